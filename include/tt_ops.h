@@ -482,7 +482,8 @@ tt_status tt_clamp_into(tt_ctx *c, const tt_tensor *self, const tt_scalar *min,
                         const tt_scalar *max, tt_tensor *dst);
 
 /* Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At
-   least one bound must be given.
+   least one bound must be given. Where self equals one of two bounds, both share the gradient
+   equally; where both bounds are equal, self has all of it between them.
      min: lower bounds; none: unbounded
      max: upper bounds; none: unbounded */
 tt_status tt_clamp_tensor(tt_ctx *c, const tt_tensor *self, const tt_tensor *min,
@@ -493,7 +494,7 @@ tt_status tt_clamp_tensor_into(tt_ctx *c, const tt_tensor *self, const tt_tensor
 
 /* Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where self
    equals a bound that is a tensor, both share the gradient equally; where it equals a number,
-   self receives all of it.
+   the gradient is 0.
      min: lower bounds, or one number */
 tt_status tt_clamp_min(tt_ctx *c, const tt_tensor *self, const tt_tensor *min, tt_tensor **out);
 tt_status tt_clamp_min_(tt_ctx *c, tt_tensor *self, const tt_tensor *min);
@@ -513,7 +514,7 @@ tt_status tt_clamp_min_scalar_into(tt_ctx *c, const tt_tensor *self, const tt_sc
 
 /* Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self
    equals a bound that is a tensor, both share the gradient equally; where it equals a number,
-   self receives all of it.
+   the gradient is 0.
      max: upper bounds, or one number */
 tt_status tt_clamp_max(tt_ctx *c, const tt_tensor *self, const tt_tensor *max, tt_tensor **out);
 tt_status tt_clamp_max_(tt_ctx *c, tt_tensor *self, const tt_tensor *max);

@@ -82,20 +82,31 @@ TensorRef pow_scalar(Call, const Tensor& self, const Scalar& exponent) {
   return op::pow_number(self, exponent);
 }
 
+// out where min and max differ. Where they are equal, the one operand that self is clamped to has
+// the whole gradient, as in PyTorch: minimum and maximum would share it.
+static TensorRef clamp_to_one(const Tensor& self, const Tensor& min, const Tensor& max,
+                              const Tensor& out) {
+  const TensorRef above = op::where(op::gt(self, max), max, self);
+  const TensorRef clamped = op::where(op::lt(self, min), min, *above);
+  return op::where(op::eq(min, max), *clamped, out);
+}
+
 TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor* max) {
   if (!min && !max)
     fail_arg(TT_INVALID_ARG, "min", "min and max are both none: at least one is needed");
+  if (!min) return op::minimum(self, *max);
+  if (!max) return op::maximum(self, *min);
   TensorRef low = TensorRef::share(min);
   TensorRef high = TensorRef::share(max);
-  if (min && max && (needs_gradient(*min) || needs_gradient(*max)) && category(self.dtype) > 1) {
+  const bool differentiable = needs_gradient(*min) || needs_gradient(*max);
+  if (differentiable && category(self.dtype) > 1) {
     const TensorRef unordered = op::isnan(self);  // where the bounds have no gradient
     low = op::where(*unordered, *op::detach(*min), *min);
     high = op::where(*unordered, *op::detach(*max), *max);
   }
-  TensorRef out = TensorRef::share(&self);
-  if (min) out = op::maximum(out, *low);
-  if (max) out = op::minimum(out, *high);
-  return out;
+  const TensorRef out = op::minimum(*op::maximum(self, *low), *high);
+  if (!differentiable && !needs_gradient(self)) return out;
+  return clamp_to_one(self, *low, *high, *out);
 }
 
 // ---- parts of floating numbers ----

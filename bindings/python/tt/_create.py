@@ -205,10 +205,10 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
             raise TypeError(f"tensor(): the data must be numbers, not {kind.__name__}")
     if any(issubclass(kind, complex) for kind in kinds):
         code, stored, natural = "d", complex128, Defaults.complex
-        if getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "") in ("i", "f"):
+        if kind_of(dtype) in ("i", "f"):
             raise TypeError(f"tensor(): the data has complex numbers: they are no {dtype}")
         items = [part for x in items for part in (x.real, x.imag)]
-    elif any(not issubclass(kind, int) for kind in kinds):
+    elif any(not issubclass(kind, int) for kind in kinds) or beyond_int64(items, dtype):
         code, stored, natural = "d", float64, Defaults.float
     elif kinds == {bool}:
         code, stored, natural = "B", BOOL, BOOL
@@ -218,13 +218,23 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
             code, stored = "Q", UINT64
     try:
         result = from_bytes(array(code, items), stored, shape)
-        target = getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "")
-        if items and target == "i" and stored is not UINT64:  # array() has checked uint64
+        if items and kind_of(dtype) == "i" and stored is not UINT64:  # array() has checked uint64
             for extreme in (min(items), max(items)):
                 scalar_tensor(extreme, dtype=dtype)  # raises unless it fits
     except OverflowError:
         raise errors.InvalidArgumentError("tensor: a number of data does not fit 64 bits") from None
     return result if dtype is not None else result.to(natural)
+
+
+def beyond_int64(items: list[Any], dtype: DType | None) -> bool:
+    """Returns whether dtype is no integer dtype and some of the ints do not fit int64."""
+    if dtype is None or not items or kind_of(dtype) == "i":
+        return False
+    return min(items) < -(2**63) or max(items) >= 2**63
+
+
+def kind_of(dtype: DType | None) -> str:
+    return getattr(DTYPES[dtype_code(dtype, "tensor", "dtype")], "kind", "")
 
 
 UINT64 = BY_NAME["uint64"]

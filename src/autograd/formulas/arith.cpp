@@ -45,15 +45,16 @@ TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Tensor& ot
   return op::masked_fill(shared, op::gt(self, other), 0);
 }
 
+// The gradient at a number is 0, as that of relu is at 0.
 TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Scalar& bound) {
-  return op::masked_fill(g, op::lt(self, bound), 0);
+  return op::masked_fill(g, op::logical_not(op::gt(self, bound)), 0);
 }
 
 TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Scalar& bound) {
-  return op::masked_fill(g, op::gt(self, bound), 0);
+  return op::masked_fill(g, op::logical_not(op::lt(self, bound)), 0);
 }
 
-// The gradient at a bound is 0, as that of relu is at 0.
+// The gradient at a bound is 0, too.
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min,
                          const Scalar* max) {
   TensorRef out = TensorRef::share(&g);

@@ -29,6 +29,26 @@ def test_elu_at_nan_and_zero():
     assert grads(first, x)[0] == pytest.approx([0, 0, 0.5 * math.exp(-1), 0])
 
 
+@pytest.mark.parametrize(
+    "low, high, expected",
+    [
+        (1.0, 1.0, ([0, 1, 0], [1, 0, 0], [0, 0, 1])),
+        (0.0, 2.0, ([0.5, 1, 0.5], [0.5, 0, 0], [0, 0, 0.5])),
+        (2.0, 1.0, ([0, 0, 0], [0, 0, 0], [1, 1, 1])),
+    ],
+)
+def test_clamp_divides_its_gradient_among_bounds(low, high, expected):
+    x = tt.tensor([0.0, 1.0, 2.0], requires_grad=True)
+    bounds = [tt.full((3,), v, requires_grad=True) for v in (low, high)]
+    assert grads(tt.clamp(x, *bounds), x, *bounds) == list(map(list, expected))
+
+
+def test_numbers_as_bounds_have_the_gradient_of_elements_at_them():
+    x = tt.tensor([0.0, 1.0, 2.0], requires_grad=True)
+    assert grads(tt.clamp_min(x, 1.0), x) == [[0, 0, 1]]
+    assert grads(tt.clamp_max(x, 1.0), x) == [[1, 0, 0]]
+
+
 def test_logsigmoid_keeps_its_small_second_derivative_in_bfloat16():
     x = tt.tensor([-10.0], dtype=tt.bfloat16, requires_grad=True)
     (first,) = tt.autograd.grad(tt.nn.functional.logsigmoid(x).sum(), x, create_graph=True)
@@ -208,6 +228,14 @@ def test_where_of_a_condition_alone():
     assert tt.where(x > 1, x, 0).tolist() == [[0, 2], [3, 0]] == x.where(x > 1, 0).tolist()
     with pytest.raises(TypeError):
         tt.where(x > 1, x)
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64, -(2**63) - 1])
+def test_ints_of_any_size_are_floats_where_the_dtype_says_so(number):
+    assert tt.tensor([number, 1], dtype=tt.float32)[0].item() == float(number)
+    assert tt.tensor(number, dtype=tt.complex128).item() == complex(number)
+    with pytest.raises(ValueError):
+        tt.tensor([number])
 
 
 def test_numbers_that_do_not_fit_are_no_tensor():

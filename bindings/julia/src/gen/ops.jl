@@ -1367,7 +1367,8 @@ end
 Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is
 0 outside the interval and at its bounds.
 Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least
-one bound must be given.
+one bound must be given. Where self equals one of two bounds, both share the gradient equally; where
+both bounds are equal, self has all of it between them.
 
 - `min`: lower bound; none: unbounded
 - `max`: upper bound; none: unbounded
@@ -1402,7 +1403,8 @@ In place:
 Clamps each element to [min, max]; nan stays nan. At least one bound must be given. The gradient is
 0 outside the interval and at its bounds.
 Clamps each element to [min, max], where the bounds are tensors that broadcast with self. At least
-one bound must be given.
+one bound must be given. Where self equals one of two bounds, both share the gradient equally; where
+both bounds are equal, self has all of it between them.
 
 - `min`: lower bound; none: unbounded
 - `max`: upper bound; none: unbounded
@@ -1427,8 +1429,8 @@ const clip! = clamp!
     TT.clamp_min(input, min; out=nothing)
 
 Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where self equals
-a bound that is a tensor, both share the gradient equally; where it equals a number, self receives
-all of it.
+a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient is
+0.
 
 - `min`: lower bounds, or one number
 """
@@ -1471,8 +1473,8 @@ end
 In place:
 
 Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where self equals
-a bound that is a tensor, both share the gradient equally; where it equals a number, self receives
-all of it.
+a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient is
+0.
 
 - `min`: lower bounds, or one number
 """
@@ -1497,8 +1499,8 @@ end
     TT.clamp_max(input, max; out=nothing)
 
 Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self equals
-a bound that is a tensor, both share the gradient equally; where it equals a number, self receives
-all of it.
+a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient is
+0.
 
 - `max`: upper bounds, or one number
 """
@@ -1541,8 +1543,8 @@ end
 In place:
 
 Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self equals
-a bound that is a tensor, both share the gradient equally; where it equals a number, self receives
-all of it.
+a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient is
+0.
 
 - `max`: upper bounds, or one number
 """

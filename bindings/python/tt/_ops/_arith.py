@@ -1121,7 +1121,8 @@ def clamp(input: Tensor, min: complex | Tensor | None = None, max: complex | Ten
       gradient is 0 outside the interval and at its bounds.
     clamp(input, min: Tensor | None = None, max: Tensor | None = None)
       Clamps each element to [min, max], where the bounds are tensors that broadcast with input. At
-      least one bound must be given.
+      least one bound must be given. Where input equals one of two bounds, both share the gradient
+      equally; where both bounds are equal, input has all of it between them.
       min: lower bound; none: unbounded
       max: upper bound; none: unbounded
     """
@@ -1173,7 +1174,8 @@ def clamp_(self: Tensor, min: complex | Tensor | None = None,
       The gradient is 0 outside the interval and at its bounds.
     clamp_(input, min: Tensor | None = None, max: Tensor | None = None)
       Clamps each element to [min, max], where the bounds are tensors that broadcast with input. At
-      least one bound must be given.
+      least one bound must be given. Where input equals one of two bounds, both share the gradient
+      equally; where both bounds are equal, input has all of it between them.
       min: lower bound; none: unbounded
       max: upper bound; none: unbounded
     """
@@ -1204,8 +1206,8 @@ def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None
     """clamp_min(input, min, *, out=None)
 
     Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where input
-    equals a bound that is a tensor, both share the gradient equally; where it equals a number,
-    input receives all of it.
+    equals a bound that is a tensor, both share the gradient equally; where it equals a number, the
+    gradient is 0.
       min: lower bounds, or one number
     """
     if switch.users:
@@ -1252,7 +1254,7 @@ def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
 
     In place: raises each element to at least min, elementwise with broadcasting; nan stays nan.
     Where input equals a bound that is a tensor, both share the gradient equally; where it equals a
-    number, input receives all of it.
+    number, the gradient is 0.
       min: lower bounds, or one number
     """
     if switch.users:
@@ -1282,8 +1284,8 @@ def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None
     """clamp_max(input, max, *, out=None)
 
     Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where input
-    equals a bound that is a tensor, both share the gradient equally; where it equals a number,
-    input receives all of it.
+    equals a bound that is a tensor, both share the gradient equally; where it equals a number, the
+    gradient is 0.
       max: upper bounds, or one number
     """
     if switch.users:
@@ -1330,7 +1332,7 @@ def clamp_max_(self: Tensor, max: Tensor | complex) -> Tensor:
 
     In place: lowers each element to at most max, elementwise with broadcasting; nan stays nan.
     Where input equals a bound that is a tensor, both share the gradient equally; where it equals a
-    number, input receives all of it.
+    number, the gradient is 0.
       max: upper bounds, or one number
     """
     if switch.users:

@@ -1159,7 +1159,8 @@ class TensorMethods(TensorFacts):
           gradient is 0 outside the interval and at its bounds.
         clamp(input, min: Tensor | None = None, max: Tensor | None = None)
           Clamps each element to [min, max], where the bounds are tensors that broadcast with input.
-          At least one bound must be given.
+          At least one bound must be given. Where input equals one of two bounds, both share the
+          gradient equally; where both bounds are equal, input has all of it between them.
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
@@ -1178,7 +1179,8 @@ class TensorMethods(TensorFacts):
           given. The gradient is 0 outside the interval and at its bounds.
         clamp_(input, min: Tensor | None = None, max: Tensor | None = None)
           Clamps each element to [min, max], where the bounds are tensors that broadcast with input.
-          At least one bound must be given.
+          At least one bound must be given. Where input equals one of two bounds, both share the
+          gradient equally; where both bounds are equal, input has all of it between them.
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
@@ -1193,7 +1195,7 @@ class TensorMethods(TensorFacts):
 
         Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where
         input equals a bound that is a tensor, both share the gradient equally; where it equals a
-        number, input receives all of it.
+        number, the gradient is 0.
           max: upper bounds, or one number
         """
         if switch.users:
@@ -1207,7 +1209,7 @@ class TensorMethods(TensorFacts):
 
         In place: lowers each element to at most max, elementwise with broadcasting; nan stays nan.
         Where input equals a bound that is a tensor, both share the gradient equally; where it
-        equals a number, input receives all of it.
+        equals a number, the gradient is 0.
           max: upper bounds, or one number
         """
         if switch.users:
@@ -1221,7 +1223,7 @@ class TensorMethods(TensorFacts):
 
         Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where
         input equals a bound that is a tensor, both share the gradient equally; where it equals a
-        number, input receives all of it.
+        number, the gradient is 0.
           min: lower bounds, or one number
         """
         if switch.users:
@@ -1235,7 +1237,7 @@ class TensorMethods(TensorFacts):
 
         In place: raises each element to at least min, elementwise with broadcasting; nan stays nan.
         Where input equals a bound that is a tensor, both share the gradient equally; where it
-        equals a number, input receives all of it.
+        equals a number, the gradient is 0.
           min: lower bounds, or one number
         """
         if switch.users:
@@ -1253,7 +1255,8 @@ class TensorMethods(TensorFacts):
           gradient is 0 outside the interval and at its bounds.
         clamp(input, min: Tensor | None = None, max: Tensor | None = None)
           Clamps each element to [min, max], where the bounds are tensors that broadcast with input.
-          At least one bound must be given.
+          At least one bound must be given. Where input equals one of two bounds, both share the
+          gradient equally; where both bounds are equal, input has all of it between them.
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """
@@ -1272,7 +1275,8 @@ class TensorMethods(TensorFacts):
           given. The gradient is 0 outside the interval and at its bounds.
         clamp_(input, min: Tensor | None = None, max: Tensor | None = None)
           Clamps each element to [min, max], where the bounds are tensors that broadcast with input.
-          At least one bound must be given.
+          At least one bound must be given. Where input equals one of two bounds, both share the
+          gradient equally; where both bounds are equal, input has all of it between them.
           min: lower bound; none: unbounded
           max: upper bound; none: unbounded
         """

@@ -1488,7 +1488,8 @@ impl Tensor {
         }
     }
     /// Clamps each element to \[min, max\], where the bounds are tensors that broadcast with self.
-    /// At least one bound must be given.
+    /// At least one bound must be given. Where self equals one of two bounds, both share the
+    /// gradient equally; where both bounds are equal, self has all of it between them.
     ///
     /// - `min`: lower bounds; none: unbounded
     /// - `max`: upper bounds; none: unbounded
@@ -1529,7 +1530,7 @@ impl Tensor {
     }
     /// Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where
     /// self equals a bound that is a tensor, both share the gradient equally; where it equals a
-    /// number, self receives all of it.
+    /// number, the gradient is 0.
     ///
     /// - `min`: lower bounds, or one number
     #[inline]
@@ -1560,7 +1561,7 @@ impl Tensor {
     }
     /// Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where
     /// self equals a bound that is a tensor, both share the gradient equally; where it equals a
-    /// number, self receives all of it.
+    /// number, the gradient is 0.
     ///
     /// - `min`: lower bounds, or one number
     #[doc(alias = "clamp_min")]
@@ -1611,7 +1612,7 @@ impl Tensor {
     }
     /// Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self
     /// equals a bound that is a tensor, both share the gradient equally; where it equals a number,
-    /// self receives all of it.
+    /// the gradient is 0.
     ///
     /// - `max`: upper bounds, or one number
     #[inline]
@@ -1642,7 +1643,7 @@ impl Tensor {
     }
     /// Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self
     /// equals a bound that is a tensor, both share the gradient equally; where it equals a number,
-    /// self receives all of it.
+    /// the gradient is 0.
     ///
     /// - `max`: upper bounds, or one number
     #[doc(alias = "clamp_max")]
