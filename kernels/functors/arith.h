@@ -36,11 +36,14 @@ struct Scaled {
 };
 
 struct Add : Scaled {  // a + alpha * b
+  static constexpr bool kRowsByOne = true;
+  static constexpr bool kCommutes = true;
   template <class T> static TT_FN T op(T a, T b, const Param<T>& p) {
     return wrap_add(a, times_alpha(b, p));
   }
 };
 struct Sub : Scaled {  // a - alpha * b
+  static constexpr bool kRowsByOne = true;
   template <class T> static TT_FN T op(T a, T b, const Param<T>& p) {
     return wrap_sub(a, times_alpha(b, p));
   }
@@ -51,10 +54,13 @@ struct RSub : Scaled {  // b - alpha * a
   }
 };
 struct Mul {
+  static constexpr bool kRowsByOne = true;
+  static constexpr bool kCommutes = true;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return wrap_mul(a, b); }
 };
 
 struct Div {  // true division: floating types
+  static constexpr bool kRowsByOne = true;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return a / b; }
 };
 

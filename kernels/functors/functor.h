@@ -14,6 +14,9 @@
 //   kLong, kLongInDouble (base classes Long, LongInDouble)
 //       op takes many instructions in float, or in double, too, and is vectorised: a loop over
 //       whole vectors is its only copy
+//   kRowsByOne, kCommutes
+//       arity 2: rows beside one element each have a loop of their own; a and b may be exchanged if
+//       there are no scalars
 // T is a compute type: float double int32_t int64_t c64 c128, bool for logical ones; for the
 // compute set `all`, which only moves values, an unsigned type of the element's size. kBoolIn (bit
 // i = operand i, inputs count from 1) names the inputs that are bool whatever T is. Bodies are

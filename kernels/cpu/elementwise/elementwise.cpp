@@ -3,6 +3,7 @@
 //
 //   run_few      dense, at most kBlockBytes / 16 elements
 //   run_dense    dense; scalars are expanded to a block, large outputs are streamed
+//   run_by_one   rows of an output and an input beside one element of the other input
 //   run_strided  everything else: fetch inputs to blocks, compute, store the block
 #include "kernels/cpu/elementwise/elementwise.h"
 
@@ -130,6 +131,19 @@ void scatter_rows(const Walk& w, int k, const char* block, int64_t m, int64_t it
   });
 }
 
+// Which of two inputs has one element for each row of the other input and of the output; 0: none.
+int input_by_one(const ElementPlan& p, uint32_t native) {
+  if (p.n_operands != 3) return 0;
+  int one = 0;
+  for (int k = 0; k < 3; k++) {
+    if (p.dtype[k] != native_of(native, k)) return 0;
+    if (p.stride[k][0] == kItemSize[p.dtype[k]]) continue;
+    if (p.stride[k][0] != 0 || k == 0 || one) return 0;
+    one = k;
+  }
+  return one;
+}
+
 // The operands of a strided plan at one position, and their blocks.
 struct Strided {
   const ElementPlan& plan;
@@ -241,6 +255,31 @@ int32_t run_indirect(const ElementPlan& plan, int64_t begin, int64_t end, Block 
     return run_few(plan, begin, end, block, native);
   if (plan.dense) return run_dense(plan, begin, end, block, native);
   return run_strided(plan, begin, end, block, native);
+}
+
+bool run_by_one(const ElementPlan& plan, int64_t begin, int64_t end, RowsByOne loop,
+                uint32_t native, bool commutes) noexcept {
+  const int one = input_by_one(plan, native);
+  if (one == 0 || (one == 1 && !commutes)) return false;
+  const int other = 3 - one;
+  const bool nested = plan.ndim > 1;
+  int64_t stride[3] = {};
+  if (nested) {
+    stride[0] = plan.stride[0][1];
+    stride[1] = plan.stride[other][1];
+    stride[2] = plan.stride[one][1];
+  }
+  Walk w;
+  w.start(plan, begin);
+  for (int64_t i = begin; i < end;) {
+    const int64_t n = min(w.row_left(), end - i);
+    const bool whole = nested && n == plan.size[0];
+    const int64_t rows = whole ? min((end - i) / n, plan.size[1] - w.index[1]) : 1;
+    loop(plan, w.at[0], w.at[other], w.at[one], stride, n, rows);
+    i += n * rows;
+    if (i < end) w.skip(n * rows);
+  }
+  return true;
 }
 
 int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block,

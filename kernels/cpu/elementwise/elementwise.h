@@ -20,12 +20,21 @@ TT_ENTRY_BEGIN
 using Block = void (*)(const ElementPlan& plan, char* out, const char* a, const char* b,
                        const char* c, int64_t n);
 
+// Computes rows of n contiguous elements each, with one element of b for each row. Row r of an
+// operand begins at stride[1] * r of it.
+using RowsByOne = void (*)(const ElementPlan& plan, char* out, const char* a, const char* b,
+                           const int64_t stride[3], int64_t n, int64_t rows);
+
 // native: the dtypes that block reads and writes, 8 bits per operand, operand 0 lowest.
 int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
                         uint32_t native) noexcept;
 // The same where operands are known not to be dense arrays of the type alone.
 int32_t run_indirect(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
                      uint32_t native) noexcept;
+// Runs the loop if input 2 (or 1, if they may be exchanged) has one element for each row of the
+// other one and of the output. Returns whether it has.
+bool run_by_one(const ElementPlan& plan, int64_t begin, int64_t end, RowsByOne loop,
+                uint32_t native, bool commutes) noexcept;
 // The copy kernel: any dtype to any dtype.
 int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept;
 // Maps one function over n doubles, for functors with a kVector.
@@ -213,6 +222,34 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     else run_loop<F>(p, out, a, b, c, n);
   }
 
+  static TT_NOINLINE void rows_by_one(const ElementPlan& plan, char* out, const char* a,
+                                      const char* b, const int64_t stride[3], int64_t n,
+                                      int64_t rows) {
+    Param<T> p = param(plan);
+    if constexpr (requires { F::prepare(p); }) F::prepare(p);
+    for (int64_t r = 0; r < rows; r++) {
+      auto* o = reinterpret_cast<Out*>(out);
+      const T y = load<2>(b, 0);
+      TT_VECTORIZE for (int64_t i = 0; i < n; i++) o[i] = F::op(load<1>(a, i), y, p);
+      out += stride[0];
+      a += stride[1];
+      b += stride[2];
+    }
+  }
+
+  static TT_INLINE bool ran_by_one(const ElementPlan& plan, int64_t begin, int64_t end,
+                                   int32_t dtype) {
+    constexpr bool kFloats = kIsSame<T, float> || kIsSame<T, double>;
+    if constexpr (kFloats && requires { F::kRowsByOne; }) {
+      if (plan.dense) return false;
+      constexpr bool kCommutes = requires { F::kCommutes; };
+      const bool commutes = kCommutes && !plan.param[0].kind;
+      return run_by_one(plan, begin, end, rows_by_one, native(dtype), commutes);
+    } else {
+      return false;
+    }
+  }
+
   static TT_INLINE constexpr uint32_t native(int32_t dtype) {
     uint32_t types = uint32_t(kOut == kOut_bool ? TT_BOOL : dtype);
     types |= uint32_t(is_bool<1> ? TT_BOOL : dtype) << 8;
@@ -224,7 +261,10 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   static TT_INLINE int32_t run(const ElementPlan& plan, int64_t begin, int64_t end, int32_t dtype) {
     bool direct = plan.dense && plan.n <= kStreamCandidate / kOutSize;
     for (int i = 1; i <= kArity; i++) direct = direct && !plan.scalar_in[i];
-    if (TT_UNLIKELY(!direct)) return run_indirect(plan, begin, end, block, native(dtype));
+    if (TT_UNLIKELY(!direct)) {
+      if (ran_by_one(plan, begin, end, dtype)) return TT_OK;
+      return run_indirect(plan, begin, end, block, native(dtype));
+    }
     const char* in[4] = {};
     if constexpr (kArity >= 1) in[1] = plan.ptr[1] + begin * kInSize<1>;
     if constexpr (kArity >= 2) in[2] = plan.ptr[2] + begin * kInSize<2>;
@@ -249,14 +289,17 @@ TT_INLINE int32_t dispatch(Set<First, Rest...>, const ElementPlan& plan, int64_t
     return Loop<F, First, kArity, kOut, false>::run(plan, begin, end, kUsual);
   Block block = nullptr;
   uint32_t native = 0;
+  bool ran = false;
   const auto pick_if = [&]<class T>(T) TT_INLINE_BODY {
     constexpr int32_t kDtype = Traits<T>::kDtype;
     if (!is_dtype(plan.compute, kDtype)) return false;
     block = Loop<F, T, kArity, kOut, false>::block;
     native = Loop<F, T, kArity, kOut, false>::native(kDtype);
+    ran = Loop<F, T, kArity, kOut, false>::ran_by_one(plan, begin, end, kDtype);
     return true;
   };
   (void)(pick_if(Rest{}) || ...);
+  if (ran) return TT_OK;
   return block ? run_elementwise(plan, begin, end, block, native) : TT_INTERNAL;
 }
 
