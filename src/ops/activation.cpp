@@ -25,7 +25,9 @@ TensorRef glu(Call, const Tensor& input, int64_t dim) {
   const int64_t size = input.size(wrap_dim(dim, input.ndim));
   if (size % 2)
     fail_arg(TT_SHAPE, "dim", "dim is {} and has size {}: must have an even size", dim, size);
-  return op::gated(*op::slice(input, dim, 0, size / 2), *op::slice(input, dim, size / 2, size));
+  const int64_t halves[2] = {size / 2, size / 2};
+  const TensorList parts = op::split_with_sizes(input, halves, dim);
+  return op::gated(*parts[0], *parts[1]);
 }
 
 // In training, the slope of each element that is not positive is drawn from [lower, upper).

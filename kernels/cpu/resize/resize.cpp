@@ -333,8 +333,58 @@ template <class T> struct Pixels {
 
 // ---- backward ----
 
-// Adds each gradient, times the weights, to the elements that its result read. n adjacent channels;
-// pixels are `step` elements apart.
+// Of a dimension: the results that read element `at`, from `first` on, and how much of it. Elements
+// are asked for in ascending order.
+template <class T, bool kLinear> struct Readers {
+  const Taps<T> taps;
+  int64_t first, end;
+
+  TT_INLINE Readers(const ResizePlan& p, int d, int64_t from, int64_t to)
+      : taps(p, d), first(from), end(to) {}
+  TT_INLINE void move_to(int64_t at) {
+    while (first < end && taps.high[first] < at) first++;
+  }
+  TT_INLINE bool reads(int64_t o, int64_t at) const { return o < end && taps.low[o] <= at; }
+  TT_INLINE T weight(int64_t o, int64_t at) const {
+    if constexpr (!kLinear) return 1;
+    const T low = taps.low[o] == at ? 1 - taps.weight[o] : T(0);
+    return taps.high[o] == at ? low + taps.weight[o] : low;
+  }
+};
+
+// One plane: each row of dx is the sum of the rows of g that read it; then columns are summed.
+template <bool kLinear, class T>
+TT_NOINLINE void sum_plane(const ResizePlan& p, const T* g, T* dx) {
+  alignas(64) T sum[kOut<T>];
+  for (int64_t i = 0; i < p.in[0] * p.in[1]; i++) dx[i] = 0;
+  for (int64_t o1 = 0; o1 < p.out[1]; o1 += kOut<T>) {
+    const int64_t n = min(p.out[1] - o1, kOut<T>);
+    Readers<T, kLinear> rows(p, 0, 0, p.out[0]);
+    for (int64_t r = 0; r < p.in[0]; r++) {
+      rows.move_to(r);
+      if (!rows.reads(rows.first, r)) continue;
+      for (int64_t i = 0; i < n; i++) sum[i] = 0;
+      for (int64_t o = rows.first; rows.reads(o, r); o++) {
+        const T w = rows.weight(o, r);
+        const T* TT_RESTRICT from = g + o * p.out[1] + o1;
+        TT_VECTORIZE
+        for (int64_t i = 0; i < n; i++) sum[i] += w * from[i];
+      }
+      Readers<T, kLinear> columns(p, 1, o1, o1 + n);
+      const int64_t last = columns.taps.high[o1 + n - 1];
+      for (int64_t i = columns.taps.low[o1]; i <= last; i++) {
+        columns.move_to(i);
+        T total = dx[r * p.in[1] + i];
+        for (int64_t o = columns.first; columns.reads(o, i); o++)
+          total += columns.weight(o, i) * sum[o - o1];
+        dx[r * p.in[1] + i] = total;
+      }
+    }
+  }
+}
+
+// Adds each gradient, times the weights, to the elements that its result read: n adjacent channels
+// of pixels that are `step` elements apart.
 template <class T> TT_NOINLINE void scatter_gradients(const ResizePlan& p, const T* g, T* dx,
                                                       int64_t step, int64_t n) {
   const Taps<T> rows(p, 0);
@@ -383,7 +433,9 @@ inline int32_t resize_units(const ResizePlan& p, int64_t begin, int64_t end, boo
     fill_taps<T>(p, 1);
   } else if (backward) {
     for_gradients<T>(p, begin, end, [&](const T* g, T* dx, int64_t step, int64_t n) {
-      scatter_gradients(p, g, dx, step, n);
+      if (p.channels_last) scatter_gradients(p, g, dx, step, n);
+      else if (p.mode == kResizeLinear) sum_plane<true>(p, g, dx);
+      else sum_plane<false>(p, g, dx);
     });
   } else if (p.channels_last) {
     Pixels<T> pixels(p);

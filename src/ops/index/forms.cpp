@@ -21,6 +21,13 @@ static void check_flat_index(const Tensor& self, const Tensor& index) {
 TensorRef take(Call, const Tensor& self, const Tensor& index) {
   check_flat_index(self, index);
   if (index.numel == 0) return op::reshape(*op::slice(*op::flatten(self), 0, 0, 0), index.sizes());
+  const bool few = index.numel < self.numel / 64;
+  if (few && !self.contiguous()) {  // which flatten would copy whole
+    const TensorList found = op::unravel_index(index, self.sizes());
+    SmallVec<const Tensor*, 4> indices;
+    for (const TensorRef& i : found) indices.push_back(i.get());
+    return op::index(self, {indices.data(), indices.size()});
+  }
   const Tensor* const indices[1] = {&index};
   return op::index(*op::flatten(self), indices);
 }
