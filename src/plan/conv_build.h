@@ -61,6 +61,42 @@ inline ConvGather conv_gather_y(const ConvShape& s) {
 
 inline bool conv_depthwise(const ConvShape& s) { return s.groups > 1 && s.ci == 1 && s.co == 1; }
 
+constexpr int64_t kConvDepthwiseRoom = 4096;  // elements that a block reads, about
+constexpr int64_t kConvDepthwiseSums = 64;    // elements behind the sums that may be written
+
+// Whether kConvDepthwisePlanes can compute the result of a plan, or the gradient of its weight.
+inline bool conv_takes_depthwise_planes(const ConvShape& s, ConvMode mode) {
+  if (!conv_depthwise(s) || s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0) return false;
+  if (s.taps() > kConvDepthwiseTaps || s.taps() == 0) return false;
+  for (int d = 1; d < kConvDims; d++)
+    if (mode == kConvData && s.dil[d] * (s.k[d] - 1) < s.pad[d]) return false;
+  return true;
+}
+inline ConvDepthwiseShape conv_depthwise_shape(const ConvShape& s, ConvMode mode) {
+  const bool data = mode == kConvData;
+  ConvDepthwiseShape b = {};
+  for (int d = 0; d < 2; d++) {
+    const int e = d + 1;  // the plan has the last two of three dimensions
+    b.x[d] = data ? s.y[e] : s.x[e];
+    b.y[d] = data ? s.x[e] : s.y[e];
+    b.k[d] = s.k[e];
+    b.dil[d] = s.dil[e];
+    b.stride[d] = data ? 1 : s.stride[e];
+    b.gap[d] = data ? s.stride[e] : 1;
+    b.lead[d] = data ? s.dil[e] * (s.k[e] - 1) - s.pad[e] : s.pad[e];
+  }
+  const int64_t above = b.dil[0] * (b.k[0] - 1) / b.stride[0];
+  b.pitch = b.y[1] + b.dil[1] * (b.k[1] - 1) / b.stride[1];
+  const int64_t fit = kConvDepthwiseRoom / (b.stride[0] * b.stride[1] * b.pitch) - above;
+  b.rows = clamp<int64_t>(fit, 1, max<int64_t>(b.y[0], 1));
+  b.blocks = ceil_div(b.y[0], b.rows);
+  b.height = b.rows + above;
+  return b;
+}
+inline int64_t conv_depthwise_room_bytes(const ConvDepthwiseShape& b) {
+  return (b.room_items() + b.rows * b.pitch + kConvDepthwiseSums) * int64_t(sizeof(float));
+}
+
 // Returns whether each unit packs its own columns. A weight that few pixels use is then read once
 // and stays in the cache of its unit.
 inline bool conv_takes_columns(const ConvShape& s, ConvMode mode, int64_t phase_pixels) {
@@ -164,6 +200,11 @@ inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) 
       units[0] = 1;
       units[1] = phases * p->depthwise.blocks.count;
       return;
+    case kConvDepthwisePlanes:
+      p->depthwise.planes = conv_depthwise_shape(s, p->mode);
+      units[0] = 1;
+      units[1] = s.n * s.groups * p->depthwise.planes.blocks;
+      return;
     case kConvScatter:
       units[0] = 1;
       units[1] = s.n;
@@ -192,9 +233,9 @@ inline void join_conv_columns(ConvPlan* p, int64_t threads) {
 }
 
 // channels_first: dst may have channels first, and does if the path is kConvPlanes.
-// direct: the path is kConvDirect; tiles: kConvTiles.
+// forced: the path, unless it is kConvPixels.
 inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode,
-                       bool channels_first, bool direct = false, bool tiles = false) {
+                       bool channels_first, ConvPath forced = kConvPixels) {
   p->s = s;
   p->dtype = dtype;
   p->math = 0;
@@ -212,13 +253,12 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
     phase_pixels *= ceil_div(grid[d], p->phases[d]);
   }
   p->path = pick_conv_path(s, mode, phases, phase_pixels, channels_first);
-  if (direct) p->path = kConvDirect;
-  if (tiles) p->path = kConvTiles;
+  if (forced != kConvPixels) p->path = forced;
   const bool reads_y = mode == kConvData && p->path != kConvScatter;
   p->gather = reads_y ? conv_gather_y(s) : conv_gather_x(s, conv_merged_width(s));
   // Rows of a tile then reach the padding above and below an image together.
-  p->across_images = !direct && p->path != kConvPlanes && p->path != kConvScatter && s.n > 1 &&
-                     s.pad[1] > 0 && grid[1] <= 32;
+  p->across_images = p->path != kConvDirect && p->path != kConvPlanes && p->path != kConvScatter &&
+                     s.n > 1 && s.pad[1] > 0 && grid[1] <= 32;
   build_conv_units(p, phases, phase_pixels);
   if (cols == 0 || conv_pixels(s, grid) == 0) p->run.units[0] = p->run.units[1] = 0;
   const double weight = double(s.groups * cols) * double(s.taps() * depth);
@@ -233,7 +273,8 @@ inline int64_t conv_packed_bytes(const ConvPlan& p, int64_t item_size) {
   const int64_t terms = p.s.taps() * conv_depth(p.s, p.mode);
   switch (p.path) {
     case kConvColumns: return p.run.units[1] * kConvDepth * kConvCols * item_size;
-    case kConvDepthwise: return p.s.taps() * p.s.groups * item_size;
+    case kConvDepthwise:
+    case kConvDepthwisePlanes: return p.s.taps() * p.s.groups * item_size;
     case kConvScatter: return round_up(p.s.taps() * p.s.ci, kConvCols) * p.s.co * item_size;
     case kConvTiles: return p.run.units[0] * p.tiles.steps * kConvTilesStep * kConvCols * item_size;
     default: return round_up(p.s.groups * round_up(cols, kConvCols) * terms * item_size, 64);
@@ -244,7 +285,7 @@ inline int64_t conv_image_bytes(const ConvPlan& p, int64_t item_size) {
   return p.s.n * p.s.x[0] * p.s.x[1] * p.gather.row * item_size;
 }
 inline int64_t conv_zero_items(const ConvPlan& p) {
-  if (p.path == kConvDirect) return 0;
+  if (p.path == kConvDirect || p.path == kConvDepthwisePlanes) return 0;
   if (p.path == kConvDepthwise) return p.s.groups;
   return p.path == kConvScatter ? p.s.co : p.gather.run;
 }
@@ -267,12 +308,14 @@ inline void build_conv_pad(ConvPadPlan* p, const ConvShape& s, int64_t width, in
 // ---- conv_weight ----
 
 inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dtype,
-                              int64_t item_size, int64_t merged_width) {
+                              int64_t item_size, int64_t merged_width,
+                              bool depthwise_planes = false) {
   p->s = s;
   p->dtype = dtype;
   p->math = 0;
   p->gather = conv_gather_x(s, merged_width);
   p->depthwise = conv_depthwise(s);
+  p->depthwise_planes = depthwise_planes;
   p->channels_first = false;
   p->tiles = false;
   const int64_t pixels = conv_pixels(s, s.y);
@@ -298,8 +341,14 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
   p->run.grain[1] = conv_grain(double(s.taps() * s.ci) * double(kConvCols * p->splits * 4));
   p->run.n = 2;
   p->run.stage = 0;
+  if (!depthwise_planes) return;
+  p->planes = conv_depthwise_shape(s, kConvForward);
+  p->run.units[0] = s.groups;
+  p->run.units[1] = 0;
+  p->run.n = 1;
 }
 inline int64_t conv_sums_bytes(const ConvWeightPlan& p, int64_t item_size) {
+  if (p.depthwise_planes) return 0;
   if (p.depthwise) return p.splits * p.s.taps() * p.s.groups * item_size;
   const int64_t rows = p.splits * p.s.groups * p.s.taps() * p.s.ci;
   return round_up(rows * round_up(p.s.co, kConvCols) * item_size, 64);

@@ -54,12 +54,13 @@ struct ConvGather {
 
 // Maximum number of result pixels in a block: a multiple of the height of every micro-tile.
 constexpr int64_t kConvRows = 252;
-constexpr int64_t kConvPlaneBytes = 896;  // of a column's block in kConvPlanes: whole vectors
-constexpr int64_t kConvTaps = 12;         // taps added in one pass
-constexpr int64_t kConvDepth = 768;       // terms of a column added in one pass
-constexpr int64_t kConvCols = 32;         // columns are packed in multiples of this
-constexpr int64_t kConvChain = 130;       // terms of a chain of several taps
-constexpr int64_t kConvChunk = 256;       // pixels that a tile of the weight's gradient adds
+constexpr int64_t kConvPlaneBytes = 896;    // of a column's block in kConvPlanes: whole vectors
+constexpr int64_t kConvTaps = 12;           // taps added in one pass
+constexpr int64_t kConvDepth = 768;         // terms of a column added in one pass
+constexpr int64_t kConvCols = 32;           // columns are packed in multiples of this
+constexpr int64_t kConvChain = 130;         // terms of a chain of several taps
+constexpr int64_t kConvDepthwiseTaps = 64;  // of kConvDepthwisePlanes, at most
+constexpr int64_t kConvChunk = 256;         // pixels that a tile of the weight's gradient adds
 // Bytes of rooms: the sums of a unit of kConvPlanes, and a vector behind each column; a chunk of
 // two vectors per pixel.
 constexpr int64_t kConvPlaneRoom = (kConvPlaneBytes + 64) * kConvCols;
@@ -80,9 +81,10 @@ enum ConvPath : int32_t {
   kConvPlanes,     // the result has channels first: a unit transposes the columns of a block
   kConvColumns,    // few pixels, large weight: a unit packs its columns and computes all pixels
   kConvDepthwise,  // groups of one channel: vectors run across groups
-  kConvScatter,    // x with few channels from y: products of y's pixels are added into an image
-  kConvDirect,     // few columns, channels first: vectors of pixels, read where they are
-  kConvTiles,      // bf16 by tiles of AMX; the bias is f32
+  kConvDepthwisePlanes,  // the same with channels first, f32: vectors of pixels of a plane
+  kConvScatter,  // x with few channels from y: products of y's pixels are added into an image
+  kConvDirect,   // few columns, channels first: vectors of pixels, read where they are
+  kConvTiles,    // bf16 by tiles of AMX; the bias is f32
 };
 
 // Pixels of a phase, split into `count` blocks of `rows`, at most kConvRows each.
@@ -102,9 +104,25 @@ struct ConvPlanes {
 struct ConvColumns {
   int64_t parts;  // units that share the pixels of a column block
 };
+// One plane of kConvDepthwisePlanes: y from x; for kConvData x from y, whose rows and columns are
+// `gap` apart, by the flipped window. Blocks of `rows` rows of the result, [blocks] of them, read
+// rows of the source from a room: [stride0][stride1][height][pitch].
+struct ConvDepthwiseShape {
+  int64_t x[2], y[2], k[2], stride[2], dil[2], gap[2];
+  int64_t lead[2];  // padding before the source
+  int64_t rows, blocks, height, pitch;
+  TT_INLINE int64_t plane_items() const { return height * pitch; }
+  // With room for the vectors that begin in it.
+  TT_INLINE int64_t room_items() const {
+    return round_up(stride[0] * stride[1] * plane_items() + 64, 16);
+  }
+};
 // Stage 0: one unit. Stage 1: [phases][pixel blocks]. packed is [taps][groups].
+// kConvDepthwisePlanes: stage 1 [n][groups][blocks], packed is [groups][taps].
 struct ConvDepthwise {
   ConvBlocks blocks;
+  ConvDepthwiseShape planes;
+  Rooms rooms;  // conv_depthwise_room_bytes()
 };
 // kConvDirect has `pixels`, too, with rows of y in place of pixels: stage 0 is one unit, stage 1
 // [images][blocks]; src has channels first, and packed is [tiles of kConvInterleavedCols, 2 or 1
@@ -165,7 +183,8 @@ struct ConvPadPlan {
 // divided into `splits`, each with its own sums.
 // Stage 0: [splits][groups][tap blocks][column blocks] computes the sums of a split. Stage 1:
 // [groups][blocks of kConvCols columns] adds the splits in order.
-// depthwise (groups of one channel): stage 0 [splits], stage 1 one unit.
+// depthwise (groups of one channel): stage 0 [splits], stage 1 one unit; depthwise_planes: stage 0
+// [groups], no stage 1.
 struct ConvWeightPlan {
   Stages run;
   ConvShape s;
@@ -173,10 +192,13 @@ struct ConvWeightPlan {
   int32_t dtype;
   int64_t splits, tap_blocks, col_blocks;
   bool depthwise;
+  bool depthwise_planes;  // src and y have channels first, as those of kConvDepthwisePlanes
+  ConvDepthwiseShape planes;
   bool channels_first;  // src and y have channels first; devices only
   bool tiles;           // src and y are bf16, for tiles of AMX; dtype is f32
   uint16_t math;        // bits of CudaMath
-  Rooms rooms;          // kConvEdgeRoom, kConvWeightTilesRoom if tiles; none if depthwise
+  Rooms rooms;          // kConvEdgeRoom, kConvWeightTilesRoom if tiles; none if depthwise; of
+                        // planes conv_depthwise_room_bytes()
   const char* src;
   const char* y;
   char* dst;

@@ -12,6 +12,7 @@
 // planes     a block of pixels, kConvCols columns  packed in stage 0    transposed into planes
 // columns    kConvCols columns, many pixels        packed by each unit  in place
 // depthwise  a block of pixels, all groups         [taps][groups]       in place
+//            a block of rows (depthwise_planes.h)  [groups][taps]       in place, channels first
 // scatter    an image (scatter.h)                  packed in stage 0    added to a padded image
 // direct     rows of pixels (direct.h, AVX-512)    packed in stage 0    in place, channels first
 // tiles      a block of pixels, many columns       packed in stage 0    in place, bf16
@@ -20,6 +21,7 @@
 
 TT_IGNORE_UNINITIALIZED
 #include "kernels/cpu/conv/conv_tile.h"
+#include "kernels/cpu/conv/depthwise_planes.h"
 #if TT_VEC_BYTES == 64
 #include "kernels/cpu/conv/bf16_amx.h"
 #include "kernels/cpu/conv/direct.h"
@@ -245,6 +247,9 @@ template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end
     case kConvPlanes: run_path<PlanePath<T>>(p, begin, end); break;
     case kConvColumns: ColumnPath<T>::run(p, begin, end); break;
     case kConvDepthwise: run_path<DepthwisePath<T>>(p, begin, end); break;
+    case kConvDepthwisePlanes:
+      if constexpr (kIsSame<T, float>) run_path<DepthwisePlanePath>(p, begin, end);
+      break;
     case kConvScatter: run_path<ScatterPath<T>>(p, begin, end); break;
     case kConvDirect:
 #if TT_VEC_BYTES == 64

@@ -9,6 +9,7 @@
 // for each tap, by chunks of kConvChunk pixels. Stage 0 makes the sums of each split of the pixels,
 // stage 1 adds the splits and writes them in the weight's layout.
 #include "kernels/cpu/conv/bf16_amx.h"
+#include "kernels/cpu/conv/depthwise_planes.h"
 #include "kernels/cpu/conv/indirection.h"
 #include "kernels/cpu/simd/broadcast.h"
 #include "kernels/cpu/simd/room.h"
@@ -311,6 +312,11 @@ template <class T> void sum_depthwise(const ConvWeightPlan& p) {
 }
 
 template <class T> int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin, int64_t end) {
+  if (p.depthwise_planes) {
+    if constexpr (kIsSame<T, float>)
+      for (int64_t u = begin; u < end; u++) DepthwisePlaneWeight::unit(p, u);
+    return TT_OK;
+  }
   if (!p.depthwise) {
     if (p.run.stage == 0) add_units<T>(p, begin, end);
     else sum_units<T>(p, begin, end);

@@ -131,26 +131,41 @@ static bool is_direct(const Conv& c, ConvMode mode, const Tensor& source) {
          source.contiguous() && conv_takes_pixels(c.s);
 }
 
+// Whether groups of one channel are computed in planes. The sums have the order of those with
+// channels last.
+static bool takes_depthwise_planes(const Conv& c, ConvMode mode) {
+  return c.device.type == TT_CPU && !c.last && !c.complex && c.compute == Dtype::kF32 &&
+         conv_takes_depthwise_planes(c.s, mode);
+}
+// t as gathered_conv() and gathered_weight() read it.
+static TensorRef as_source(const Conv& c, ConvMode mode, const Tensor& t, Dtype d) {
+  return takes_depthwise_planes(c, mode) ? with_channels_first(t, d) : in_layout(c, t, d);
+}
+
 // Computes y from x, or x from y: channels last, or first if the plan supports it.
 static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& source,
                                const Tensor& weight, const Tensor* bias) {
   const ConvOperand operand = mode == kConvForward ? ConvOperand::kY : ConvOperand::kX;
   const bool tiles = takes_tiles(c, operand, source, weight);
   const bool direct = is_direct(c, mode, source);
+  const bool depthwise = takes_depthwise_planes(c, mode);
   const Dtype d = tiles ? source.dtype : stored_dtype(c, source);
-  TensorRef src = direct ? TensorRef::share(&source) : in_layout(c, source, d);
+  TensorRef src = direct ? TensorRef::share(&source) : as_source(c, mode, source, d);
   TensorRef w = tiles ? with_channels_last(weight, d) : in_dtype(weight, d);
   TensorRef b = bias ? cast_input(*bias, tiles ? c.compute : d) : TensorRef();
   const Shape& sizes = mode == kConvForward ? c.y : c.x;
+  ConvPath forced = direct ? kConvDirect : kConvPixels;
+  if (tiles) forced = kConvTiles;
+  if (depthwise) forced = kConvDepthwisePlanes;
   ConvPlan plan;
-  build_conv(&plan, c.s, int32_t(d), mode, !c.last && !c.complex, direct, tiles);
+  build_conv(&plan, c.s, int32_t(d), mode, !c.last && !c.complex, forced);
   join_conv_columns(&plan, pool_threads(ctx().rt->pool));
   plan.math = ctx().cuda_math;
   if (reads_planes(c, d)) {
     plan.channels_first = true;
     plan.path = kConvPlanes;
   }
-  const bool planes = direct || plan.path == kConvPlanes;
+  const bool planes = direct || depthwise || plan.path == kConvPlanes;
   TensorRef out = planes ? new_tensor(sizes, d, c.device) : new_last(sizes, d, c.device);
   if (out->numel == 0) return out;
   const bool merges = mode == kConvForward && !direct && !on_device(c);
@@ -162,6 +177,8 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   const Workspace rooms =
       room_for_threads(&plan.planes.rooms, plan.path == kConvPlanes ? kConvPlaneRoom : 0, c);
   const Workspace tile_rooms = room_for_threads(&plan.tiles.rooms, tiles ? kConvTilesRoom : 0, c);
+  const int64_t plane_room = depthwise ? conv_depthwise_room_bytes(plan.depthwise.planes) : 0;
+  const Workspace plane_rooms = room_for_threads(&plan.depthwise.rooms, plane_room, c);
   set_weight_strides(&plan, *w);
   plan.src = src->data;
   plan.weight = w->data;
@@ -178,21 +195,23 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
 static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
   const bool tiles = takes_tiles(c, ConvOperand::kWeight, input, grad);
   const Dtype d = stored_dtype(c, grad);
-  TensorRef x = in_layout(c, input, tiles ? input.dtype : d);
-  TensorRef y = in_layout(c, grad, tiles ? grad.dtype : d);
+  const bool planes = takes_depthwise_planes(c, kConvForward);
+  TensorRef x = as_source(c, kConvForward, input, tiles ? input.dtype : d);
+  TensorRef y = as_source(c, kConvForward, grad, tiles ? grad.dtype : d);
   TensorRef out = c.weight_last ? new_last(c.w, d, c.device) : new_tensor(c.w, d, c.device);
   if (out->numel == 0) return out;
   const int64_t width = on_device(c) ? 0 : conv_merged_width(c.s);
   ConvWeightPlan plan;
-  build_conv_weight(&plan, c.s, int32_t(d), out->item_size(), width);
+  build_conv_weight(&plan, c.s, int32_t(d), out->item_size(), width, planes);
   plan.math = ctx().cuda_math;
   plan.channels_first = reads_planes(c, d);
   plan.tiles = tiles && !plan.depthwise;
   if (width) x = padded_rows(c, *x, width);
   TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : plan.gather.run, c);
   Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
-  const int64_t room = tiles ? kConvWeightTilesRoom : kConvEdgeRoom;
-  const Workspace rooms = room_for_threads(&plan.rooms, plan.depthwise ? 0 : room, c);
+  int64_t room = tiles ? kConvWeightTilesRoom : kConvEdgeRoom;
+  if (plan.depthwise) room = planes ? conv_depthwise_room_bytes(plan.planes) : 0;
+  const Workspace rooms = room_for_threads(&plan.rooms, room, c);
   set_weight_strides(&plan, *out);
   plan.src = x->data;
   plan.y = y->data;
@@ -466,7 +485,8 @@ TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
   const bool tiles = takes_tiles(c, transposed ? ConvOperand::kY : ConvOperand::kX, grad, weight) ||
                      takes_tiles(c, ConvOperand::kWeight, input, grad);
   const Dtype stored = tiles ? grad.dtype : stored_dtype(c, grad);
-  TensorRef g = convert ? in_layout(c, grad, stored) : TensorRef::share(&grad);
+  const ConvMode of_grad = transposed ? kConvForward : kConvData;
+  TensorRef g = convert ? as_source(c, of_grad, grad, stored) : TensorRef::share(&grad);
   const Tensor& x = transposed ? *g : input;
   const Tensor& y = transposed ? input : *g;
   TensorTriple out;

@@ -194,6 +194,49 @@ static void bits_do_not_depend_on_threads(void** state) {
                 64); /* one channel per group */
 }
 
+/* Integers of one digit, whose sums are exact in any order. */
+static tt_tensor* digits_of(const int64_t* shape, int64_t n) {
+  tt_tensor *twice, *out;
+  OK(tt_mul_f64(c, random_of(shape, n), 2, &twice));
+  OK(tt_round(c, twice, NULL, &out));
+  return out;
+}
+/* Planes and channels last are computed in different ways. */
+static void groups_of_one_channel(void** state) {
+  static const int64_t kWindows[][2] = {{3, 3}, {5, 5}, {1, 4}, {7, 2}};
+  int64_t i;
+  (void)state;
+  for (i = 0; i < 16; i++) {
+    const int64_t* k = kWindows[i % 4];
+    const int64_t stride = 1 + i / 4 % 2;
+    const int64_t dilation = 1 + i / 8;
+    const int64_t width = i % 3 ? 37 : 7;
+    const tt_conv2d_opts o = {.set = 15,
+                              INTS(stride, stride, i % 5 ? stride : 3),
+                              INTS(padding, k[0] / 2, 1),
+                              INTS(dilation, dilation, 1),
+                              .groups = 5};
+    tt_tensor* x = digits_of(SHAPE(2, 5, 19, width));
+    tt_tensor* w = digits_of(SHAPE(5, 1, k[0], k[1]));
+    tt_tensor *y, *z, *g[2], *h[2];
+    derive_conv(x, w, &o, &y, g);
+    derive_conv(channels_last(x), w, &o, &z, h);
+    same_bits(y, z);
+    same_bits(g[0], h[0]);
+    same_bits(g[1], h[1]);
+  }
+  { /* rooms of several blocks of rows */
+    tt_tensor* x = digits_of(SHAPE(1, 2, 90, 130));
+    tt_tensor* w = digits_of(SHAPE(2, 1, 3, 3));
+    tt_tensor *y, *z, *g[2], *h[2];
+    const tt_conv2d_opts o = {.set = TT_CONV2D_GROUPS, .groups = 2};
+    derive_conv(x, w, &o, &y, g);
+    derive_conv(channels_last(x), w, &o, &z, h);
+    same_bits(y, z);
+    same_bits(g[0], h[0]);
+  }
+}
+
 static void near_to(const tt_tensor* a, const tt_tensor* b) {
   double* x = values_of(a);
   double* y = values_of(b);
@@ -435,6 +478,7 @@ int main(void) {
                                      VARIANT(images_side_by_side),
                                      VARIANT(vectors_of_pixels),
                                      VARIANT(one_pixel_channels_last),
+                                     VARIANT(groups_of_one_channel),
                                      VARIANT(bits_do_not_depend_on_threads),
                                      VARIANT(meta_and_empty),
                                      VARIANT(errors_of_shapes),

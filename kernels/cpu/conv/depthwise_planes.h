@@ -1,0 +1,230 @@
+// Groups of one channel with channels first: DepthwisePlanePath computes y from x or x from y,
+// DepthwisePlaneWeight the weight's gradient. Vectors hold neighbouring pixels of a plane.
+//
+//   src plane   rows that a block of rows of dst reads
+//     | fill    with their padding, by phases of the stride
+//   room        [stride0][stride1] planes of [height][pitch]
+//     | add     pixel f of dst reads room[f + offset of the tap] for each tap
+//   sums        rows of dst, `pitch` apart; what is between them is dropped
+//
+// Sums are one chain in the order of the taps, as those of DepthwisePath.
+#pragma once
+
+#include "base/arith.h"
+#include "kernels/cpu/matmul/vec.h"
+#include "kernels/cpu/simd/room.h"
+#include "plan/conv_plan.h"
+
+TT_ISA_BEGIN
+
+// The rows that results read, in a room.
+struct DepthwiseRoom {
+  static constexpr int kL = kLanes<float>;
+  const ConvDepthwiseShape& s;
+  float* const room;
+  int64_t offset[kConvDepthwiseTaps];  // of each tap, in elements of the room
+
+  DepthwiseRoom(const ConvDepthwiseShape& shape, float* memory) : s(shape), room(memory) {
+    for (int64_t t = 0; t < s.k[0] * s.k[1]; t++) {
+      const int64_t row = t / s.k[1] * s.dil[0];
+      const int64_t column = t % s.k[1] * s.dil[1];
+      const int64_t plane = row % s.stride[0] * s.stride[1] + column % s.stride[1];
+      offset[t] = plane * s.plane_items() + row / s.stride[0] * s.pitch + column / s.stride[1];
+    }
+  }
+
+  // Fills the room for rows [o, o + rows) of the result.
+  TT_NOINLINE void fill(const float* src, int64_t o, int64_t rows) const {
+    const int64_t end = (rows - 1) * s.stride[0] + s.dil[0] * (s.k[0] - 1) + 1;
+    float* first = room;  // of the current rows, phase by phase
+    for (int64_t i = 0; i < end; first += s.pitch) {
+      float* to = first;
+      for (int64_t phase = 0; phase < s.stride[0] && i < end; phase++, i++) {
+        const float* row = source_row(src, o * s.stride[0] + i - s.lead[0]);
+        for (int64_t k = 0; k < s.stride[1]; k++, to += s.plane_items()) {
+          if (!row) clear(to, s.pitch);
+          else if (s.gap[1] == 1) fill_row(to, row, k);
+          else spread_row(to, row);
+        }
+      }
+    }
+  }
+
+  static TT_INLINE void copy(float* to, const float* from, int64_t n) {
+    int64_t i = 0;
+    for (; i + kL <= n; i += kL) store(to + i, load(from + i));
+    if (i == n) return;
+    const Part<float> rest(int(n - i));
+    store(to + i, load(from + i, rest), rest);
+  }
+
+ private:
+  // Row `at` of the source; NULL if it is padding.
+  TT_INLINE const float* source_row(const float* src, int64_t at) const {
+    if (s.gap[0] > 1) {
+      if (at % s.gap[0] != 0) return nullptr;
+      at /= s.gap[0];
+    }
+    return at >= 0 && at < s.x[0] ? src + at * s.x[1] : nullptr;
+  }
+  static TT_INLINE void clear(float* to, int64_t n) {
+    int64_t i = 0;
+    for (; i + kL <= n; i += kL) store(to + i, Vec<float>{});
+    if (i < n) store(to + i, Vec<float>{}, Part<float>(int(n - i)));
+  }
+  // to[m] = padded column m * stride + phase.
+  TT_INLINE void fill_row(float* TT_RESTRICT to, const float* TT_RESTRICT row,
+                          int64_t phase) const {
+    const int64_t step = s.stride[1];
+    const int64_t shift = s.lead[1] - phase;  // of column 0
+    const int64_t before = max<int64_t>(shift, 0);
+    const int64_t behind = max<int64_t>(s.x[1] + shift, 0);
+    const int64_t from = min(step == 1 ? before : ceil_div(before, step), s.pitch);
+    const int64_t end = clamp(step == 1 ? behind : ceil_div(behind, step), from, s.pitch);
+    clear(to, from);
+    row += from * step - shift;
+    if (step == 1) copy(to + from, row, end - from);
+    else if (step == 2) every<2>(to + from, row, step, end - from);
+    else every<0>(to + from, row, step, end - from);
+    clear(to + end, s.pitch - end);
+  }
+  // kStep: step, or 0 for any.
+  template <int kStep> static TT_INLINE void every(float* TT_RESTRICT to,
+                                                   const float* TT_RESTRICT row, int64_t step,
+                                                   int64_t n) {
+    TT_VECTORIZE
+    for (int64_t m = 0; m < n; m++) to[m] = row[(kStep ? kStep : step) * m];
+  }
+  // Columns `gap` apart, zeros between them.
+  TT_INLINE void spread_row(float* TT_RESTRICT to, const float* TT_RESTRICT row) const {
+    clear(to, s.pitch);
+    for (int64_t i = 0, m = s.lead[1]; i < s.x[1] && m < s.pitch; i++, m += s.gap[1])
+      to[m] = row[i];
+  }
+};
+
+struct DepthwisePlanePath {
+  static constexpr int kL = kLanes<float>;
+
+  // packed: [groups][taps]
+  static void pack(const ConvPlan& p, int64_t, int64_t) {
+    const int64_t taps = p.s.k[1] * p.s.k[2];
+    auto* to = reinterpret_cast<float*>(p.packed);
+    for (int64_t g = 0; g < p.s.groups; g++) {
+      const float* w = reinterpret_cast<const float*>(p.weight) + g * p.w_co;
+      for (int64_t i = 0; i < taps; i++) {
+        const int64_t t = p.mode == kConvData ? taps - 1 - i : i;
+        *to++ = w[t / p.s.k[2] * p.w_k[1] + t % p.s.k[2] * p.w_k[2]];
+      }
+    }
+  }
+
+  static void unit(const ConvPlan& p, int64_t u) {
+    const ConvDepthwiseShape& s = p.depthwise.planes;
+    const int64_t plane = u / s.blocks;
+    const int64_t group = plane % p.s.groups;
+    const int64_t o = u % s.blocks * s.rows;
+    const int64_t rows = min(s.rows, s.y[0] - o);
+    const Room memory(p.depthwise.rooms);
+    const DepthwiseRoom from(s, memory.as<float>());
+    from.fill(reinterpret_cast<const float*>(p.src) + plane * s.x[0] * s.x[1], o, rows);
+    const auto* bias = reinterpret_cast<const float*>(p.bias);
+    const float* w = reinterpret_cast<const float*>(p.packed) + group * s.k[0] * s.k[1];
+    float* to = reinterpret_cast<float*>(p.dst) + (plane * s.y[0] + o) * s.y[1];
+    add(from, w, bias ? bias[group] : 0.0f, to, rows);
+  }
+
+  // Rows of the result, kG vectors at a time. The last vector of a row ends where the row does, and
+  // repeats pixels of the one before.
+  static TT_NOINLINE void add(const DepthwiseRoom& from, const float* w, float bias, float* to,
+                              int64_t rows) {
+    constexpr int kG = 4;
+    const ConvDepthwiseShape& s = from.s;
+    const int64_t taps = s.k[0] * s.k[1];
+    const Part<float> part(int(min<int64_t>(s.y[1], kL)));
+    const int64_t last = max<int64_t>(s.y[1] - kL, 0);
+    int64_t row = 0;
+    int64_t column = 0;
+    for (bool done = false; !done;) {
+      const float* x[kG];
+      float* y[kG];
+      for (int g = 0; g < kG; g++) {
+        x[g] = from.room + row * s.pitch + column;
+        y[g] = to + row * s.y[1] + column;
+        if (column < last) column = min(column + kL, last);
+        else if (row + 1 < rows) {
+          column = 0;
+          row++;
+        } else done = true;  // the last vector is repeated
+      }
+      Vec<float> sum[kG];
+      TT_UNROLL
+      for (int g = 0; g < kG; g++) sum[g] = splat(bias);
+      for (int64_t t = 0; t < taps; t++) {
+        const int64_t at = from.offset[t];
+        const Vec<float> weight = splat(w[t]);
+        TT_UNROLL
+        for (int g = 0; g < kG; g++) sum[g] = fma(load(x[g] + at), weight, sum[g]);
+      }
+      TT_UNROLL
+      for (int g = 0; g < kG; g++) store(y[g], sum[g], part);
+    }
+  }
+};
+
+// A unit is a group. The sums of a block of rows of an image are vectors of their own, which are
+// added to those of the others.
+struct DepthwisePlaneWeight {
+  static constexpr int kL = kLanes<float>;
+
+  // Adds to sum[i] what taps t + i, i < kTaps, have from rows of y.
+  template <int kTaps> static TT_NOINLINE void add(const DepthwiseRoom& from, const float* y,
+                                                   int64_t rows, int64_t t, Vec<float>* sum) {
+    const ConvDepthwiseShape& s = from.s;
+    Vec<float> acc[kTaps] = {};
+    const float* x[kTaps];
+    TT_UNROLL
+    for (int i = 0; i < kTaps; i++) x[i] = from.room + from.offset[t + i];
+    for (int64_t r = 0; r < rows; r++) {
+      for (int64_t j = 0; j < s.y[1]; j += kL) {
+        const Part<float> part(int(min<int64_t>(s.y[1] - j, kL)));
+        const int64_t at = r * s.pitch + j;
+        const Vec<float> g = load(y + r * s.y[1] + j, part);
+        TT_UNROLL
+        for (int i = 0; i < kTaps; i++) acc[i] = fma(load(x[i] + at, part), g, acc[i]);
+      }
+    }
+    TT_UNROLL
+    for (int i = 0; i < kTaps; i++) sum[i] = sum[i] + acc[i];
+  }
+
+  static void unit(const ConvWeightPlan& p, int64_t group) {
+    const ConvDepthwiseShape& s = p.planes;
+    const int64_t taps = s.k[0] * s.k[1];
+    const Room memory(p.rooms);
+    const DepthwiseRoom from(s, memory.as<float>());
+    Vec<float> sum[kConvDepthwiseTaps] = {};
+    for (int64_t image = 0; image < p.s.n; image++) {
+      const int64_t plane = image * p.s.groups + group;
+      for (int64_t o = 0; o < s.y[0]; o += s.rows) {
+        const int64_t rows = min(s.rows, s.y[0] - o);
+        from.fill(reinterpret_cast<const float*>(p.src) + plane * s.x[0] * s.x[1], o, rows);
+        const float* y = reinterpret_cast<const float*>(p.y) + (plane * s.y[0] + o) * s.y[1];
+        int64_t t = 0;
+        for (; t + 9 <= taps; t += 9) add<9>(from, y, rows, t, sum + t);
+        for (; t + 3 <= taps; t += 3) add<3>(from, y, rows, t, sum + t);
+        for (; t < taps; t++) add<1>(from, y, rows, t, sum + t);
+      }
+    }
+    float* to = reinterpret_cast<float*>(p.dst) + group * p.w_co;
+    for (int64_t t = 0; t < taps; t++) {
+      float lanes[kL];
+      store(lanes, sum[t]);
+      for (int half = kL / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+      to[t / s.k[1] * p.w_k[1] + t % s.k[1] * p.w_k[2]] = lanes[0];
+    }
+  }
+};
+
+TT_ISA_END
