@@ -12,13 +12,6 @@
 
 TT_ISA_BEGIN
 
-template <class T> TT_NOINLINE void read_columns(T* v, const char* x, int64_t n, int32_t dtype) {
-  load_run(v, x, kItemSize[dtype], n, dtype);
-}
-template <class T> TT_NOINLINE void write_columns(char* y, const T* v, int64_t n, int32_t dtype) {
-  store_run(y, v, n, dtype);
-}
-
 // Steps of a row or tile.
 enum Step : int32_t { kMax, kSum, kResult };
 
@@ -68,6 +61,10 @@ template <class T, bool kLog> struct Forward {
     });
   }
 
+  static TT_NOINLINE void results(T* y, const T* x, const T* m, const T* last, int64_t n) {
+    TT_VECTORIZE
+    for (int64_t j = 0; j < n; j++) y[j] = kLog ? (x[j] - m[j]) - last[j] : x[j] * last[j];
+  }
   static void columns(const SoftmaxPlan& p, int64_t at, const Columns& c, const T* m,
                       const T* sum) {
     alignas(64) T v[kRowTile], last[kRowTile];
@@ -77,10 +74,15 @@ template <class T, bool kLog> struct Forward {
       TT_SCALAR_LOOP;
     }
     for_columns(c, [&](int64_t, int64_t i, int64_t n) {
-      read_columns(v, (again ? p.a : p.out) + at + i, n, c.dtype);
-      if (!kLog && again) column_exp(v, v, m, n);
-      for (int64_t j = 0; j < n; j++) v[j] = kLog ? (v[j] - m[j]) - last[j] : v[j] * last[j];
-      write_columns(p.out + at + i, v, n, c.dtype);
+      const T* x = RowIn<T>{(again ? p.a : p.out) + at + i, c.dtype}.get(0, n, v);
+      const RowOut<T> out{p.out + at + i, c.dtype};
+      T* y = out.at(0, v);
+      if (!kLog && again) {
+        column_exp(v, x, m, n);
+        x = v;
+      }
+      results(y, x, m, last, n);
+      out.put(0, n, y);
     });
   }
 };
@@ -116,15 +118,24 @@ template <class T, bool kLog> struct Backward {
     });
   }
 
+  static TT_NOINLINE void results(T* dx, const T* g, const T* e, const T* sum, int64_t n) {
+    TT_VECTORIZE
+    for (int64_t j = 0; j < n; j++) dx[j] = kLog ? g[j] - e[j] * sum[j] : e[j] * (g[j] - sum[j]);
+  }
   static void columns(const SoftmaxPlan& p, int64_t at, const Columns& c, const T*, const T* sum) {
-    alignas(64) T g[kRowTile], y[kRowTile];
+    alignas(64) T gs[kRowTile], ys[kRowTile];
     alignas(64) const T zero[kRowTile] = {};
     for_columns(c, [&](int64_t, int64_t i, int64_t n) {
-      read_columns(g, p.a + at + i, n, c.dtype);
-      read_columns(y, p.b + at + i, n, c.dtype);
-      if constexpr (kLog) column_exp(y, y, zero, n);
-      for (int64_t j = 0; j < n; j++) g[j] = kLog ? g[j] - y[j] * sum[j] : y[j] * (g[j] - sum[j]);
-      write_columns(p.out + at + i, g, n, c.dtype);
+      const T* g = RowIn<T>{p.a + at + i, c.dtype}.get(0, n, gs);
+      const T* y = RowIn<T>{p.b + at + i, c.dtype}.get(0, n, ys);
+      const RowOut<T> out{p.out + at + i, c.dtype};
+      T* dx = out.at(0, gs);
+      if constexpr (kLog) {
+        column_exp(ys, y, zero, n);
+        y = ys;
+      }
+      results(dx, g, y, sum, n);
+      out.put(0, n, dx);
     });
   }
 };
