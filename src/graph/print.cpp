@@ -94,12 +94,17 @@ void add_scope(Text& out, const Graph& g, int32_t scope) {
   for (int64_t i = path.size(); i-- > 0;) out.add(g.scopes[path[i]].name.span()).add(i ? "/" : "");
 }
 
+// Whether the value is no node's: one from outside, and none that an edit has removed.
+bool is_from_outside(const Graph& g, const IrValue& v) {
+  return v.node < 0 && g.storages[v.storage].role != IrRole::kMade;
+}
+
 }  // namespace
 
 void print_graph(const Graph& g, Text& out) {
   for (int64_t i = 0; i < g.values.size(); i++) {
     const IrValue& v = g.values[i];
-    if (v.node >= 0) continue;
+    if (!is_from_outside(g, v)) continue;
     const IrStorage& s = g.storages[v.storage];
     add_value(out, int32_t(i));
     out.add(" ");
@@ -135,7 +140,7 @@ void print_graph_dot(const Graph& g, Text& out) {
   out.add("digraph graph_of_tt {\n  node [shape=box, fontname=monospace];\n");
   for (int64_t i = 0; i < g.values.size(); i++) {
     const IrValue& v = g.values[i];
-    if (v.node >= 0) continue;
+    if (!is_from_outside(g, v)) continue;
     out.add("  v").add(i).add(" [shape=ellipse, label=\"");
     out.add(role_name(g.storages[v.storage].role)).add("\\n");
     add_type(out, v);

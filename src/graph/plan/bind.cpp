@@ -63,7 +63,7 @@ void fix_numbers(Words& words, const char* own, const char* moved, int64_t bytes
 void add_launch(Words& words, const PlanStep& s, const char* moved) {
   SmallVec<int32_t, 16> pointers;
   const int64_t end = used_bytes(*s.kernel, s.plan);
-  if (!find_pointers(*s.kernel, pointers)) return fix_numbers(words, s.plan, moved, end);
+  if (!find_pointers(*s.kernel, s.plan, pointers)) return fix_numbers(words, s.plan, moved, end);
   for (const int32_t at : pointers) {
     if (at + int64_t(sizeof(uintptr_t)) > end) continue;
     uintptr_t now;

@@ -11,8 +11,8 @@ int64_t used_bytes(const Kernel& k, const void* plan);
 // Behind the last plan of a list without unused ends: a kernel may copy a plan whole.
 extern const int64_t kPlanSlack;
 
-// Appends the positions of all pointers in plans of the kernel. Returns false if it is one for the
-// CPU only, of whose plans nothing is known.
-bool find_pointers(const Kernel& k, SmallVec<int32_t, 16>& positions);
+// Appends the positions of the pointers that the kernel reads in the plan. Returns false if it is a
+// kernel for the CPU only, of whose plans nothing is known.
+bool find_pointers(const Kernel& k, const void* plan, SmallVec<int32_t, 16>& positions);
 
 }  // namespace TT_NS

@@ -103,6 +103,7 @@ static void test_replace(void** state) {
 static void test_shapes_follow(void** state) {
   tt_tensor *x = randn(SHAPE(4, 3)), *y, *want;
   const int64_t dim = 1;
+  char text[2048];
   tt_graph* g;
   tt_graph_value value;
   int32_t before, made;
@@ -120,6 +121,10 @@ static void test_shapes_follow(void** state) {
   }
   OK(tt_graph_replace_uses(c, g, result_of(g, find(g, "sum")), made));
   OK(tt_graph_remove(c, g, find(g, "sum")));
+  OK(tt_graph_print(c, g, text, sizeof text, &n));
+  assert_null(strstr(text, "= made")); /* the removed value is in no line */
+  OK(tt_graph_dot(c, g, text, sizeof text, &n));
+  assert_null(strstr(text, "made"));
   OK(tt_graph_get_value(c, g, made, &value));
   assert_int_equal(value.ndim, 1);
   assert_int_equal(value.sizes[0], 4);
