@@ -135,9 +135,9 @@ A function that is recorded once for tensors alike and then replayed without dis
 training step: forward, backward, `TT.step!`. Tensors of other sizes or types make another record,
 at most `limit`; beyond that, and where no record is possible, the function itself runs. What it
 does besides computing with tensors happens in recorded calls only: `TT.compile_info`.
-dynamic: once three records differ only in the size of one dimension, such as the batch, and follow
-from each other, records for further sizes are made without calling the function, which must not
-decide by the size; a step of an optimizer needs a record for each size.
+dynamic: once three records differ only in the size of one dimension, such as the batch, or five in
+two, and follow from each other, records for further sizes are made without calling the function,
+which must not decide by the size. It may be a whole training step.
 
 f takes tensors and returns one, several in a tuple, or nothing.
 """

@@ -427,8 +427,8 @@ pub fn compile(
 }
 
 /// As [`compile`], but once three records differ only in the size of one dimension, such as the
-/// batch, and follow from each other, records for further sizes are made without calling `f`. It
-/// must not decide by the size. A step of an optimizer needs a record for each size.
+/// batch, or five in two, and follow from each other, records for further sizes are made without
+/// calling `f`, which must not decide by the size. `f` may be a whole training step.
 ///
 /// ```
 /// let mean = tt::compile_dynamic(|x| Ok(vec![x[0].sum()?.mul_scalar(0.5)?]), 8)?;
