@@ -7,6 +7,7 @@
 
 static char path[64];
 static int n_replayed, n_backward, n_refused, n_same_values;
+static int n_poisoned;                   /* plans in memory full of nan */
 static int edits_per_graph = 1, n_edits; /* TT_EDITS: another number */
 static char refused[16384];
 
@@ -80,13 +81,24 @@ static tt_graph* capture(const Sample* s, tt_tensor** given, int n) {
   return g;
 }
 
+/* A plan in memory that is full of nan, but for those that need more than it has. */
+static tt_status poisoned_plan(const tt_graph* g, tt_plan** p) {
+  static _Alignas(64) char arena[1 << 17];
+  const tt_plan_opts opts = {
+      .set = TT_PLAN_ARENA | TT_PLAN_ARENA_BYTES, .arena = arena, .arena_bytes = sizeof arena};
+  if (tt_plan_new(c, g, &opts, p)) return tt_plan_new(c, g, NULL, p);
+  memset(arena, 0xff, sizeof arena);
+  n_poisoned++;
+  return TT_OK;
+}
+
 /* Returns 0 if a plan refuses the graph. */
 static int replay(const tt_graph* g, const Sample* s, tt_tensor** given, int n, tt_tensor** outs,
                   int64_t n_outs) {
   tt_tensor* slot;
   tt_plan* p;
   int64_t k;
-  if (tt_plan_new(c, g, NULL, &p)) return 0;
+  if (poisoned_plan(g, &p)) return 0;
   for (k = 0; k < n; k++) {
     OK(tt_plan_slot(c, p, 0, k, &slot));
     OK(tt_copy_(c, slot, given[k]));
@@ -148,38 +160,62 @@ static tt_graph* from_file(const tt_graph* g) {
   return loaded;
 }
 
-/* The graph of forward and backward can be saved and loaded. */
+/* Returns the gradient of the sum of the first result for the leaf; NULL: there is none. */
+static tt_tensor* gradient(Sample* s, const tt_tensor* leaf) {
+  const tt_grad_opts unused = {.set = TT_GRAD_ALLOW_UNUSED, .allow_unused = 1};
+  tt_tensor *outs[kMaxOuts] = {NULL}, *sum, *grad = NULL;
+  int64_t n_outs;
+  seed();
+  if (call(s, outs, &n_outs) || !n_outs || !outs[0]) return NULL;
+  if (!tt_tensor_requires_grad(outs[0]) || tt_tensor_dtype(outs[0]) > TT_F64) return NULL;
+  sum = sum_of(outs[0]);
+  if (tt_grad(c, (const tt_tensor* const[]){sum}, 1, (const tt_tensor* const[]){leaf}, 1, &unused,
+              &grad))
+    return NULL;
+  return grad;
+}
+
+static tt_tensor* new_leaf(const tt_tensor* values) {
+  tt_tensor* leaf;
+  OK(tt_clone(c, values, NULL, &leaf));
+  OK(tt_requires_grad_(c, leaf, 1));
+  return leaf;
+}
+
+/* The graph of forward and backward, captured with other values of a leaf, has the bits of the
+   call, also when it comes from a file. */
 static void check_backward(const Sample* s, tt_tensor** given, int n) {
   Sample t = *s;
-  tt_tensor **places[kMaxArgs + kMaxItems], *outs[kMaxOuts] = {NULL}, *leaf = NULL, *grad = NULL;
-  const tt_grad_opts unused = {.set = TT_GRAD_ALLOW_UNUSED, .allow_unused = 1};
-  tt_graph* g = NULL;
-  int64_t n_outs;
-  int i;
+  tt_tensor **places[kMaxArgs + kMaxItems], *want, *grad;
+  tt_graph *g, *loaded;
+  int i, at = -1;
   assert_int_equal(tensor_places(&t, places), n);
   for (i = 0; i < n; i++) {
     OK(tt_clone(c, given[i], NULL, places[i]));
-    if (leaf || tt_tensor_dtype(given[i]) < TT_F32 || tt_tensor_dtype(given[i]) > TT_F64) continue;
-    leaf = *places[i];
-    OK(tt_requires_grad_(c, leaf, 1));
+    if (at >= 0 || tt_tensor_dtype(given[i]) < TT_F32 || tt_tensor_dtype(given[i]) > TT_F64)
+      continue;
+    at = i;
   }
-  if (!leaf) return;
-  OK(tt_capture_begin(c, (const tt_tensor* const[]){leaf}, 1, NULL));
-  if (!call(&t, outs, &n_outs) && n_outs && outs[0] && tt_tensor_requires_grad(outs[0]) &&
-      tt_tensor_dtype(outs[0]) <= TT_F64) {
-    tt_tensor* sum = sum_of(outs[0]);
-    if (!tt_grad(c, (const tt_tensor* const[]){sum}, 1, (const tt_tensor* const[]){leaf}, 1,
-                 &unused, &grad) &&
-        grad && tt_capture_end(c, (const tt_tensor* const[]){grad}, 1, &g) == TT_OK) {
-      int64_t bytes;
-      if (!tt_graph_arena_bytes(c, g, &bytes)) tt_graph_release(from_file(g));
-      check_edits(g);
-      tt_graph_release(g);
-      n_backward++;
-      return;
-    }
+  if (at < 0) return;
+  *places[at] = new_leaf(given[at]);
+  want = gradient(&t, *places[at]);
+  if (!want) return;
+  *places[at] = new_leaf(reversed(given[at]));
+  OK(tt_capture_begin(c, (const tt_tensor* const*)places[at], 1, NULL));
+  grad = gradient(&t, *places[at]);
+  if (!grad) {
+    OK(tt_capture_drop(c));
+    return;
   }
-  OK(tt_capture_drop(c));
+  if (tt_capture_end(c, (const tt_tensor* const[]){grad}, 1, &g)) return;
+  if (replay(g, s, &given[at], 1, &want, 1)) {
+    loaded = from_file(g);
+    assert_true(replay(loaded, s, &given[at], 1, &want, 1));
+    tt_graph_release(loaded);
+    n_backward++;
+  }
+  check_edits(g);
+  tt_graph_release(g);
 }
 
 static void check_sample(const Sample* s, void* user) {
@@ -241,9 +277,9 @@ int main(int argc, char** argv) {
   }
   failed = _cmocka_run_group_tests("op_replay", tests, (size_t)n, NULL, NULL);
   print_message(
-      "%d operators, %d samples replayed (%d captured with equal values), %d gradients in files, "
-      "%d edits, %d refused:%s\n",
-      n, n_replayed, n_same_values, n_backward, n_edits, n_refused, refused);
+      "%d operators, %d samples replayed (%d captured with equal values), %d gradients, %d plans "
+      "in memory full of nan, %d edits, %d refused:%s\n",
+      n, n_replayed, n_same_values, n_backward, n_poisoned, n_edits, n_refused, refused);
   free(tests);
   return failed;
 }
