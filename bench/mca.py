@@ -51,8 +51,9 @@ CORES = {"neoverse-n1": 2, "neoverse-n2": 2, "neoverse-v1": 4}
 
 
 def compile_kernel(source, directory, sve=False):
-    """Compiles a file of kernels/cpu and returns its object."""
-    out = pathlib.Path(directory) / (source.replace("/", "_") + (".sve" if sve else "") + ".o")
+    """Compiles a file, by its path in kernels/cpu or its absolute path, and returns its object."""
+    name = str(source).replace("/", "_")
+    out = pathlib.Path(directory) / (name + (".sve" if sve else "") + ".o")
     if not out.exists():
         includes = [f"-I{ROOT / d}" for d in (".", "src", "include")]
         flags = [*FLAGS, f"-march={MARCH.get(source, 'armv8-a')}"]
@@ -63,11 +64,15 @@ def compile_kernel(source, directory, sve=False):
     return out
 
 
+def disassembly(obj):
+    command = [OBJDUMP, "-d", "-C", "--no-show-raw-insn", obj]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def inner_loop(obj, function):
     """Returns the instructions of the function's loop with the largest share of FMAs."""
-    command = [OBJDUMP, "-d", "-C", "--no-show-raw-insn", obj]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    body = next(part for part in text.split("\n\n") if f"{function}(" in part.split("\n")[0])
+    parts = disassembly(obj).split("\n\n")
+    body = next(part for part in parts if f"{function}(" in part.split("\n")[0])
     code = []
     for line in body.split("\n"):
         if found := re.match(r"\s*([0-9a-f]+):\s+(.*)", line):

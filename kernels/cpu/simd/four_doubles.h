@@ -67,6 +67,14 @@ TT_INLINE D4 widened(S4 v) {
 TT_INLINE S4 narrowed(D4 v) {
   return S4(_mm_movelh_ps(_mm_cvtpd_ps(__m128d(v.lo)), _mm_cvtpd_ps(__m128d(v.hi))));
 }
+#elif defined(__aarch64__)  // gcc 12 converts lanes one by one
+TT_INLINE D4 widened(S4 v) {
+  const float32x4_t x = float32x4_t(v);
+  return {D2(vcvt_f64_f32(vget_low_f32(x))), D2(vcvt_high_f64_f32(x))};
+}
+TT_INLINE S4 narrowed(D4 v) {
+  return S4(vcvt_high_f32_f64(vcvt_f32_f64(float64x2_t(v.lo)), float64x2_t(v.hi)));
+}
 #else
 TT_INLINE D4 widened(S4 v) { return {D2{v[0], v[1]}, D2{v[2], v[3]}}; }
 TT_INLINE S4 narrowed(D4 v) { return S4{float(v[0]), float(v[1]), float(v[2]), float(v[3])}; }
