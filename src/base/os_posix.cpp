@@ -23,7 +23,7 @@ void* os_alloc(size_t bytes, size_t align) noexcept {
 void os_free(void* p) noexcept { free(p); }
 
 void* os_map(size_t bytes, size_t align) noexcept {
-  const size_t page = 4096;
+  const size_t page = size_t(sysconf(_SC_PAGESIZE));  // 16 or 64 kB on some 64-bit ARM
   const size_t extra = align > page ? align : 0;
   if (bytes + extra < bytes) return nullptr;
   void* m =
