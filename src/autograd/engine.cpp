@@ -92,6 +92,8 @@ static void disown(Tensor& leaf) noexcept {
 // After a failure, too: nothing pending keeps a gradient or an owner.
 Engine::~Engine() {
   ctx().engine = outer;
+  // Steps of a training loop number their nodes alike, so that leaves keep their place.
+  if (!outer) ctx().newest_topo = 0;
   for (const EndTask& task : at_end) task.drop(task.user);
   for (Ready& r : heap) {
     Edge e{r.target, 0};

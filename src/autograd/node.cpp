@@ -56,7 +56,7 @@ NodeRef new_node(const NodeType* type, int64_t n_edges, int64_t n_outs) {
   n->type = type;
   n->n_edges = uint16_t(n_edges);
   n->n_outs = uint16_t(n_outs);
-  n->topo = 1;
+  n->topo = ++ctx().newest_topo;
   count_live(n, bytes, kLiveNodes, 1);
   n->released = true;  // until the caller has constructed the saved area
   return NodeRef::adopt(n);
@@ -112,7 +112,9 @@ void Node::set_edge(int64_t i, const Tensor& t) {
   if (!e) return;
   edges()[i] = e;
   int64_t below = e.is_leaf() ? 0 : e.node()->topo;
-  if (below >= topo) topo = below + 1;
+  if (below < topo) return;
+  topo = below + 1;
+  if (topo > ctx().newest_topo) ctx().newest_topo = topo;
 }
 
 static void describe_output(Node& n, uint32_t nr, Dtype dtype, Device device, Ints sizes) {

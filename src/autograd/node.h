@@ -47,7 +47,7 @@ struct NodeType {
 
 struct Node : GraphNode {
   const NodeType* type;
-  int64_t topo;  // 1 + the maximum topo of its inputs; leaves have 0
+  int64_t topo;  // above that of its inputs and of nodes created before; leaves have 0
   uint16_t n_outs;
   uint16_t n_edges;
   bool released;  // saved tensors have been released

@@ -145,6 +145,7 @@ struct Ctx {
   GraphHooks* graph;     // of a capture or a lowering (core/graph_hooks.h); NULL: none
   VmapLevel* vmap;       // the innermost running vmap (autograd/batch.h); NULL: none
   Engine* engine;        // of the innermost running backward (autograd/engine.h)
+  int64_t newest_topo;   // of nodes recorded since the last backward (autograd/node.h)
   CtxPart* saved_hooks;  // hooks on saved tensors (autograd/saved_hooks.h); NULL: none is active
   CtxPart* dual_level;   // that the application has opened (autograd/forward.h); NULL: none
   Dtype default_float;   // of floating-point numbers and tensors that are given none

@@ -34,6 +34,20 @@ def test_what_hooks_see():
     assert seen[0][1][1].tolist() == [0, 0] and seen[0][2][1] is None
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+def test_hooks_run_from_the_newest_call_to_the_oldest(recorded):
+    to_input, to_state, order = nn.Linear(2, 2), nn.Linear(2, 2), []
+    to_input.register_full_backward_hook(lambda m, gi, go: order.append("input"))
+    to_state.register_full_backward_hook(lambda m, gi, go: order.append("state"))
+    state, states = tt.zeros(1, 2), []
+    for step in range(4):
+        step_input = tt.full((1, 2), float(step), requires_grad=recorded)
+        state = (to_input(step_input) + to_state(state)).tanh()
+        states.append(state)
+    tt.stack(states).sum().backward()
+    assert order == ["state", "input"] * 4
+
+
 def test_replacements_in_order():
     m, x, order = nn.ReLU(), leaf(-1, 3), []
     m.register_full_backward_pre_hook(lambda m, g: [g[0] * 10])
