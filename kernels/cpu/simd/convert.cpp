@@ -248,6 +248,12 @@ void narrow_to_unsigned(void* dst, int32_t dst_dtype, const int64_t* src, int64_
 
 template <class T> void gather_as(char* dst, const char* src, int64_t stride, int64_t n) {
   auto* TT_RESTRICT d = reinterpret_cast<T*>(dst);
+  if (stride == -int64_t(sizeof(T))) {
+    const auto* TT_RESTRICT s = reinterpret_cast<const T*>(src);
+    TT_VECTORIZE
+    for (int64_t i = 0; i < n; i++) d[i] = s[-i];
+    return;
+  }
   for (int64_t i = 0; i < n; i++, src += stride) d[i] = *reinterpret_cast<const T*>(src);
 }
 template <class T> void scatter_as(char* dst, int64_t stride, const char* src, int64_t n) {
