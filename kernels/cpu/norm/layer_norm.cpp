@@ -114,37 +114,52 @@ inline int32_t forward(const LayerNormPlan& p, int64_t begin, int64_t end, Steps
 // The statistics of a row.
 template <class T> struct RowStats { T mean, rstd; };
 
+// How many vectors of two sums are kept at a time: with 16 registers (AVX2, SSE2) or 32, both and
+// their terms fit.
+constexpr int kVectorsOfSums = TT_SSE2 && TT_VEC_BYTES < 64 ? 4 : 8;
+
 // Adds u to *su and u h to *suh. kSums: adds g h to dw and g to db, elementwise.
 template <class T, bool kSums> TT_NOINLINE void moments(const T* g, const T* x, const T* weight,
                                                         RowStats<T> s, T* dw, T* db, int64_t n,
                                                         RowSum<T>* su, RowSum<T>* suh) {
   constexpr int L = kLanes<T>;
+  constexpr int kAll = kBlockLanes / L;
+  constexpr int kSome = min(kAll, kVectorsOfSums);
   const Vec<T> mean = splat(s.mean);
   const Vec<T> rstd = splat(s.rstd);
-  Lanes<T> a, b;
-  a.fill(0);
-  b.fill(0);
-  a.add(su->lane);
-  b.add(suh->lane);
-  int64_t i = 0;
-  for (; i + kBlockLanes <= n; i += kBlockLanes) {
-    TT_UNROLL_BY(32)
-    for (int k = 0; k < a.kN; k++) {
-      const int64_t at = i + k * L;
-      const Vec<T> gv = load(g + at);
-      const Vec<T> h = (load(x + at) - mean) * rstd;
-      const Vec<T> u = gv * load(weight + at);
-      a.v[k] += u;
-      b.v[k] = vfma(u, h, b.v[k]);
-      if constexpr (kSums) {
-        store(dw + at, vfma(gv, h, load(dw + at)));
-        store(db + at, Vec<T>(load(db + at) + gv));
+  const int64_t whole = n / kBlockLanes * kBlockLanes;
+  for (int first = 0; whole && first < kAll * L; first += kSome * L) {
+    Vec<T> a[kSome], b[kSome];
+    TT_UNROLL_BY(8)
+    for (int k = 0; k < kSome; k++) {
+      a[k] = load(su->lane + first + k * L);
+      b[k] = load(suh->lane + first + k * L);
+    }
+    for (int64_t i = first; i < whole; i += kBlockLanes) {
+      TT_UNROLL_BY(8)
+      for (int k = 0; k < kSome; k++) {
+        const int64_t at = i + k * L;
+        const Vec<T> gv = load(g + at);
+        const Vec<T> h = (load(x + at) - mean) * rstd;
+        const Vec<T> u = gv * load(weight + at);
+        a[k] += u;
+        b[k] = vfma(u, h, b[k]);
+        if constexpr (kSums) {
+          store(dw + at, vfma(gv, h, load(dw + at)));
+          store(db + at, Vec<T>(load(db + at) + gv));
+        }
       }
     }
+    TT_UNROLL_BY(8)
+    for (int k = 0; k < kSome; k++) {
+      store(su->lane + first + k * L, a[k]);
+      store(suh->lane + first + k * L, b[k]);
+    }
   }
+  if (whole == n) return;
   alignas(64) T us[kBlockLanes] = {};
   alignas(64) T uhs[kBlockLanes] = {};
-  for (int l = 0; i < n; i++, l++) {
+  for (int64_t i = whole, l = 0; i < n; i++, l++) {
     const T h = (x[i] - s.mean) * s.rstd;
     us[l] = g[i] * weight[i];
     uhs[l] = us[l] * h;
@@ -154,11 +169,10 @@ template <class T, bool kSums> TT_NOINLINE void moments(const T* g, const T* x, 
     }
     TT_SCALAR_LOOP;
   }
-  a.add(us);
-  b.add(uhs);
-  for (int k = 0; k < a.kN; k++) {
-    store(su->lane + k * L, a.v[k]);
-    store(suh->lane + k * L, b.v[k]);
+  TT_UNROLL_LANES
+  for (int k = 0; k < kBlockLanes; k += L) {
+    store(su->lane + k, Vec<T>(load(su->lane + k) + load(us + k)));
+    store(suh->lane + k, Vec<T>(load(suh->lane + k) + load(uhs + k)));
   }
 }
 
