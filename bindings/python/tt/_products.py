@@ -1,4 +1,4 @@
-"""Tensor products with arguments that a declaration cannot express."""
+"""Tensor products and norms with arguments that a declaration cannot express."""
 from __future__ import annotations
 
 from . import _ops
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Dims = Union[int, Sequence[int]]
 
-__all__ = ["tensordot"]
+__all__ = ["normalize", "tensordot"]
 
 
 @overridable
@@ -31,3 +31,26 @@ def tensordot(
     else:
         of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in given)
     return _ops.tensordot(a, b, of_a, of_b, out=out)
+
+
+@overridable
+def normalize(
+    input: Tensor,
+    p: float = 2.0,
+    dim: int | Sequence[int] = 1,
+    eps: float = 1e-12,
+    out: Tensor | None = None,
+    *,
+    axis: int | Sequence[int] | None = None,
+) -> Tensor:
+    """Divides vectors along dim by their p-norms.
+
+    dim: dimension of the vectors, or several. eps: lower bound of the norms. out: receives the
+    result.
+    """
+    if axis is not None:
+        dim = axis
+    if not isinstance(dim, (tuple, list)):
+        return _ops.normalize(input, p, dim, eps, out=out)
+    norms = _ops.linalg_vector_norm(input, p, dim, True)
+    return _ops.div(input, _ops.clamp_min(norms, eps), out=out)

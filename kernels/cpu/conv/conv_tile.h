@@ -151,7 +151,6 @@ template <class T> struct ConvTile {
     const int rows = half ? kMr / 2 : kMr;
     T* to_rows[kMr];
     for (int i = 0; i < rows; i++) to_rows[i] = whole && i < h ? out[r + i] + j : edge + i * kNr;
-    int64_t left = n_taps;
     GatherTile<T> tile = {
         .rows = indirection + r,
         .pitch = kConvRows,
@@ -164,27 +163,50 @@ template <class T> struct ConvTile {
         .tap_mask = tap_mask[r / kMr],
         .ahead = j == col_begin ? rows * p.gather.pixel : 0,
     };
-    do {
-      // Chains of few taps, each of which is added to out: the rounding errors of one long sum
-      // would be larger.
-      if constexpr (sizeof(T) == 4)
-        tile.taps = min(max<int64_t>(kConvChain / (to - from + 1), 1), left);
-      if (w > kL && half) gather_tile<T, kMr / 2, 2>(tile);
-      else if (w > kL) gather_tile<T, kMr, 2>(tile);
-      else if (half) gather_tile<T, kMr / 2, 1>(tile);
-      else gather_tile<T, kMr, 1>(tile);
-      tile.rows += tile.taps * kConvRows;
-      tile.panels += tile.taps;
-      tile.tap_mask >>= tile.taps;
-      tile.start = nullptr;
-      left -= tile.taps;
-    } while (sizeof(T) == 4 && left > 0);
+    if constexpr (sizeof(T) == 4) add_chains(tile, w > kL, half);
+    else add_chain(tile, w > kL, half);
     if (whole) return;
     const Part<T> low(int(min<int64_t>(w, kL)));
     const Part<T> high(int(max<int64_t>(w - kL, 0)));
     for (int i = 0; i < h; i++) {
       move_sums(out[r + i] + j, edge + i * kNr, low);
       if (w > kL) move_sums(out[r + i] + j + kL, edge + i * kNr + kL, high);
+    }
+  }
+  static TT_INLINE void add_chain(const GatherTile<T>& tile, bool two_vectors, bool half) {
+    constexpr int kMr = kConvMr<T>;
+    if (two_vectors && half) gather_tile<T, kMr / 2, 2>(tile);
+    else if (two_vectors) gather_tile<T, kMr, 2>(tile);
+    else if (half) gather_tile<T, kMr / 2, 1>(tile);
+    else gather_tile<T, kMr, 1>(tile);
+  }
+  // Adds the terms of the tile in chains, each of which is added to out: the rounding errors of one
+  // long sum would be larger. A chain is several taps, or an equal part of the terms of one.
+  static TT_INLINE void add_chains(GatherTile<T> tile, bool two_vectors, bool half) {
+    const int64_t taps = tile.taps;
+    const int64_t begin = tile.from;
+    const int64_t end = tile.to;
+    const int64_t terms = end - begin;
+    if (taps * terms <= kConvChain) return add_chain(tile, two_vectors, half);
+    const int64_t in_chain = max<int64_t>(kConvChain / (terms + 1), 1);
+    const int64_t step = ceil_div(terms, ceil_div(terms, kConvChain));
+    const T* const* panels = tile.panels;
+    const T* part;  // of the weight of a tap
+    for (int64_t t = 0; t < taps; t += in_chain) {
+      tile.taps = min(in_chain, taps - t);
+      for (tile.from = begin; tile.from < end; tile.from = tile.to) {
+        tile.to = min(tile.from + step, end);
+        if (tile.from == begin) {
+          tile.panels = panels + t;
+        } else {
+          part = panels[t] + (tile.from - begin) * kConvNr<T>;
+          tile.panels = &part;
+        }
+        add_chain(tile, two_vectors, half);
+        tile.start = nullptr;
+      }
+      tile.rows += tile.taps * kConvRows;
+      tile.tap_mask >>= tile.taps;
     }
   }
   TT_INLINE void move_sums(T* to, const T* sums, Part<T> part) const {

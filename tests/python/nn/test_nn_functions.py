@@ -42,6 +42,22 @@ def test_dropout_in_place_that_drops_nothing_writes_nothing():
     assert weights._version == 0 and bool((x.grad != 0).any())
 
 
+@pytest.mark.parametrize("channels", [256, 512])
+def test_sums_over_many_channels_err_as_little_as_those_over_few(channels):
+    tt.manual_seed(0)
+    x, weight = tt.randn(1, channels, 6, 6), tt.randn(8, channels, 3, 3)
+    exact = F.conv2d(x.double(), weight.double())
+    error = (F.conv2d(x, weight) - exact).square().mean() / exact.square().mean()
+    assert error.sqrt() < 4.5 * 2**-24  # PyTorch's: 4.0
+
+
+def test_normalize_over_several_dimensions():
+    x = tt.tensor([[[3.0, 0.0], [0.0, 0.0]], [[4.0, 0.0], [0.0, 0.0]]])
+    assert F.normalize(x, dim=(0, 1))[:, 0, 0].tolist() == pytest.approx([0.6, 0.8])
+    assert F.normalize(x, p=1.0, dim=[-1, 0])[:, 0, 0].tolist() == pytest.approx([3 / 7, 4 / 7])
+    assert F.normalize(x, dim=0).equal(F.normalize(x, dim=(0,)))
+
+
 def test_alpha_dropout_keeps_mean_and_variance():
     tt.manual_seed(2)
     x = tt.randn(200000)

@@ -279,7 +279,8 @@ OTHERS = {
         "fractional_max_pool2d": "nn.pooling.fractional_max_pool2d",
         "fractional_max_pool3d": "nn.pooling.fractional_max_pool3d",
         "interpolate": "nn.pooling.interpolate", "max_pool1d": "nn.pooling.max_pool1d",
-        "max_pool2d": "nn.pooling.max_pool2d", "max_pool3d": "nn.pooling.max_pool3d"
+        "max_pool2d": "nn.pooling.max_pool2d", "max_pool3d": "nn.pooling.max_pool3d",
+        "normalize": "_products.normalize"
     },
 }
 HOME = {name: module for module, names in MODULES.items() for name in names.split()}
