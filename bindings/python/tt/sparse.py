@@ -12,6 +12,7 @@ from . import _ops as ops
 from ._convert import instance, is_number
 from ._create import as_tensor
 from ._interception import overridable
+from ._kinds import kind_name
 from ._layout import layout as Layout
 from ._layout import sparse_coo, sparse_csr
 from ._tensor import Tensor
@@ -48,7 +49,7 @@ class SparseTensor:
     """
 
     is_sparse = True
-    is_cpu = property(lambda self: self._values.is_cpu)
+    is_cpu = property(lambda self: self._values_.is_cpu)
 
     def __init__(
         self,
@@ -229,6 +230,19 @@ class SparseTensor:
 
     def clone(self) -> SparseTensor:
         return self._with(self._values_.clone())
+
+    def copy_(self, src: SparseTensor) -> SparseTensor:
+        """Takes the elements of another sparse tensor of the same shape. Returns self."""
+        if not isinstance(src, SparseTensor) or tuple(src.shape) != tuple(self.shape):
+            raise ValueError(
+                f"copy_: src is {kind_name(src)} of shape {list(getattr(src, 'shape', ()))}: must "
+                f"be a sparse tensor of shape {list(self.shape)}"
+            )
+        values = src._values_.detach().to(dtype=self.dtype, device=self.device, copy=True)
+        self._indices_, self._values_ = src._indices_.to(self.device, copy=True), values
+        self._coalesced = src._coalesced
+        self._crow = None if src._crow is None else src._crow.to(self.device, copy=True)
+        return self
 
     def mul_(self, other: Any) -> SparseTensor:
         """Multiplies the values by a number or a tensor of one element. Returns self."""

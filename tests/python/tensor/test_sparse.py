@@ -383,3 +383,20 @@ def test_transforms_and_inputs_within_a_sparse_backward():
     assert weight.grad is None and other.grad is not None
     (F.embedding(x, weight, sparse=True) * other).sum().backward(inputs=[weight])
     assert weight.grad.is_sparse
+
+
+def test_buffers_of_modules_may_be_sparse():
+    module = tt.nn.Linear(2, 2)
+    module.register_buffer("adjacency", tt.eye(3).to_sparse())
+    assert "adjacency" in module.state_dict() and module.adjacency.is_cpu
+    module.double()
+    assert module.adjacency.dtype is tt.float64
+    other = copy.deepcopy(module)
+    module.adjacency = tt.full((3, 3), 2.0, dtype=tt.float64).to_sparse()
+    other.load_state_dict(module.state_dict())
+    assert other.adjacency.to_dense().tolist() == [[2.0] * 3] * 3
+    assert (other.adjacency @ tt.ones(3, 1, dtype=tt.float64)).flatten().tolist() == [6.0] * 3
+    with pytest.raises(ValueError, match="must be a sparse tensor of shape"):
+        other.adjacency.copy_(tt.eye(3))
+    with pytest.raises(TypeError, match="cannot assign 'int' as buffer"):
+        other.adjacency = 3

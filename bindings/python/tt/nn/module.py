@@ -147,8 +147,9 @@ class Module:
             raise KeyError(f"a {kind}'s name must not be empty or contain a dot: {name!r}")
 
     def _check_kind(self, name: str, value: Any, kind: Any, what: str) -> None:
-        """Raises TypeError unless value is None or of this class."""
-        if value is not None and not isinstance(value, kind):
+        """Raises TypeError unless value is None or of this class. A buffer may be sparse, too."""
+        allowed = value is None or isinstance(value, kind) or what == "buffer" and is_sparse(value)
+        if not allowed:
             raise TypeError(
                 f"cannot assign '{kind_name(value)}' as {what} '{name}': "
                 f"{kind.__name__} or None required"
@@ -769,7 +770,7 @@ class Module:
             self.set_extra_state(value)
         elif not assign:
             with no_grad():
-                old.detach().copy_(value)
+                (old if is_sparse(old) else old.detach()).copy_(value)
         elif not isinstance(old, Parameter):
             setattr(self, name, value)
         elif isinstance(value, Parameter):
@@ -963,6 +964,11 @@ class Module:
 
 def loads_itself(m: Module) -> bool:
     return type(m)._load_from_state_dict is not Module._load_from_state_dict
+
+
+def is_sparse(value: Any) -> bool:
+    """Returns whether value is a sparse tensor, which is no Tensor."""
+    return getattr(type(value), "is_sparse", False) is True
 
 
 def mismatch(key: str, value: Any, old: Tensor) -> str | None:
