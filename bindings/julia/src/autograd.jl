@@ -197,25 +197,42 @@ what the pullback computes under `create_graph=true`.
     f = TT.CustomFunction(forward, backward; outputs=1, name="function")
 
 The same in two parts: `forward(c, x…)` may keep tensors by `TT.save_for_backward(c, t…)`, and
-`backward(c, dy…)` gets them by `TT.saved_tensors(c)`.
+`backward(c, dy…)` gets them by `TT.saved_tensors(c)`. Two more parts may be given:
+
+- `jvp(c, x, dx)` returns the tangent of each result, from the tuple of arguments and that of their
+  tangents (`nothing`: 0). Without it tangents follow from `backward`.
+- `vmap(c, n, dims, x…)` returns the results for all n samples of `TT.vmap`, which come first in
+  them and in each x whose `dims` is 1; x that the samples share have `nothing` there. What it does
+  is recorded. Without it `forward` and `backward` run on the shapes of one sample.
 """
 struct CustomFunction
     forward::Any
     backward::Any  # nothing: forward gives the pullback
     outputs::Int
     name::String
+    jvp::Any
+    vmap::Any
 end
-CustomFunction(forward, backward; outputs=1, name="function") =
-    CustomFunction(forward, backward, outputs, name)
-CustomFunction(rule; name="function") = CustomFunction(rule, nothing, 0, name)
+CustomFunction(forward, backward; outputs=1, name="function", jvp=nothing, vmap=nothing) =
+    CustomFunction(forward, backward, outputs, name, jvp, vmap)
+CustomFunction(rule; name="function") = CustomFunction(rule, nothing, 0, name, nothing, nothing)
 
 function (f::CustomFunction)(x...; options...)
     f.backward === nothing && return apply_rule(f, x, options)
     forward(c, tensors...) = f.forward(c, with_tensors(x, tensors)...; options...)
     backward(c, grads...) = of_tensors_only(f.name, x, f.backward(c, grads...))
-    outs = apply_function(f.name, forward, backward, x, f.outputs)
+    jvp(c, tangents...) = f.jvp(c, x, with_tensors(map(tensor_or_nothing, x), tangents); options...)
+    function vmap(c, n, samples, shared)
+        dims = with_tensors(map(tensor_or_nothing, x), map(s -> s === nothing ? s : 1, samples))
+        given = map((s, t) -> s === nothing ? t : s, samples, shared)
+        return f.vmap(c, n, dims, with_tensors(x, given)...; options...)
+    end
+    outs = apply_function(f.name, forward, backward, x, f.outputs;
+                          jvp=f.jvp === nothing ? nothing : jvp,
+                          vmap=f.vmap === nothing ? nothing : vmap)
     return f.outputs == 1 ? outs[1] : outs
 end
+tensor_or_nothing(a) = a isa Tensor ? a : nothing
 function apply_rule(f, x, options)
     found = no_grad(() -> f.forward(x...; options...))
     is_rule_result(found) || throw(ArgumentError(
@@ -245,14 +262,15 @@ function of_tensors_only(name, x, grads)
     return Tuple(g for (a, g) in zip(x, grads) if a isa Tensor)
 end
 
-function apply_function(name, forward, backward, x, n)
+function apply_function(name, forward, backward, x, n; jvp=nothing, vmap=nothing)
     poll()
     inputs = filter(a -> a isa Tensor, collect(Any, x))
-    call = (forward = forward, backward = backward, n_saved = Ref(0))
+    call = (forward = forward, backward = backward, jvp = jvp, vmap = vmap, n_saved = Ref(0))
     outs = fill(C_NULL, n)
     def = Ref(C.tt_function_def(sizeof(C.tt_function_def), pointer(name), hold(call),
                                 entry_function_forward(), entry_function_backward(), drop(),
-                                C_NULL, C_NULL))
+                                jvp === nothing ? C_NULL : entry_function_jvp(),
+                                vmap === nothing ? C_NULL : entry_function_vmap()))
     check(GC.@preserve name inputs C.tt_function_apply(ctx(), def, handles(inputs), length(inputs),
         outs, n))
     return map(wrap, (outs...,))

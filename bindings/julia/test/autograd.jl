@@ -110,6 +110,29 @@ end
     thrown(() -> backward(sum(few(x, x))), ArgumentError)
 end
 
+@testset "tangents and samples of functions" begin
+    calls = Symbol[]
+    power_forward(c, x, n, w) = x .^ n .* w
+    function power_jvp(c, (x, n, w), (dx, dn, dw))
+        push!(calls, :jvp)
+        @test dn === nothing && dw === nothing
+        return dx .* n .* x .^ (n - 1) .* w
+    end
+    function power_vmap(c, n, dims, x, power, w)
+        push!(calls, :vmap)
+        @test (n, dims, power) == (2, (1, nothing, nothing), 3)
+        return x .^ power .* w
+    end
+    power = CustomFunction(power_forward, (c, g) -> (g, nothing, nothing); jvp=power_jvp,
+                           vmap=power_vmap)
+    x, w = tensor([1.0, 2]), tensor([10.0, 100])
+    y, dy = TT.jvp(x -> power(x, 3, w), (x,), (tensor([1.0, 10]),))
+    @test near(y, [10, 800]) && near(dy, [30, 12000])
+    samples = tensor([1.0 2; 3 4])
+    @test near(TT.vmap(x -> power(x, 3, w), samples), [10 800; 270 6400])
+    @test calls == [:jvp, :vmap]
+end
+
 struct Affine
     weight::Tensor
     bias::Tensor
