@@ -400,3 +400,5 @@ def test_buffers_of_modules_may_be_sparse():
         other.adjacency.copy_(tt.eye(3))
     with pytest.raises(TypeError, match="cannot assign 'int' as buffer"):
         other.adjacency = 3
+    with pytest.raises(TypeError, match="must be dense"):
+        nn.BatchNorm1d(3).running_mean = tt.eye(3).to_sparse()

@@ -16,7 +16,7 @@ from .._tensor import Tensor, from_address, leaves, tensor_result, wrap
 from ..autograd import no_grad
 from ..errors import TtError
 from ..random import thread_generator
-from .module import Module
+from .module import Module, is_sparse
 from .parameter import Parameter
 
 TYPE_CHECKING = False
@@ -219,13 +219,18 @@ class Layer(Module):
         elif name in self._parameters:
             self._end_loan(name)
             status = lib.tt_module_register_parameter(ctx, module, key, value)
-        elif name in self._buffers:
+        elif name in self._buffers and not is_sparse(value):
             persistent = c_int32(name not in self._non_persistent)
             status = lib.tt_module_register_buffer(ctx, module, key, value, persistent)
         elif name in self._slots and isinstance(self.__dict__.get(name), Tensor):
             self._lend(name, value)
         if status:
             fail()
+
+    def _check_kind(self, name: str, value: Any, kind: Any, what: str) -> None:
+        super()._check_kind(name, value, kind, what)
+        if name in self._slots and is_sparse(value):
+            raise TypeError(f"cannot assign a sparse tensor as {what} '{name}': it must be dense")
 
     def _take(self, name: str, value: Any) -> None:
         """Makes the C module compute with a tensor that was written into a dict of tensors."""
