@@ -6,6 +6,7 @@
 #include "kernels/cpu/norm/layer_norm.h"
 
 #include "kernels/cpu/simd/row_primitives.h"
+#include "kernels/cpu/simd/short_rows.h"
 #include "plan/norm_plan.h"
 
 TT_ISA_BEGIN
@@ -55,6 +56,55 @@ template <class T> TT_NOINLINE void normalise_channels(const LayerNormPlan& p, i
     }
   }
 }
+
+#if defined(__AVX512F__)
+// Rows [begin, end) of the row's length, with the results of forward().
+template <class Row>
+TT_INLINE void normalise_rows(const LayerNormPlan& p, const Row& row, int64_t begin, int64_t end) {
+  constexpr int N = Row::kN;
+  const float* weight = reinterpret_cast<const float*>(p.weight);
+  const float* bias = reinterpret_cast<const float*>(p.bias);
+  const float n = float(p.n);
+  F32v w[N], b[N], v[N], squares[N];
+  TT_UNROLL_BY(4)
+  for (int k = 0; k < N; k++) {
+    w[k] = weight ? row.get(weight, k) : splat(1.0f);
+    b[k] = bias ? row.get(bias, k) : splat(0.0f);
+  }
+  for (int64_t r = begin; r < end; r++) {
+    const float* x = reinterpret_cast<const float*>(p.x) + r * p.n;
+    float* y = reinterpret_cast<float*>(p.y) + r * p.n;
+    TT_UNROLL_BY(4)
+    for (int k = 0; k < N; k++) v[k] = row.get(x, k);
+    const float mean = p.mean ? total_of<N>(v) / n : 0;
+    TT_UNROLL_BY(4)
+    for (int k = 0; k < N; k++) {
+      v[k] = row.within(k, v[k] - splat(mean));
+      squares[k] = v[k] * v[k];
+    }
+    const float rstd = 1.0f / math::sqrt(total_of<N>(squares) / n + float(p.eps));
+    const F32v scale = splat(rstd);
+    TT_UNROLL_BY(4)
+    for (int k = 0; k < N; k++) {
+      if (!bias) row.put(y, k, v[k] * scale * w[k]);
+      else if (weight) row.put(y, k, vfma(v[k] * scale, w[k], b[k]));
+      else row.put(y, k, vfma(v[k], scale, b[k]));
+    }
+    if (p.mean) reinterpret_cast<float*>(p.mean)[r] = mean;
+    reinterpret_cast<float*>(p.rstd)[r] = rstd;
+  }
+}
+inline bool normalise_short(const LayerNormPlan& p, int64_t begin, int64_t end) {
+  const bool plain = !p.weight && !p.bias;
+  const bool floats =
+      p.dtype == TT_F32 && p.stat_dtype == TT_F32 && (plain || p.weight_dtype == TT_F32);
+  if (!floats || p.n > kShortRow || p.n < 1 || p.inner || p.n_chunks > 1) return false;
+  with_short_row(p.n, [&](const auto& row) { normalise_rows(p, row, begin, end); });
+  return true;
+}
+#else
+inline bool normalise_short(const LayerNormPlan&, int64_t, int64_t) { return false; }
+#endif
 
 // Runs steps s of units [begin, end): chunks of rows.
 template <class T>
@@ -287,6 +337,7 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(layer_norm)(const void* plan, int64_t begin, int64_t end) noexcept {
   const LayerNormPlan& p = *static_cast<const LayerNormPlan*>(plan);
+  if (normalise_short(p, begin, end)) return TT_OK;
   const Steps s = p.n_chunks > 1 ? Steps{p.run.stage, p.run.stage} : Steps{kSum, kNormalize};
   return is_dtype(p.dtype, TT_F64) ? forward<double>(p, begin, end, s)
                                    : forward<float>(p, begin, end, s);

@@ -1,6 +1,7 @@
 // reduce_sum: sums and means of every dtype.
 #include "kernels/cpu/math/math.h"
 #include "kernels/cpu/reduce/walk.h"
+#include "kernels/cpu/simd/short_rows.h"
 
 TT_ISA_BEGIN
 
@@ -108,10 +109,33 @@ TT_INLINE bool is_short(const ReducePlan& p) {
          p.path == kReduceRows && p.n_red == 1 && p.red_stride[0] == 4 && p.n_kept <= 1 &&
          p.splits == 1;
 }
+#if defined(__AVX512F__)
+// Sixteen rows at a time, of at most 64 floats; returns the first output that is left.
+TT_NOINLINE int64_t sum_sixteens(const ReducePlan& p, int64_t begin, int64_t end) {
+  const int64_t step = p.n_kept ? p.kept_stride[0] : 0;
+  int64_t o = begin;
+  with_short_row(p.length, [&](auto row) TT_INLINE_BODY {
+    for (; o + 16 <= end; o += 16) {
+      const F32v sums = fold_rows([&](int i) TT_INLINE_BODY {
+        F32v v[row.kN];
+        const float* x = reinterpret_cast<const float*>(p.in + (o + i) * step);
+        TT_UNROLL_BY(4)
+        for (int k = 0; k < row.kN; k++) v[k] = row.get(x, k);
+        return add_vectors<row.kN>(v);
+      });
+      store(reinterpret_cast<float*>(p.out + o * 4), F32v(sums / splat(float(p.divisor))));
+    }
+  });
+  return o;
+}
+#else
+inline int64_t sum_sixteens(const ReducePlan&, int64_t begin, int64_t) { return begin; }
+#endif
 TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
   const int64_t step = p.n_kept ? p.kept_stride[0] : 0;
   const int64_t out_step = p.n_kept ? p.out_stride[0] : 0;
   const int64_t n = p.length;
+  if (n <= kShortRow && out_step == 4) begin = sum_sixteens(p, begin, end);
   for (int64_t o = begin; o < end; o++) {
     const float r = sum_few(reinterpret_cast<const float*>(p.in + o * step), n) / float(p.divisor);
     memcpy(p.out + o * out_step, &r, 4);

@@ -66,7 +66,7 @@ template <class T> struct Lanes {
   }
 };
 
-// The last n < 64 elements of a run, padded with `fill` to 64 lanes; get(k) is vector k of them.
+// The last n <= 64 elements of a run, padded with `fill` to 64 lanes; get(k) is vector k of them.
 template <class T> struct LastLanes {
   alignas(64) T lane[kBlockLanes];
 
@@ -89,7 +89,7 @@ template <> struct LastLanes<float> {
   F32v fill;
 
   TT_INLINE LastLanes(const float* x, int64_t n, float f)
-      : p(x), bits((uint64_t(1) << n) - 1), fill(splat(f)) {}
+      : p(x), bits(~uint64_t(0) >> (64 - n)), fill(splat(f)) {}
   TT_INLINE F32v get(int k) const {
     return F32v(_mm512_mask_loadu_ps(__m512(fill), __mmask16(bits >> 16 * k), p + 16 * k));
   }

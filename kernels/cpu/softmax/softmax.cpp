@@ -8,6 +8,7 @@
 #include "kernels/cpu/softmax/softmax.h"
 
 #include "kernels/cpu/simd/row_primitives.h"
+#include "kernels/cpu/simd/short_rows.h"
 #include "plan/softmax_plan.h"
 
 TT_ISA_BEGIN
@@ -17,6 +18,7 @@ enum Step : int32_t { kMax, kSum, kResult };
 
 // Forward and Backward have
 //   row      the steps s of n elements from byte `at` on; kMax sets *top, kSum sets *sum
+//   short_rows  all steps of `count` rows of n <= kShortRow floats
 //   columns  step kResult of a tile, given its tops and sums
 
 template <class T, bool kLog> struct Forward {
@@ -61,6 +63,45 @@ template <class T, bool kLog> struct Forward {
     });
   }
 
+#if defined(__AVX512F__)
+  // Logarithms of so many rows are computed together.
+  static constexpr int kTogether = 16;
+  template <class Row> static TT_INLINE void short_rows(const SoftmaxPlan& p, int64_t at, int64_t n,
+                                                        int64_t count, const Row& row) {
+    constexpr int N = Row::kN;
+    const float* x = reinterpret_cast<const float*>(p.a + at);
+    float* y = reinterpret_cast<float*>(p.out + at);
+    alignas(64) float tops[kTogether] = {}, sums[kTogether] = {}, logs[kTogether];
+    F32v v[N], e[N];
+    for (int64_t first = 0; first < count; first += kTogether) {
+      const int64_t some = min<int64_t>(count - first, kTogether);
+      for (int64_t r = 0; r < some; r++) {
+        TT_UNROLL_BY(4)
+        for (int k = 0; k < N; k++) v[k] = row.get(x + (first + r) * n, k);
+        tops[r] = row.largest(v);
+        const F32v shift = splat(tops[r] == kMinusInfinity<float> ? 0.0f : tops[r]);
+        TT_UNROLL_BY(4)
+        for (int k = 0; k < N; k++) e[k] = row.within(k, F32v(math::exp(__m512(v[k] - shift))));
+        sums[r] = total_of<N>(e);
+        if constexpr (kLog) continue;
+        const F32v factor = splat(1.0f / sums[r]);
+        TT_UNROLL_BY(4)
+        for (int k = 0; k < N; k++) row.put(y + (first + r) * n, k, e[k] * factor);
+      }
+      if constexpr (!kLog) continue;
+      TT_VECTORIZE
+      for (int r = 0; r < kTogether; r++) logs[r] = math::log(sums[r]);
+      for (int64_t r = 0; r < some; r++) {
+        const F32v top = splat(tops[r]);
+        const F32v log = splat(logs[r]);
+        TT_UNROLL_BY(4)
+        for (int k = 0; k < N; k++)
+          row.put(y + (first + r) * n, k, (row.get(x + (first + r) * n, k) - top) - log);
+      }
+    }
+  }
+#endif
+
   static TT_NOINLINE void results(T* y, const T* x, const T* m, const T* last, int64_t n) {
     TT_VECTORIZE
     for (int64_t j = 0; j < n; j++) y[j] = kLog ? (x[j] - m[j]) - last[j] : x[j] * last[j];
@@ -69,10 +110,8 @@ template <class T, bool kLog> struct Forward {
                       const T* sum) {
     alignas(64) T v[kRowTile], last[kRowTile];
     const bool again = kLog || kItemSize[p.dtype] < 4;  // exp was not kept
-    for (int64_t j = 0; j < c.n * c.copies; j++) {
-      last[j] = kLog ? math::log(sum[j]) : T(1) / sum[j];
-      TT_SCALAR_LOOP;
-    }
+    TT_VECTORIZE
+    for (int64_t j = 0; j < c.n * c.copies; j++) last[j] = kLog ? math::log(sum[j]) : T(1) / sum[j];
     for_columns(c, [&](int64_t, int64_t i, int64_t n) {
       const T* x = RowIn<T>{(again ? p.a : p.out) + at + i, c.dtype}.get(0, n, v);
       const RowOut<T> out{p.out + at + i, c.dtype};
@@ -118,6 +157,30 @@ template <class T, bool kLog> struct Backward {
     });
   }
 
+#if defined(__AVX512F__)
+  template <class Row> static TT_INLINE void short_rows(const SoftmaxPlan& p, int64_t at, int64_t n,
+                                                        int64_t count, const Row& row) {
+    constexpr int N = Row::kN;
+    const float* g = reinterpret_cast<const float*>(p.a + at);
+    const float* y = reinterpret_cast<const float*>(p.b + at);
+    float* dx = reinterpret_cast<float*>(p.out + at);
+    F32v gs[N], ys[N], terms[N];
+    for (int64_t r = 0; r < count; r++, g += n, y += n, dx += n) {
+      TT_UNROLL_BY(4)
+      for (int k = 0; k < N; k++) {
+        gs[k] = row.get(g, k);
+        ys[k] = row.get(y, k);
+        terms[k] = kLog ? gs[k] : gs[k] * ys[k];
+        if (kLog) ys[k] = F32v(math::exp(__m512(ys[k])));
+      }
+      const F32v sum = splat(total_of<N>(terms));
+      TT_UNROLL_BY(4)
+      for (int k = 0; k < N; k++)
+        row.put(dx, k, kLog ? gs[k] - ys[k] * sum : ys[k] * (gs[k] - sum));
+    }
+  }
+#endif
+
   static TT_NOINLINE void results(T* dx, const T* g, const T* e, const T* sum, int64_t n) {
     TT_VECTORIZE
     for (int64_t j = 0; j < n; j++) dx[j] = kLog ? g[j] - e[j] * sum[j] : e[j] * (g[j] - sum[j]);
@@ -143,6 +206,15 @@ template <class T, bool kLog> struct Backward {
 // `count` rows of n elements from byte `at` on.
 template <class T, class Op> TT_ONE_BODY void rows(const SoftmaxPlan& p, int64_t at, int64_t n,
                                                    int64_t count, Steps s, T* top, T* sum) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    const bool whole = s.has(kSum) && s.has(kResult);
+    if (whole && p.dtype == TT_F32 && n > 0 && n <= kShortRow) {
+      with_short_row(n, [&](const auto& row) { Op::short_rows(p, at, n, count, row); });
+      return;
+    }
+  }
+#endif
   for (int64_t r = 0; r < count; r++) Op::row(p, at + r * n * kItemSize[p.dtype], n, s, top, sum);
 }
 
