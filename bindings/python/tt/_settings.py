@@ -14,7 +14,7 @@ from ._index import INT_MAX
 from ._interception import overridable
 from ._lib import call, local, settings
 from ._tensor import Tensor, named_type
-from ._types import Defaults, Size
+from ._types import Defaults, Named, Size
 from ._types import device as device_class
 from ._types import dtype as dtype_class
 from .errors import ShapeError
@@ -269,7 +269,8 @@ def as_torch() -> ModuleType:
     """Makes `import torch` and `import torch.nn` import tt and its modules. Returns tt.
 
     `__version__` is then that of PyTorch, `__torch_version__`, which programs compare with the one
-    that they need. Raises ImportError if PyTorch has been imported already.
+    that they need, and dtypes, sizes and types of tensors print as "torch.float32" and so on.
+    Raises ImportError if PyTorch has been imported already.
     """
     from ._torch_finder import TorchFinder, add_aliases
 
@@ -287,6 +288,6 @@ def as_torch() -> ModuleType:
             sys.modules["torch" + name[len("tt") :]] = module
     add_aliases()
     tt.torch = tt  # programs write torch.torch, too
-    tt.__name__ = "torch"
+    tt.__name__ = Named.library = "torch"
     tt.__version__ = tt.version.__version__ = tt.__torch_version__
     return tt

@@ -433,7 +433,7 @@ class Tensor(Arithmetic, TensorLayout):
                 return self.to(given.device_type, given.dtype)
             return self.to(getattr(given, "dtype", given))
         device = "" if self.is_cpu else self.device.type + "."
-        return f"tt.{device}{self.dtype.shown}Tensor"
+        return f"{self.dtype.library}.{device}{self.dtype.shown}Tensor"
 
     def type_as(self, other: Tensor) -> Tensor:
         """Converts to the dtype of other."""
@@ -725,7 +725,7 @@ class Tensor(Arithmetic, TensorLayout):
 
     def __repr__(self) -> str:
         text = filled(c_char, "tt_tensor_print", self, cap=4096).decode()
-        return text.replace("dtype=", "dtype=tt.")
+        return text.replace("dtype=", f"dtype={FLOAT32.library}.")
 
     def __format__(self, spec: str) -> str:
         if self.ndim or self.is_meta or type(self) is not Tensor:

@@ -22,6 +22,7 @@ class Named:
 
     __slots__ = ()
     name: str
+    library = "tt"  # the package in names that are shown: "torch" after as_torch()
 
     def __init__(self, *row: object) -> None:
         names: tuple[str, ...] = self.__slots__
@@ -29,7 +30,7 @@ class Named:
             setattr(self, name, value)
 
     def __repr__(self) -> str:
-        return "tt." + self.name
+        return f"{Named.library}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name
@@ -242,7 +243,7 @@ class Size(tuple[int, ...]):
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"tt.Size([{', '.join(map(str, self))}])"
+        return f"{Named.library}.Size([{', '.join(map(str, self))}])"
 
 
 # PACK[n](*ints) packs n ints as C's int64_t

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import functools
 import gzip
+import itertools
+import json
 import os
 import shutil
 import socket
@@ -221,6 +223,7 @@ class FunctionEventAvg(FormattedTimes):
         self.count = count
         self.self_cpu_time_total, self.cpu_time_total = self_us, total_us
         self.flops, self.cpu_memory_usage = flops, bytes
+        self.self_cpu_memory_usage = 0
         self.input_shapes = input_shapes or []
 
     def add(self, e: FunctionEvent) -> None:
@@ -228,6 +231,7 @@ class FunctionEventAvg(FormattedTimes):
         name."""
         self.count += 1
         self.self_cpu_time_total += e.self_cpu_time_total
+        self.self_cpu_memory_usage += e.self_cpu_memory_usage
         outer = e.cpu_parent
         while outer is not None and (outer.name, outer.kind) != (e.name, e.kind):
             outer = outer.cpu_parent
@@ -312,15 +316,16 @@ class EventList(list):
     ) -> str:
         """Returns the rows as text.
 
-        sort_by: an attribute of the rows, the largest first; None keeps their order. row_limit: the
-        number of rows that are shown; -1: all. Columns for memory, shapes and FLOPs appear if
-        something was recorded for them.
+        sort_by: an attribute of the rows, the largest first; None keeps their order; "cuda" and
+        "xpu" in it mean "device". row_limit: the number of rows that are shown; -1: all. Columns
+        for memory, shapes and FLOPs appear if something was recorded for them.
         """
         rows: list[Any] = list(self)
         if top_level_events_only:
             rows = [e for e in rows if getattr(e, "cpu_parent", None) is None]
         if sort_by:
-            rows.sort(key=attrgetter(sort_by), reverse=True)
+            by = sort_by.replace("cuda", "device").replace("xpu", "device")
+            rows.sort(key=attrgetter(by), reverse=True)
         rows = rows[:row_limit] if row_limit >= 0 else rows
         total = self.self_cpu_time_total
 
@@ -479,6 +484,7 @@ class profile:
         self._rows: EventList | None = None
         self._events: EventList | None = None
         self._modules: dict[int, str] = {}
+        self._has_self_memory = False
 
     # ---- begin and end ----
 
@@ -543,6 +549,7 @@ class profile:
             with_modules=self.with_modules,
         )
         self._rows = self._events = None
+        self._has_self_memory = False
         self._modules.clear()
         self._running, local.profile, local.recorded = True, self, self
         if self.with_modules:
@@ -599,7 +606,23 @@ class profile:
         group_by_input_shape: one per operator and shapes of its arguments.
         """
         rows = self._check()
-        return self.events().key_averages(True) if group_by_input_shape else rows
+        if group_by_input_shape:
+            return self.events().key_averages(True)
+        if self.profile_memory and not self._has_self_memory:
+            self._add_self_memory(rows)
+        return rows
+
+    def _add_self_memory(self, rows: EventList) -> None:
+        """Adds the memory of the events without those inside to the rows, whose sums lack it."""
+        if self._events is None and not self._is_last():
+            return
+        own: dict[str, int] = {}
+        for e in self.events():
+            if e.kind not in (KERNEL, MEMORY):
+                own[e.name] = own.get(e.name, 0) + e.self_cpu_memory_usage
+        for row in rows:
+            row.self_cpu_memory_usage = own.get(row.name, 0)
+        self._has_self_memory = True
 
     def dropped(self) -> int:
         """Returns the number of events that exceeded the capacity."""
@@ -633,7 +656,41 @@ class profile:
 
     def table(self, *args: Any, **kwargs: Any) -> str:
         """Returns key_averages() as text."""
-        return self._check().table(*args, **kwargs)
+        return self.key_averages().table(*args, **kwargs)
+
+    def export_stacks(
+        self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
+    ) -> None:
+        """Writes lines "outer;inner metric" for flame graphs: the names of an event and of those
+        around it, and the sum of a metric, such as "self_cpu_time_total", where it is not 0. There
+        are no lines of Python's stack."""
+        metric = metric.replace("cuda", "device").replace("xpu", "device")
+        sums: dict[str, float] = {}
+        for e in self.events():
+            if e.kind in (KERNEL, MEMORY):
+                continue
+            names, outer = [e.name], e.cpu_parent
+            while outer is not None:
+                names.append(outer.name)
+                outer = outer.cpu_parent
+            stack = ";".join(name.replace(";", ",") for name in reversed(names))
+            sums[stack] = sums.get(stack, 0) + getattr(e, metric)
+        with open(path, "w") as f:
+            f.writelines(f"{stack} {int(x)}\n" for stack, x in sums.items() if int(x))
+
+    def export_memory_timeline(
+        self, path: str | os.PathLike[str], device: str | None = None
+    ) -> None:
+        """Writes [times, bytes] as JSON: when a result of an operator was allocated or released, in
+        microseconds, and the bytes of those alive since the profile began. profile_memory must be
+        True."""
+        if not self.profile_memory:
+            raise ValueError("export_memory_timeline: profile_memory is False: must be True")
+        changes = [e for e in self.events() if e.kind == MEMORY]
+        times = [e.time_range.start for e in changes]
+        alive = list(itertools.accumulate(e.cpu_memory_usage for e in changes))
+        with open(path, "w") as f:
+            json.dump([times, alive], f)
 
 
 class Region:

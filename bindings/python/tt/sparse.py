@@ -16,7 +16,7 @@ from ._kinds import kind_name
 from ._layout import layout as Layout
 from ._layout import sparse_coo, sparse_csr
 from ._tensor import Tensor
-from ._types import Size, int64
+from ._types import BY_NAME, Size, int64
 from .errors import InvalidArgumentError, OutOfRangeError, ShapeError, UnimplementedError
 
 TYPE_CHECKING = False
@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     from ._types import dtype as DType
 
 __all__ = [
+    "BFloat16Tensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
     "SparseTensor",
     "addmm",
     "log_softmax",
@@ -439,6 +448,67 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None, layout: Any = None) -> S
     values = x[tuple(places.unbind(1))]
     result = SparseTensor(places.t().contiguous(), values, x.shape, True)
     return result.to_sparse_csr() if layout is sparse_csr else result
+
+
+class OfSparseDtype(type):
+    """The metaclass of FloatTensor and so on: isinstance(x, FloatTensor) is True for a sparse
+    float32 tensor."""
+
+    dtype: DType
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, SparseTensor) and x.dtype is cls.dtype
+
+
+class TypedSparse(metaclass=OfSparseDtype):
+    """FloatTensor(indices, values, size), the form before sparse_coo_tensor; FloatTensor(2, 3) and
+    FloatTensor(size) have no values."""
+
+    def __init_subclass__(cls, dtype: str) -> None:
+        cls.dtype = BY_NAME[dtype]
+
+    def __new__(cls, *given: Any) -> Any:
+        if len(given) > 1 and isinstance(given[0], Tensor):
+            return sparse_coo_tensor(*given, dtype=cls.dtype)
+        size = given[0] if len(given) == 1 and not is_number(given[0]) else given
+        no_places = ops.empty((len(size), 0), dtype=int64)
+        return sparse_coo_tensor(no_places, ops.empty(0, dtype=cls.dtype), size)
+
+
+class BFloat16Tensor(TypedSparse, dtype="bfloat16"):
+    pass
+
+
+class ByteTensor(TypedSparse, dtype="uint8"):
+    pass
+
+
+class CharTensor(TypedSparse, dtype="int8"):
+    pass
+
+
+class DoubleTensor(TypedSparse, dtype="float64"):
+    pass
+
+
+class FloatTensor(TypedSparse, dtype="float32"):
+    pass
+
+
+class HalfTensor(TypedSparse, dtype="float16"):
+    pass
+
+
+class IntTensor(TypedSparse, dtype="int32"):
+    pass
+
+
+class LongTensor(TypedSparse, dtype="int64"):
+    pass
+
+
+class ShortTensor(TypedSparse, dtype="int16"):
+    pass
 
 
 # ---- functions ----

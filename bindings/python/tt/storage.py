@@ -167,7 +167,7 @@ class TypedStorage(Storage):
         """Returns a name such as "tt.FloatStorage"; with a dtype, the elements converted to it."""
         if dtype is not None:
             return TypedStorage(self.elements.to(dtype))
-        return f"tt.{self.dtype.shown}Storage"
+        return f"{self.dtype.library}.{self.dtype.shown}Storage"
 
     def float(self) -> TypedStorage:
         """Returns the elements as float32."""

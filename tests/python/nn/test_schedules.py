@@ -195,3 +195,24 @@ def test_sequences_of_both_kinds_begin_at_the_initial_rate(first, second):
         o.step()
         schedule.step()
     assert rates == pytest.approx(PAIRS[first] + SECOND[second], abs=1e-5)
+
+
+def test_whole_numbers_may_be_floats_and_initial_rates_be_replaced():
+    optimizer = tt.optim.SGD([tt.nn.Parameter(tt.ones(1))], lr=0.8)
+    schedule = tt.optim.lr_scheduler.StepLR(optimizer, 1.0, gamma=0.5)  # as tutorials call it
+    optimizer.step()
+    schedule.step()
+    assert schedule.step_size == 1 and schedule.get_last_lr() == [0.4]
+    with pytest.raises(TypeError, match="step_size"):
+        tt.optim.lr_scheduler.StepLR(optimizer, 1.5)
+
+    # a schedule that warms up gives the next one its initial rates
+    after = tt.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4)
+    after.base_lrs = [2.0]
+    assert after.base_lrs == [2.0] == after.state_dict()["base_lrs"]
+    after.step(4)
+    assert after.get_last_lr() == pytest.approx([0.0])
+    after.step(0)
+    assert after.get_last_lr() == [2.0]
+    with pytest.raises(ValueError, match="base_lrs must have 1 values"):
+        after.base_lrs = [1.0, 2.0]

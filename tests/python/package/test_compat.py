@@ -27,6 +27,9 @@ assert torch is tt and torch.nn is tt.nn and F is tt.nn.functional
 assert torch.__version__ == torch.version.__version__ == tt.__torch_version__
 from torch.utils._pytree import tree_map
 import torch.jit.annotations
+x = torch.ones(2, dtype=torch.float64)
+assert str(x.dtype) == "torch.float64" and x.type() == "torch.DoubleTensor"
+assert str(x) == "tensor([1., 1.], dtype=torch.float64)" and repr(x.shape) == "torch.Size([2])"
 assert Parameter is tt.nn.Parameter and Function is tt.autograd.Function
 assert isinstance(torch.nn.Linear(2, 2), tt.nn.Module)
 import importlib.metadata, importlib.util

@@ -124,3 +124,4 @@ def test_bad_arguments_are_refused():
         lambda x, y: x - y, example_kwarg_inputs={"y": tt.ones(1), "x": tt.ones(1)}
     )
     assert named(x=tt.ones(1), y=tt.zeros(1)).item() == 1
+    assert issubclass(tt.jit.TracerWarning, Warning)

@@ -114,10 +114,29 @@ def test_events_and_rows():
     for title in ("Self CPU %", "CPU time avg", "CPU Mem", "Total FLOPs", "# of Calls"):
         assert title in table
     assert len(table.splitlines()) == 8
+    for key in ("self_cpu_memory_usage", "self_cuda_time_total", "cuda_memory_usage"):
+        assert len(p.key_averages().table(sort_by=key, row_limit=3).splitlines()) == 8
+    assert rows["relu"].self_cpu_memory_usage == rows["relu"].cpu_memory_usage > 0
+    assert rows["nn.Module: Net_0"].self_cpu_memory_usage == 0
     from_events = {r.key: r for r in events.key_averages()}
     assert {key: r.count for key, r in from_events.items()} == {
         key: r.count for key, r in rows.items()
     }
+
+
+def test_stacks_and_the_timeline_of_memory(tmp_path):
+    p = trained(everything())
+    p.export_stacks(tmp_path / "stacks", "self_cpu_time_total")
+    stacks = dict(line.rsplit(" ", 1) for line in (tmp_path / "stacks").read_text().splitlines())
+    assert all(int(us) > 0 for us in stacks.values())
+    assert any(stack.startswith("step;nn.Module: Net_0;") for stack in stacks)
+    p.export_memory_timeline(tmp_path / "memory.json")
+    times, alive = json.loads((tmp_path / "memory.json").read_text())
+    assert len(times) == len(alive) > 10 and times == sorted(times) and max(alive) > 0
+    with profile() as without:
+        tt.ones(2)
+    with pytest.raises(ValueError, match="profile_memory is False"):
+        without.export_memory_timeline(tmp_path / "memory.json")
 
 
 def test_schedule():

@@ -110,6 +110,17 @@ def test_csr_construction():
             call()
 
 
+def test_constructors_by_dtype():
+    places, values = tt.tensor([[0, 1], [2, 0]]), tt.tensor([3.0, 4.0])
+    x = tt.sparse.FloatTensor(places, values, tt.Size([2, 3]))
+    assert x.to_dense().tolist() == [[0, 0, 3], [4, 0, 0]] and x.dtype is tt.float32
+    assert tt.sparse.DoubleTensor(places, values).dtype is tt.float64
+    assert isinstance(x, tt.sparse.FloatTensor) and not isinstance(x, tt.sparse.LongTensor)
+    assert not isinstance(values, tt.sparse.FloatTensor)
+    for empty in (tt.sparse.FloatTensor(2, 3), tt.sparse.FloatTensor(tt.Size([2, 3]))):
+        assert empty.shape == (2, 3) and empty.to_dense().sum() == 0
+
+
 def test_wrong_arguments(a):
     for call in (
         lambda: tt.sparse_coo_tensor([[0, 1]], [1.0]),

@@ -39,6 +39,7 @@ __all__ = [
     "Final",
     "ScriptFunction",
     "ScriptModule",
+    "TracerWarning",
     "annotate",
     "export",
     "fork",
@@ -65,6 +66,10 @@ wait = absent_function("jit.wait", "tt has no TorchScript: use Python's threads"
 
 
 # ---- functions and modules that stand for compiled ones ----
+
+
+class TracerWarning(Warning):
+    """What PyTorch warns of while it traces; tt does not. Programs name it in filters."""
 
 
 class Saved:

@@ -110,6 +110,8 @@ class NativeScheduler(LRScheduler):
                 values[name] = [float(x) for x in one_per_group(name, value, optimizer)]
             elif kind == "Int[]":
                 values[name] = list(value)
+            elif kind == "Int" and isinstance(value, float) and value.is_integer():
+                values[name] = int(value)
             elif isinstance(kind, dict) and value not in kind:
                 raise ValueError(f"{name} must be one of {sorted(kind)}, not {value!r}")
 
@@ -118,10 +120,15 @@ class NativeScheduler(LRScheduler):
         """The number of steps since the start."""
         return quick.tt_scheduler_last_epoch(self._handle)
 
-    @property  # type: ignore[override]
+    @property
     def base_lrs(self) -> list[float]:
         """The initial learning rates, one per group."""
         return self.state_dict()["base_lrs"]
+
+    @base_lrs.setter
+    def base_lrs(self, rates: list[float]) -> None:
+        """Replaces the initial rates, as schedules that warm up another one do."""
+        self._load_state({"base_lrs": one_per_group("base_lrs", rates, self.optimizer)}, "")
 
     def step(self, epoch: int | None = None) -> None:
         """Sets the learning rates; call it after the optimizer's step.
