@@ -6,6 +6,7 @@
 #include "kernels/cpu/loss/cross_entropy.h"
 
 #include "kernels/cpu/simd/row_primitives.h"
+#include "kernels/cpu/simd/short_rows.h"
 #include "plan/loss_plan.h"
 
 TT_ISA_BEGIN
@@ -84,8 +85,42 @@ TT_INLINE void row_exps(const LossRow<T>& l, int64_t r, int64_t c, int64_t n, T*
 }
 // Rows [r, r + n), classes [c, c + k).
 template <class T> struct CrossEntropy {
+#if defined(__AVX512F__)
+  // Sixteen rows at a time, whose logarithms are computed together.
+  template <class Row>
+  static TT_INLINE void short_rows(const LossRow<T>& l, int64_t begin, int64_t n, const Row& row) {
+    const float* x = reinterpret_cast<const float*>(l.p.x) + begin * l.p.classes;
+    alignas(64) float tops[16] = {}, sums[16] = {}, lse[16];
+    F32v v[Row::kN], e[Row::kN];
+    for (int64_t first = 0; first < n; first += 16) {
+      const int64_t some = min<int64_t>(n - first, 16);
+      for (int64_t r = 0; r < some; r++, x += l.p.classes) {
+        TT_UNROLL_BY(4)
+        for (int k = 0; k < Row::kN; k++) v[k] = row.get(x, k);
+        sums[r] = exponentials(row, v, tops + r, e);
+      }
+      TT_VECTORIZE
+      for (int r = 0; r < 16; r++) lse[r] = tops[r] + math::log(sums[r]);
+      for (int64_t i = 0; i < some; i++) {
+        const int64_t r = begin + first + i;
+        l.put_lse(r, lse[i]);
+        l.put(r, r * l.p.classes, lse[i]);
+      }
+    }
+  }
+#endif
+
   static void run(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k) {
     const ClassLossPlan& p = l.p;
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) {
+      const bool rows = p.inner == 1 && p.n_chunks == 1 && p.dtype == TT_F32;
+      if (rows && p.classes > 0 && p.classes <= kShortRow) {
+        with_short_row(p.classes, [&](const auto& row) { short_rows(l, r, n, row); });
+        return;
+      }
+    }
+#endif
     alignas(64) T top[kRowTile], sum[kRowTile];
     double* tops = p.parts;
     double* sums = tops + (p.parts ? p.outer * p.inner * p.n_chunks : 0);

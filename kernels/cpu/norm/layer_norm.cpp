@@ -283,6 +283,60 @@ template <class T> struct BackwardRow {
   }
 };
 
+#if defined(__AVX512F__)
+// Rows [from, to) of n < kShortRow floats: the results of BackwardRow::run. dw, db: NULL or [n].
+template <class Row> TT_INLINE void backward_rows(const LayerNormBackwardPlan& p, const Row& row,
+                                                  int64_t from, int64_t to, float* dw, float* db) {
+  constexpr int N = Row::kN;
+  const float* weight = reinterpret_cast<const float*>(p.weight);
+  const float n = float(p.n);
+  F32v w[N], dws[N], dbs[N], g[N], x[N], us[N], uhs[N];
+  TT_UNROLL_BY(4)
+  for (int k = 0; k < N; k++) {
+    w[k] = weight ? row.get(weight, k) : splat(1.0f);
+    dws[k] = dbs[k] = splat(0.0f);
+  }
+  for (int64_t r = from; r < to; r++) {
+    const float mean = p.mean ? reinterpret_cast<const float*>(p.mean)[r] : 0;
+    const float rstd = reinterpret_cast<const float*>(p.rstd)[r];
+    TT_UNROLL_BY(4)
+    for (int k = 0; k < N; k++) {
+      g[k] = row.get(reinterpret_cast<const float*>(p.g) + r * p.n, k);
+      x[k] = row.get(reinterpret_cast<const float*>(p.x) + r * p.n, k);
+      const F32v h = row.within(k, (x[k] - splat(mean)) * splat(rstd));
+      us[k] = g[k] * w[k];
+      uhs[k] = us[k] * h;
+      dws[k] += g[k] * h;
+      dbs[k] += g[k];
+    }
+    if (!p.dx) continue;
+    const F32v mean_u = splat(p.mean ? total_of<N>(us) / n : 0.0f);
+    const F32v slope = splat(rstd * rstd * (total_of<N>(uhs) / n));
+    TT_UNROLL_BY(4)
+    for (int k = 0; k < N; k++) {
+      const F32v part = (us[k] - mean_u) * splat(rstd);
+      row.put(reinterpret_cast<float*>(p.dx) + r * p.n, k, vfma(splat(mean) - x[k], slope, part));
+    }
+  }
+  for (int k = 0; k < N && dw; k++) {
+    row.put(dw, k, dws[k]);
+    row.put(db, k, dbs[k]);
+  }
+}
+inline bool backward_short(const LayerNormBackwardPlan& p, int64_t from, int64_t to, float* dw,
+                           float* db) {
+  const bool floats =
+      p.dtype == TT_F32 && p.stat_dtype == TT_F32 && (!p.weight || p.weight_dtype == TT_F32);
+  if (!floats || p.n >= kShortRow || p.n < 1 || p.n_parts > 1) return false;
+  with_short_row(p.n, [&](const auto& row) { backward_rows(p, row, from, to, dw, db); });
+  return true;
+}
+#else
+inline bool backward_short(const LayerNormBackwardPlan&, int64_t, int64_t, float*, float*) {
+  return false;
+}
+#endif
+
 template <class T>
 inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c, int64_t part) {
   const int64_t from = c * p.chunk;
@@ -299,6 +353,8 @@ inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c, int64_t pa
     db = joined ? dw + p.n : reinterpret_cast<T*>(p.dbias) + first;
     for (int64_t i = 0; i < n; i++) dw[i] = db[i] = 0;
   }
+  if constexpr (sizeof(T) == 4)
+    if (backward_short(p, from, to, dw, db)) return;
   const Steps steps = p.n_parts > 1 ? Steps{p.run.stage, p.run.stage} : Steps{0, 1};
   for (int64_t r = from; r < to; r++) row.run(r, dw, db, steps);
 }

@@ -2,6 +2,7 @@
 // that results do not depend on the path or the ISA.
 #pragma once
 
+#include "kernels/cpu/math/math.h"
 #include "kernels/cpu/simd/virtual_lanes.h"
 
 TT_ISA_BEGIN
@@ -51,6 +52,17 @@ template <int kN> TT_INLINE float total_of(const F32v* v) {
   float two[2];
   fold_lanes<float, 16>(add_vectors<kN>(v), two, [](auto x, auto y) { return x + y; });
   return two[0] + two[1];
+}
+
+// e = exp(v - top), 0 after the row's end, where *top is the largest element; a top of -inf counts
+// as 0. Returns the sum of e.
+template <int kN>
+TT_INLINE float exponentials(const ShortRow<kN>& row, const F32v* v, float* top, F32v* e) {
+  *top = row.largest(v);
+  const F32v shift = splat(*top == kMinusInfinity<float> ? 0.0f : *top);
+  TT_UNROLL_BY(4)
+  for (int k = 0; k < kN; k++) e[k] = row.within(k, F32v(math::exp(__m512(v[k] - shift))));
+  return total_of<kN>(e);
 }
 
 // Calls f with a ShortRow for n <= kShortRow elements.

@@ -78,11 +78,7 @@ template <class T, bool kLog> struct Forward {
       for (int64_t r = 0; r < some; r++) {
         TT_UNROLL_BY(4)
         for (int k = 0; k < N; k++) v[k] = row.get(x + (first + r) * n, k);
-        tops[r] = row.largest(v);
-        const F32v shift = splat(tops[r] == kMinusInfinity<float> ? 0.0f : tops[r]);
-        TT_UNROLL_BY(4)
-        for (int k = 0; k < N; k++) e[k] = row.within(k, F32v(math::exp(__m512(v[k] - shift))));
-        sums[r] = total_of<N>(e);
+        sums[r] = exponentials(row, v, tops + r, e);
         if constexpr (kLog) continue;
         const F32v factor = splat(1.0f / sums[r]);
         TT_UNROLL_BY(4)
