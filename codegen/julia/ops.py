@@ -149,7 +149,7 @@ def markdown(text):
 
 def paragraph(text, indent=""):
     """Lines of at most 100 columns, none of which begins like a list or a quotation."""
-    text = re.sub(r" (?=([-+*>=|]|\d+\.) )", "\u00a0", text)
+    text = re.sub(r" (?=([-+*>=|]|\d+\.)( |$))", "\u00a0", text)
     lines = textwrap.wrap(text, 100, subsequent_indent=indent, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
 

@@ -1429,8 +1429,8 @@ const clip! = clamp!
     TT.clamp_min(input, min; out=nothing)
 
 Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where self equals
-a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient is
-0.
+a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient
+is 0.
 
 - `min`: lower bounds, or one number
 """
@@ -1473,8 +1473,8 @@ end
 In place:
 
 Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where self equals
-a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient is
-0.
+a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient
+is 0.
 
 - `min`: lower bounds, or one number
 """
@@ -1499,8 +1499,8 @@ end
     TT.clamp_max(input, max; out=nothing)
 
 Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self equals
-a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient is
-0.
+a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient
+is 0.
 
 - `max`: upper bounds, or one number
 """
@@ -1543,8 +1543,8 @@ end
 In place:
 
 Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where self equals
-a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient is
-0.
+a bound that is a tensor, both share the gradient equally; where it equals a number, the gradient
+is 0.
 
 - `max`: upper bounds, or one number
 """
