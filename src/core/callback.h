@@ -71,4 +71,11 @@ template <class F> void run_callback(const char* what, bool keep_masks, F f) {
   call_application(what, keep_masks, f);
 }
 
+// Whether a small kernel can run at once although the ctx is watched: only the application is to be
+// polled, and not yet.
+inline bool polls_later() {
+  Ctx& c = ctx();
+  return c.watched == kWatchPoll && !c.cancel && --c.until_poll > 0;
+}
+
 }  // namespace TT_NS

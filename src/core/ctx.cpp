@@ -2,6 +2,7 @@
 
 #include "base/finalizer.h"
 #include "base/os.h"
+#include "core/callback.h"
 #include "core/graph_hooks.h"
 
 #include <string.h>
@@ -262,8 +263,9 @@ static TT_COLD void launch_device(const Kernel& k, Device device, const void* pl
 
 void launch(const Kernel& k, Device device, const void* plan, int64_t units, int64_t grain) {
   if (device.type != TT_CPU) return launch_device(k, device, plan);
-  const int32_t status = TT_UNLIKELY(ctx().watched != 0) ? run_watched_kernel(k, plan, units, grain)
-                                                         : compute(k, plan, units, grain);
+  const bool is_seen = TT_UNLIKELY(ctx().watched != 0) && (units > grain || !polls_later());
+  const int32_t status = TT_UNLIKELY(is_seen) ? run_watched_kernel(k, plan, units, grain)
+                                              : compute(k, plan, units, grain);
   if (TT_UNLIKELY(status != 0)) fail_kernel(k, status);
 }
 

@@ -1,6 +1,6 @@
 #include "graph/plan/device_plan.h"
 
-#include "core/ctx.h"
+#include "core/callback.h"
 
 #include <string.h>
 
@@ -31,7 +31,8 @@ void run_launch(Plan& p, const PlanStep& s) {
     rng.offset += s.offset;
     memcpy(s.plan + s.kernel->rng, &rng, sizeof rng);
   }
-  if (TT_UNLIKELY(ctx().watched != 0 || s.units > s.grain))
+  const bool is_seen = TT_UNLIKELY(ctx().watched != 0) && !polls_later();
+  if (TT_UNLIKELY(s.units > s.grain || is_seen))
     return launch(*s.kernel, kCpuDevice, s.plan, s.units, s.grain);
   const int32_t status = s.fn(s.plan, 0, s.units);
   if (TT_UNLIKELY(status != 0)) {
