@@ -1,7 +1,7 @@
 """einsum with an equation, or with the dimensions of each operand as a list of numbers."""
 from __future__ import annotations
 
-from ._interception import overridable
+from ._interception import handle, is_intercepted, overloaded, overridable_functions
 from ._ops import einsum as einsum_of_equation
 from ._tensor import Tensor
 from .errors import InvalidArgumentError
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-@overridable
 def einsum(*args: Any) -> Tensor:
     """einsum(equation, *operands)
 
@@ -22,6 +21,10 @@ def einsum(*args: Any) -> Tensor:
     dimensions by numbers from 0 to 51 instead, with ... for further ones. The last list, of the
     result's dimensions, is optional.
     """
+    if len(args) == 2 and isinstance(args[1], (list, tuple)) and isinstance(args[0], str):
+        args = (args[0], *args[1])  # a list of operands is taken apart before a tracer sees it
+    if is_intercepted(args):
+        return handle(einsum, overloaded(args), args, {})
     if not args or not isinstance(args[0], Tensor):
         return einsum_of_equation(*args)
     operands = args[: len(args) // 2 * 2 : 2]
@@ -29,6 +32,9 @@ def einsum(*args: Any) -> Tensor:
     if len(args) % 2:
         terms += "->" + labels(args[-1])
     return einsum_of_equation(terms, operands)
+
+
+overridable_functions.add(einsum)
 
 
 def labels(sublist: Any) -> str:

@@ -51,7 +51,6 @@ ABSENT = {
     "distributed.utils": "_sync_module_states",
     "jit._recursive": "concrete_type_store",
     "utils.cpp_extension": "BuildExtension CUDAExtension CppExtension load load_inline",
-    "utils.flop_counter": "FlopCounterMode",
 }
 
 

@@ -96,6 +96,16 @@ def test_traces_functions_with_all_kinds_of_parameters():
     assert names[:2] == ["input_1", "y"] and "getattr_1" in names
 
 
+def test_a_list_of_operands_of_einsum_is_taken_apart():
+    def product(x, y):
+        return tt.einsum("ij,jk->ik", [x, y])
+
+    graph = tt.fx.symbolic_trace(product)
+    node = next(node for node in graph.graph.nodes if node.op == "call_function")
+    assert node.target is tt.einsum and [str(x) for x in node.args] == ["ij,jk->ik", "x", "y"]
+    assert graph(tt.ones(2, 3), tt.ones(3, 2)).tolist() == [[3, 3], [3, 3]]
+
+
 def test_concrete_arguments_and_leaf_functions():
     def f(x, flag):
         if flag:

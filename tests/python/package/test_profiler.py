@@ -139,6 +139,27 @@ def test_stacks_and_the_timeline_of_memory(tmp_path):
         without.export_memory_timeline(tmp_path / "memory.json")
 
 
+def test_operations_are_counted(capsys):
+    net = tt.nn.Sequential(tt.nn.Conv2d(3, 4, 3), tt.nn.Flatten(), tt.nn.Linear(144, 5))
+    with tt.utils.flop_counter.FlopCounterMode(display=False) as counter:
+        net(tt.ones(2, 3, 8, 8)).sum().backward()
+    counts = counter.get_flop_counts()
+    assert counts["Global"] == {  # PyTorch's
+        "convolution": 15552,
+        "addmm": 2880,
+        "mm": 5760,
+        "convolution_backward": 15552,
+    }
+    assert counter.get_total_flops() == 39744
+    assert counts["Sequential_0"] == {"convolution": 15552, "addmm": 2880}
+    assert counts["Linear_0"] == {"addmm": 2880}
+    assert "Linear_0" in counter.get_table() and "Linear_0" not in counter.get_table(depth=1)
+    with tt.utils.flop_counter.FlopCounterMode():
+        q = tt.ones(1, 2, 4, 8, requires_grad=True)
+        tt.nn.functional.scaled_dot_product_attention(q, q, q).sum().backward()
+    assert "aten._scaled_dot_product_flash_attention_for_cpu" in capsys.readouterr().out
+
+
 def test_schedule():
     actions = [schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)(i) for i in range(11)]
     none, warmup, record, save = ProfilerAction

@@ -191,9 +191,48 @@ def test_nested_structures():
     assert tree_map(lambda a, b: a + b, [1, (2,)], [3, (4,)]) == [4, (6,)]
     assert tree_leaves([1, (2, 3)], is_leaf=lambda t: isinstance(t, tuple)) == [1, (2, 3)]
     assert tree_all(bool, [1, {"a": 2}]) and not tree_all(bool, [1, {"a": 0}])
-    for wrong in (lambda: tree_unflatten([1], form), lambda: tree_map(max, [1], (2,))):
-        with pytest.raises(ValueError, match="tree_"):
-            wrong()
+    with pytest.raises(ValueError, match="tree_unflatten"):
+        tree_unflatten([1], form)
+
+
+def test_nested_structures_of_deeper_forms_and_paths():
+    from collections import OrderedDict, namedtuple
+
+    from tt.utils import _pytree as pytree
+
+    def pair(*x):
+        return x
+
+    # keras gives trees whose leaves are structures in another one
+    assert pytree.tree_map(pair, [1, (2,)], [[3, 4], ({"a": 5},)]) == [
+        (1, [3, 4]),
+        ((2, {"a": 5}),),
+    ]
+    assert pytree.tree_map(pair, {"a": 1, "b": 2}, OrderedDict(b=3, a=4)) == {
+        "a": (1, 4),
+        "b": (2, 3),
+    }
+    for tree, other, match in (
+        ([1], (2,), "tuple must be list"),
+        ([1, 2], [2], "1 items: must be 2"),
+        ({"a": 1}, {"b": 1}, "keys are"),
+        ([1], 5, "int must be list"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            pytree.tree_map(max, tree, other)
+
+    Point = namedtuple("Point", "x y")
+    tree = {"a": [1, Point(2, "s")]}
+    paths, form = pytree.tree_flatten_with_path(tree)
+    assert [pytree.keystr(path) for path, _ in paths] == ["['a'][0]", "['a'][1].x", "['a'][1].y"]
+    assert pytree.tree_unflatten([leaf for _, leaf in paths], form) == tree
+    named = pytree.tree_map_with_path(lambda path, x: f"{len(path)}{x}", tree)
+    assert named == {"a": ["21", Point("32", "3s")]}
+    seen = []
+    assert pytree.tree_map_only_(int, seen.append, tree) is tree and seen == [1, 2]
+    assert pytree.tree_map_(seen.append, tree) is tree and seen[2:] == [1, 2, "s"]
+    assert pytree.tree_all_only(int, lambda x: x > 0, tree)
+    assert not pytree.tree_any_only(str, lambda x: x == "t", tree)
 
 
 # ---- processes ----

@@ -41,6 +41,12 @@ __all__ = [
 ]
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    """Returns the sigmoid within (0, 1). pytorch-forecasting imports it."""
+    limits = finfo(x.dtype)
+    return x.sigmoid().clamp(limits.tiny, 1 - limits.eps)
+
+
 class Transform:
     """Base class of transforms y = t(x). t.inv is the inverse.
 
@@ -219,8 +225,7 @@ class SigmoidTransform(Transform):
     sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
-        limits = finfo(x.dtype)
-        return x.sigmoid().clamp(limits.tiny, 1 - limits.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         limits = finfo(y.dtype)

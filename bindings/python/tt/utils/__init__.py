@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from . import checkpoint as checkpoint
     from . import data as data
     from . import dlpack as dlpack
+    from . import flop_counter as flop_counter
     from . import hooks as hooks
     from . import model_zoo as model_zoo
     from . import tensorboard as tensorboard
     from .._tensor import Tensor
 
-MODULES = "benchmark checkpoint data dlpack hooks model_zoo tensorboard".split()
+MODULES = "benchmark checkpoint data dlpack flop_counter hooks model_zoo tensorboard".split()
 __all__ = [*MODULES, "swap_tensors"]
 
 

@@ -9,6 +9,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .._kinds import kind_name
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, Iterator, Union
@@ -123,6 +125,27 @@ class TreeSpec:
         """Returns the structure of this form with these leaves."""
         return tree_unflatten(leaves, self)
 
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """Returns what tree has where this form has leaves: leaves or structures. The keys of dicts
+        may be in another order."""
+        if self.is_leaf():
+            return [tree]
+        kind = kind_of(tree)
+        if kind is not self.type and not (kind in DICTS and self.type in DICTS):
+            raise ValueError(f"flatten_up_to: {kind_name(tree)} must be {self.type.__name__}")
+        items, context = items_of(tree, kind)
+        if kind in DICTS:
+            keys = self.context[1] if self.type is defaultdict else self.context
+            if set(tree) != set(keys):
+                raise ValueError(f"flatten_up_to: the keys are {list(tree)}: must be {list(keys)}")
+            items = [tree[key] for key in keys]
+        elif kind in registered and context != self.context:
+            raise ValueError(f"flatten_up_to: the context is {context!r}: must be {self.context!r}")
+        if len(items) != self.num_children:
+            raise ValueError(f"flatten_up_to: {len(items)} items: must be {self.num_children}")
+        pairs = zip(self.children_specs, items)
+        return [leaf for child, item in pairs for leaf in child.flatten_up_to(item)]
+
 
 class LeafSpec(TreeSpec):
     """The form of a leaf."""
@@ -227,16 +250,76 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> T
 def tree_map(
     func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """Returns the structure of func(leaf, …). rests: structures of the same form, whose leaves are
-    further arguments."""
+    """Returns the structure of func(leaf, …). rests: structures that have this form or a deeper
+    one; what they have where tree has leaves are further arguments."""
     leaves, spec = tree_flatten(tree, is_leaf)
-    others = []
-    for rest in rests:
-        more, form = tree_flatten(rest, is_leaf)
-        if form != spec:
-            raise ValueError("tree_map: the structures have different forms")
-        others.append(more)
+    others = [spec.flatten_up_to(rest) for rest in rests]
     return tree_unflatten(map(func, leaves, *others), spec)
+
+
+def tree_map_(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
+    """Calls func(leaf, …) for what it does, as tree_map. Returns tree."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def keyed_items(tree: Any, kind: Any) -> list[tuple[Any, Any]]:
+    """Returns the items of a structure with their keys."""
+    if kind in registered:
+        with_keys = registered[kind].flatten_with_keys_fn
+        if with_keys is None:
+            raise ValueError(f"{kind} is registered without flatten_with_keys_fn")
+        return list(with_keys(tree)[0])
+    if kind in DICTS:
+        return [(MappingKey(key), value) for key, value in tree.items()]
+    if hasattr(kind, "_fields"):
+        return [(GetAttrKey(name), getattr(tree, name)) for name in kind._fields]
+    return [(SequenceKey(i), item) for i, item in enumerate(tree)]
+
+
+def leaves_with_path(
+    tree: Any, path: tuple[Any, ...], is_leaf: Callable[[Any], bool] | None
+) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    kind = None if is_leaf is not None and is_leaf(tree) else kind_of(tree)
+    if kind is None:
+        yield path, tree
+        return
+    for key, item in keyed_items(tree, kind):
+        yield from leaves_with_path(item, (*path, key), is_leaf)
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[tuple[tuple[Any, ...], Any]]:
+    """Returns pairs of a path and a leaf. A path has a MappingKey, SequenceKey or GetAttrKey for
+    each structure around the leaf, the outermost first."""
+    return list(leaves_with_path(tree, (), is_leaf))
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
+    """Returns pairs of a path and a leaf, and the form of the structure."""
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
+    """Returns the structure of func(path, leaf, …). See tree_map."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [spec.flatten_up_to(rest) for rest in rests]
+    values = [func(*pair, *rest) for pair, *rest in zip(pairs, *others)]
+    return tree_unflatten(values, spec)
+
+
+def keystr(path: Iterable[Any]) -> str:
+    """Returns a path as it is written in Python: "['a'][0].name"."""
+    return "".join(
+        f".{key.name}" if isinstance(key, GetAttrKey) else f"[{key[0]!r}]" for key in path
+    )
 
 
 def selected(types: Types) -> Callable[[Any], bool]:
@@ -256,6 +339,37 @@ def tree_map_only(
     """Applies func to the leaves of these types, and keeps the others."""
     chosen = selected(types)
     return tree_map(lambda x: func(x) if chosen(x) else x, tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(
+    types: Types,
+    func: Callable[[Any], Any],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Calls func for the leaves of these types. Returns tree."""
+    tree_map_only(types, func, tree, is_leaf)
+    return tree
+
+
+def tree_all_only(
+    types: Types,
+    pred: Callable[[Any], bool],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> bool:
+    """Returns whether pred is true of all leaves of these types."""
+    return all(map(pred, filter(selected(types), tree_leaves(tree, is_leaf))))
+
+
+def tree_any_only(
+    types: Types,
+    pred: Callable[[Any], bool],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> bool:
+    """Returns whether pred is true of a leaf of these types."""
+    return any(map(pred, filter(selected(types), tree_leaves(tree, is_leaf))))
 
 
 def tree_all(
