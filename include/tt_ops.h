@@ -2731,6 +2731,8 @@ tt_status tt_scatter_add(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt
                          const tt_tensor *src, tt_tensor **out);
 tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tensor *index,
                           const tt_tensor *src);
+tt_status tt_scatter_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                              const tt_tensor *src, tt_tensor *dst);
 
 /* Selects the entries index[0], index[1], … of dimension dim.
      dim: dimension to index
@@ -4287,6 +4289,8 @@ tt_status tt_matmul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *othe
      bias: (out); none: no bias */
 tt_status tt_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
                     const tt_tensor *bias, tt_tensor **out);
+tt_status tt_linear_into(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                         const tt_tensor *bias, tt_tensor *dst);
 
 /* Computes beta * self + alpha * (mat1 @ mat2). self broadcasts; it is ignored, including nan,
    if beta is 0.
@@ -4776,6 +4780,8 @@ typedef struct tt_avg_pool2d_opts {
 #define TT_AVG_POOL2D_DIVISOR_OVERRIDE (UINT64_C(1) << 4)
 tt_status tt_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
                         int64_t n_kernel_size, const tt_avg_pool2d_opts *opts, tt_tensor **out);
+tt_status tt_avg_pool2d_into(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                             int64_t n_kernel_size, const tt_avg_pool2d_opts *opts, tt_tensor *dst);
 
 /* Divides the last dimension evenly into output_size windows and returns the mean of each.
      self: (N, C, L) or (C, L)
@@ -4877,6 +4883,8 @@ typedef struct tt_avg_pool3d_opts {
 #define TT_AVG_POOL3D_DIVISOR_OVERRIDE (UINT64_C(1) << 4)
 tt_status tt_avg_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
                         int64_t n_kernel_size, const tt_avg_pool3d_opts *opts, tt_tensor **out);
+tt_status tt_avg_pool3d_into(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                             int64_t n_kernel_size, const tt_avg_pool3d_opts *opts, tt_tensor *dst);
 
 /* Divides the last three dimensions evenly into output_size windows and returns the maximum of
    each and its index in the flattened dimensions.

@@ -116,7 +116,8 @@ static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, c
 static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTensor, false, false},
                                                {"dim", ArgType::kDim, false, false},
                                                {"index", ArgType::kTensor, false, false},
-                                               {"src", ArgType::kTensor, false, false}};
+                                               {"src", ArgType::kTensor, false, false},
+                                               {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema scatter_add_schema =
     schema_of({.name = "scatter_add", .call = "scatter_add",
                .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
@@ -160,6 +161,20 @@ static constexpr OpSchema scatter_add__schema =
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add__schema,
     scatter_add__impl, scatter_add__autograd);
+static void scatter_add_into_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                                      const Tensor& src, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(src) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_scatter_add_into, c.keys & kBelowAutograd, self, dim, index, src, dst);
+}
+static constexpr OpSchema scatter_add_into_schema =
+    schema_of({.name = "scatter_add_into", .call = "scatter_add_into",
+               .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
+               .args = scatter_add_args, .n_args = 5, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&,
+                  Tensor&)> op_scatter_add_into = make_op<void, const Tensor&, int64_t,
+    const Tensor&, const Tensor&, Tensor&>(&scatter_add_into_schema, scatter_add_into_impl,
+                                           scatter_add_into_autograd);
 
 // ---- index_select ----
 struct index_select_saved {

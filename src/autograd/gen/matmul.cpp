@@ -97,7 +97,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack =
 // ---- linear ----
 static constexpr ArgInfo linear_args[] = {{"input", ArgType::kTensor, false, false},
                                           {"weight", ArgType::kTensor, false, false},
-                                          {"bias", ArgType::kOptTensor, false, true}};
+                                          {"bias", ArgType::kOptTensor, false, true},
+                                          {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema linear_schema =
     schema_of({.name = "linear", .call = "linear",
                .text = "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
@@ -106,6 +107,20 @@ static constexpr OpSchema linear_schema =
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_schema, impl::linear,
     nullptr);
+static void linear_into_autograd(Call c, const Tensor& input, const Tensor& weight,
+                                 const Tensor* bias, Tensor& dst) {
+  if (needs_grad(input) || needs_grad(weight) || needs_grad(bias)
+      || needs_grad(dst)) fail_into_grad();
+  redispatch(op_linear_into, c.keys & kBelowAutograd, input, weight, bias, dst);
+}
+static constexpr OpSchema linear_into_schema =
+    schema_of({.name = "linear_into", .call = "linear_into",
+               .text = "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
+               .args = linear_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+constinit Op<void(const Tensor&, const Tensor&, const Tensor*, Tensor&)> op_linear_into =
+    make_op<void, const Tensor&, const Tensor&, const Tensor*, Tensor&>(&linear_into_schema,
+    linear_into_impl, linear_into_autograd);
 
 // ---- linear_rows ----
 struct linear_rows_saved {

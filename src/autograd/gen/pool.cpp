@@ -437,7 +437,8 @@ static constexpr ArgInfo avg_pool2d_args[] = {{"self", ArgType::kTensor, false, 
                                                ArgDefault::kBool, {.i = 0}},
                                               {"count_include_pad", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
-                                              {"divisor_override", ArgType::kOptInt, false, true}};
+                                              {"divisor_override", ArgType::kOptInt, false, true},
+                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema avg_pool2d_schema =
     schema_of({.name = "avg_pool2d", .call = "avg_pool2d",
     .text = "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
@@ -447,6 +448,23 @@ static constexpr OpSchema avg_pool2d_schema =
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool2d_schema, impl::avg_pool2d, avg_pool2d_autograd);
+static void avg_pool2d_into_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
+                                     Ints padding, bool ceil_mode, bool count_include_pad,
+                                     Opt<int64_t> divisor_override, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_avg_pool2d_into, c.keys & kBelowAutograd, self, kernel_size, stride, padding,
+             ceil_mode, count_include_pad, divisor_override, dst);
+}
+static constexpr OpSchema avg_pool2d_into_schema =
+    schema_of({.name = "avg_pool2d_into", .call = "avg_pool2d_into",
+    .text = "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
+    "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
+    "-> Tensor", .args = avg_pool2d_args, .n_args = 8, .n_outs = 0, .differentiable = true,
+    .leaf = true});
+constinit Op<void(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>,
+                  Tensor&)> op_avg_pool2d_into = make_op<void, const Tensor&, Ints, Ints, Ints,
+    bool, bool, Opt<int64_t>, Tensor&>(&avg_pool2d_into_schema, avg_pool2d_into_impl,
+                                       avg_pool2d_into_autograd);
 
 // ---- avg_pool2d_backward ----
 struct avg_pool2d_backward_saved {
@@ -675,7 +693,8 @@ static constexpr ArgInfo avg_pool3d_args[] = {{"self", ArgType::kTensor, false, 
                                                ArgDefault::kBool, {.i = 0}},
                                               {"count_include_pad", ArgType::kBool, false, true, 0,
                                                ArgDefault::kBool, {.i = 1}},
-                                              {"divisor_override", ArgType::kOptInt, false, true}};
+                                              {"divisor_override", ArgType::kOptInt, false, true},
+                                              {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema avg_pool3d_schema =
     schema_of({.name = "avg_pool3d", .call = "avg_pool3d",
     .text = "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
@@ -686,6 +705,23 @@ static constexpr OpSchema avg_pool3d_schema =
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool3d_schema, impl::avg_pool3d, nullptr);
+static void avg_pool3d_into_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
+                                     Ints padding, bool ceil_mode, bool count_include_pad,
+                                     Opt<int64_t> divisor_override, Tensor& dst) {
+  if (needs_grad(self) || needs_grad(dst)) fail_into_grad();
+  redispatch(op_avg_pool3d_into, c.keys & kBelowAutograd, self, kernel_size, stride, padding,
+             ceil_mode, count_include_pad, divisor_override, dst);
+}
+static constexpr OpSchema avg_pool3d_into_schema =
+    schema_of({.name = "avg_pool3d_into", .call = "avg_pool3d_into",
+    .text = "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
+    "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
+    "-> Tensor", .args = avg_pool3d_args, .n_args = 8, .n_outs = 0, .structural = true,
+    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+constinit Op<void(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>,
+                  Tensor&)> op_avg_pool3d_into = make_op<void, const Tensor&, Ints, Ints, Ints,
+    bool, bool, Opt<int64_t>, Tensor&>(&avg_pool3d_into_schema, avg_pool3d_into_impl,
+                                       avg_pool3d_into_autograd);
 
 // ---- adaptive_max_pool3d ----
 static constexpr ArgInfo adaptive_max_pool3d_args[] = {{"self", ArgType::kTensor, false, false},

@@ -25,6 +25,11 @@ tt_status tt_scatter_add_(tt_ctx *c, tt_tensor *self, int64_t dim, const tt_tens
   return call_for_none<tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*>(c, self, dim, index,
       src, op_scatter_add_);
 }
+tt_status tt_scatter_add_into(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
+                              const tt_tensor *src, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, int64_t, const tt_tensor*, const tt_tensor*, tt_tensor*>(c,
+      self, dim, index, src, dst, op_scatter_add_into);
+}
 tt_status tt_index_select(tt_ctx *c, const tt_tensor *self, int64_t dim, const tt_tensor *index,
                           tt_tensor **out) {
   return call_for_one<const tt_tensor*, int64_t, const tt_tensor*>(c, self, dim, index, out,

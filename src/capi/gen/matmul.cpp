@@ -17,6 +17,11 @@ tt_status tt_linear(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
   return call_for_one<const tt_tensor*, const tt_tensor*, const tt_tensor*>(c, input, weight, bias,
       out, op_linear);
 }
+tt_status tt_linear_into(tt_ctx *c, const tt_tensor *input, const tt_tensor *weight,
+                         const tt_tensor *bias, tt_tensor *dst) {
+  return call_for_none<const tt_tensor*, const tt_tensor*, const tt_tensor*, tt_tensor*>(c, input,
+      weight, bias, dst, op_linear_into);
+}
 tt_status tt_addmm(tt_ctx *c, const tt_tensor *self, const tt_tensor *mat1, const tt_tensor *mat2,
                    const tt_addmm_opts *opts, tt_tensor **out) {
   clear_out(out);

@@ -144,6 +144,25 @@ tt_status tt_avg_pool2d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_
                                   o_divisor_override));
   });
 }
+tt_status tt_avg_pool2d_into(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                             int64_t n_kernel_size, const tt_avg_pool2d_opts *opts,
+                             tt_tensor *dst) {
+  return api_call(c, "avg_pool2d_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 5);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        2) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 3) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 2) ? bool(opts->ceil_mode != 0) : bool(false);
+    const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0)
+        : bool(true);
+    const Opt<int64_t> o_divisor_override = opts_has(opts, 4) ? Opt<int64_t>(opts->divisor_override)
+        : Opt<int64_t>();
+    op::avg_pool2d_into(tensor_arg(self, "self", 0), int_list_arg(kernel_size, n_kernel_size,
+        "kernel_size", 1), o_stride, o_padding, o_ceil_mode, o_count_include_pad,
+                        o_divisor_override, mutable_arg(dst, "dst", 7));
+  });
+}
 tt_status tt_adaptive_avg_pool1d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,
                                  int64_t n_output_size, tt_tensor **out) {
   clear_out(out);
@@ -222,6 +241,25 @@ tt_status tt_avg_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_
                                   int_list_arg(kernel_size, n_kernel_size, "kernel_size", 1),
                                   o_stride, o_padding, o_ceil_mode, o_count_include_pad,
                                   o_divisor_override));
+  });
+}
+tt_status tt_avg_pool3d_into(tt_ctx *c, const tt_tensor *self, const int64_t *kernel_size,
+                             int64_t n_kernel_size, const tt_avg_pool3d_opts *opts,
+                             tt_tensor *dst) {
+  return api_call(c, "avg_pool3d_into", [=]([[maybe_unused]] Ctx& ctx) {
+    check_opts(opts, 5);
+    const Ints o_stride = opts_has(opts, 0) ? int_list_arg(opts->stride, opts->n_stride, "stride",
+        2) : Ints();
+    const Ints o_padding = opts_has(opts, 1) ? int_list_arg(opts->padding, opts->n_padding,
+        "padding", 3) : Ints();
+    const bool o_ceil_mode = opts_has(opts, 2) ? bool(opts->ceil_mode != 0) : bool(false);
+    const bool o_count_include_pad = opts_has(opts, 3) ? bool(opts->count_include_pad != 0)
+        : bool(true);
+    const Opt<int64_t> o_divisor_override = opts_has(opts, 4) ? Opt<int64_t>(opts->divisor_override)
+        : Opt<int64_t>();
+    op::avg_pool3d_into(tensor_arg(self, "self", 0), int_list_arg(kernel_size, n_kernel_size,
+        "kernel_size", 1), o_stride, o_padding, o_ceil_mode, o_count_include_pad,
+                        o_divisor_override, mutable_arg(dst, "dst", 7));
   });
 }
 tt_status tt_adaptive_max_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t *output_size,

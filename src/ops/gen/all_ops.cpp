@@ -104,7 +104,9 @@ constinit OpInfo* const all_ops[] = {
     &op_avg_pool1d.info,
     &op_avg_pool2d.info,
     &op_avg_pool2d_backward.info,
+    &op_avg_pool2d_into.info,
     &op_avg_pool3d.info,
+    &op_avg_pool3d_into.info,
     &op_baddbmm.info,
     &op_baddbmm_.info,
     &op_baddbmm_into.info,
@@ -704,6 +706,7 @@ constinit OpInfo* const all_ops[] = {
     &op_linalg_vector_norm_into.info,
     &op_linear.info,
     &op_linear_cross_entropy.info,
+    &op_linear_into.info,
     &op_linear_rows.info,
     &op_linspace.info,
     &op_local_response_norm.info,
@@ -1042,6 +1045,7 @@ constinit OpInfo* const all_ops[] = {
     &op_scatter_.info,
     &op_scatter_add.info,
     &op_scatter_add_.info,
+    &op_scatter_add_into.info,
     &op_scatter_counts.info,
     &op_scatter_extreme.info,
     &op_scatter_fill.info,
@@ -1227,7 +1231,7 @@ constinit OpInfo* const all_ops[] = {
     &op_zeta.info,
     &op_zeta_into.info,
 };
-constinit const int64_t num_all_ops = 1220;
+constinit const int64_t num_all_ops = 1224;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -1934,7 +1938,7 @@ constinit const char manifest_packed[] =
         "\202\243\210gather\200\223\211Gathers\247\366\250\224out[i][j]\241\213[\234[i][j]][j]\367"
         "\250 0\214and likewise\367\230\235. \254result has "
         "\233\373\225\234.\205\306_add\206\306_add\204\306_add(\213\203\214\250\224\336\214\234"
-        "\203\214src\203)\201\"\234\202\"_\"\210\306_add\200\223\211Returns a "
+        "\203\214src\203)\201\"\234\202\215\210\306_add\200\223\211Returns a "
         "\351\225\213\370which src\300added\366\250\224out[\234[i][j]][j] += src[i][j]\367\250 "
         "0\214and likewise\367\230\235. Repeated \262 "
         "accumulate.\205\234_\376\206\234_\376\204\234_\376(\213\203\214\250\224\336\214\234\203)"
@@ -2358,7 +2362,7 @@ constinit const char manifest_packed[] =
         "\250\352\300dropped from \233result; leading\235\323a "
         "batch\253broadcast.\205\350_stack\206\350_stack\204\350_stack(\213\203\214\230\203)\201\""
         "\350\202\221\207\211\205linear\206linear\204linear(\232\203\214\245\203\214\362\203?\220)"
-        "\201\"\350\202\210linear\200\216\211Computes \232 @ \245.T + "
+        "\201\"\350\202\243\210linear\200\216\211Computes \232 @ \245.T + "
         "\362.\205linear_rows\206linear_rows\204linear_rows(\232\203\214\245\203\214\362\203?)\201"
         "\"\350\202\221\207\211\205addmm\206addmm\204addmm(\213\203\214mat1\203\214mat2\203\214bet"
         "a\224\244\2411\214\355\224\244\2411)\201\"\350\202\215\210addmm\200\223\211Computes beta "
@@ -2391,8 +2395,8 @@ constinit const char manifest_packed[] =
         "\213 + \355 * \233sum\225\233products batch1[i] @ batch2[i]. \213 broadcasts; "
         "it\300ignored\214including\335\214if "
         "beta\3000.\205vdot\206vdot\204vdot(\213\203\214\230\203)\201\"\350\202\243\210vdot\200"
-        "\216\211Computes \233do"
-    "t product\225two vectors\214of which "
+        "\216\211Computes \233d"
+    "ot product\225two vectors\214of which "
         "\233first\300conjugated.\205inner\206inner\204inner(\213\203\214\230\203)\201\"\350\202"
         "\243\210inner\200\216\211Computes \233dot products\225\233last\235. If an "
         "operand\3000-\250\214\233operands\323multiplied.\205\331dot\206\331dot\204\331dot(\213"
@@ -2495,7 +2499,7 @@ constinit const char manifest_packed[] =
     "\202\210avg\317\200\216\211Returns \233\263\225\272 window\225\233last "
         "\250\352.\205avg\260\206avg\260\204avg\260(\213\203\214kernel_\276\224\237\214\330\224"
         "\237\220\214\255\224\237\2410\214ceil_mode\224\227\214count_include_pad\224\344\241true"
-        "\214divisor_override\224\342?\220)\201\"pool\202\210avg\260\200\223\211Returns "
+        "\214divisor_override\224\342?\220)\201\"pool\202\243\210avg\260\200\223\211Returns "
         "\233\263\225\272 window\225\233last "
         "two\235.\205avg\260\217\206avg\260\217\204avg\260\217\307\203\214\213\203\214kernel_\276"
         "\224\237\214\330\224\237\214\255\224\237\214ceil_mode\224\344\214count_include_pad\224"
@@ -2517,8 +2521,8 @@ constinit const char manifest_packed[] =
         "in \233flattened last "
         "three\235.\205avg_pool3d\206avg_pool3d\204avg_pool3d(\213\203\214kernel_\276\224\237\214"
         "\330\224\237\220\214\255\224\237\2410\214ceil_mode\224\227\214count_include_pad\224\344"
-        "\241true\214divisor_override\224\342?\220)\201\"pool\202\210avg_pool3d\200\216\211Returns"
-        " \233\263\225\272 window\225\233last "
+        "\241true\214divisor_override\224\342?\220)\201\"pool\202\243\210avg_pool3d\200\216\211Ret"
+        "urns \233\263\225\272 window\225\233last "
         "three\235.\205\271\343_pool3d\206\271\343_pool3d\204\271\343_pool3d(\213\203\214\354\276"
         "\224\237\273(out\203\214\262\224\270)\222pool\202\210\271\343_pool3d\200\216\211Divides "
         "\233last three\235 evenly into \354\276 windows\253returns \233\343imum\225\272\253its "
@@ -3247,6 +3251,6 @@ constinit const char manifest_packed[] =
         "0\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retu"
         "rns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}";
-char manifest_text[234155];
+char manifest_text[234184];
 
 }  // namespace TT_NS

@@ -359,6 +359,8 @@ void fft_rfftfreq_into_impl(Call c, int64_t n, double d, Dtype dtype, Opt<Device
                             Tensor& dst);
 void gather_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index, Tensor& dst);
 void scatter_add__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+void scatter_add_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                           const Tensor& src, Tensor& dst);
 void index_select_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                             Tensor& dst);
 void index_add__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
@@ -508,6 +510,8 @@ TensorRef bernoulli_entropy_impl(Call c, const Tensor& self, const Tensor& targe
 TensorRef bernoulli_entropy_backward_impl(Call c, const Tensor& grad, const Tensor& self,
                                           const Tensor& target);
 void matmul_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
+void linear_into_impl(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias,
+                      Tensor& dst);
 void addmm__impl(Call c, Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                  const Scalar& alpha);
 void addmm_into_impl(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
@@ -542,6 +546,12 @@ void cross_into_impl(Call c, const Tensor& self, const Tensor& other, Opt<int64_
                      Tensor& dst);
 TensorRef layer_norm_impl(Call c, const Tensor& input, Ints normalized_shape, const Tensor* weight,
                           const Tensor* bias, double eps);
+void avg_pool2d_into_impl(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                          bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override,
+                          Tensor& dst);
+void avg_pool3d_into_impl(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                          bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override,
+                          Tensor& dst);
 TensorRef blockwise_embedding_impl(Call c, const Tensor& weight, const Tensor& indices,
                                    int64_t format);
 void bernoulli_into_impl(Call c, const Tensor& self, Generator* generator, Tensor& dst);

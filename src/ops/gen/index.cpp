@@ -17,6 +17,12 @@ void gather_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& ind
 }
 
 // scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor
+void scatter_add_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
+                           const Tensor& src, Tensor& dst) {
+  const auto r = impl::scatter_add(c, self, dim, index, src);
+  check_into(dst, *r, Inputs{&self, &index, &src});
+  copy_result(dst, *r, false);
+}
 
 // index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor
 void index_select_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,

@@ -19,6 +19,12 @@ void matmul_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& d
 // matmul_stack(self: Tensor, other: Tensor) -> Tensor
 
 // linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor
+void linear_into_impl(Call c, const Tensor& input, const Tensor& weight, const Tensor* bias,
+                      Tensor& dst) {
+  const auto r = impl::linear(c, input, weight, bias);
+  check_into(dst, *r, Inputs{&input, &weight, bias});
+  copy_result(dst, *r, false);
+}
 
 // linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor
 

@@ -501,6 +501,7 @@ extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather;
 extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add;
 extern Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_;
+extern Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, Tensor&)> op_scatter_add_into;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select;
 extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_select_into;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&,
@@ -767,6 +768,7 @@ extern Op<TensorRef(const Tensor&, const Tensor&)> op_matmul;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear;
+extern Op<void(const Tensor&, const Tensor&, const Tensor*, Tensor&)> op_linear_into;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows;
 extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                     const Scalar&)> op_addmm;
@@ -854,6 +856,8 @@ extern Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool2d;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_max_pool2d_backward;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d;
+extern Op<void(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>,
+               Tensor&)> op_avg_pool2d_into;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool,
                     Opt<int64_t>)> op_avg_pool2d_backward;
 extern Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d;
@@ -862,6 +866,8 @@ extern Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool2d_
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d;
 extern Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d_with_indices;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d;
+extern Op<void(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>,
+               Tensor&)> op_avg_pool3d_into;
 extern Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d;
 extern Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool3d;
 extern Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool1d;
@@ -2939,6 +2945,10 @@ inline TensorRef scatter_add(const Tensor& self, int64_t dim, const Tensor& inde
 inline void scatter_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   return dispatch(op_scatter_add_, self, dim, index, src);
 }
+inline void scatter_add_into(const Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& src, Tensor& dst) {
+  return dispatch(op_scatter_add_into, self, dim, index, src, dst);
+}
 inline TensorRef index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   return dispatch(op_index_select, self, dim, index);
 }
@@ -3771,6 +3781,10 @@ inline TensorRef matmul_stack(const Tensor& self, const Tensor& other) {
 inline TensorRef linear(const Tensor& input, const Tensor& weight, const Tensor* bias = nullptr) {
   return dispatch(op_linear, input, weight, bias);
 }
+inline void linear_into(const Tensor& input, const Tensor& weight, const Tensor* bias,
+                        Tensor& dst) {
+  return dispatch(op_linear_into, input, weight, bias, dst);
+}
 inline TensorRef linear_rows(const Tensor& input, const Tensor& weight, const Tensor* bias) {
   return dispatch(op_linear_rows, input, weight, bias);
 }
@@ -4040,6 +4054,12 @@ inline TensorRef avg_pool2d(const Tensor& self, Ints kernel_size, Ints stride = 
   return dispatch(op_avg_pool2d, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
                   divisor_override);
 }
+inline void avg_pool2d_into(const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                            bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override,
+                            Tensor& dst) {
+  return dispatch(op_avg_pool2d_into, self, kernel_size, stride, padding, ceil_mode,
+                  count_include_pad, divisor_override, dst);
+}
 inline TensorRef avg_pool2d_backward(const Tensor& grad, const Tensor& self, Ints kernel_size,
                                      Ints stride, Ints padding, bool ceil_mode,
                                      bool count_include_pad, Opt<int64_t> divisor_override) {
@@ -4071,6 +4091,12 @@ inline TensorRef avg_pool3d(const Tensor& self, Ints kernel_size, Ints stride = 
                             bool count_include_pad = true, Opt<int64_t> divisor_override = {}) {
   return dispatch(op_avg_pool3d, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
                   divisor_override);
+}
+inline void avg_pool3d_into(const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                            bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override,
+                            Tensor& dst) {
+  return dispatch(op_avg_pool3d_into, self, kernel_size, stride, padding, ceil_mode,
+                  count_include_pad, divisor_override, dst);
 }
 inline TensorPair adaptive_max_pool3d(const Tensor& self, Ints output_size) {
   return dispatch(op_adaptive_max_pool3d, self, output_size);

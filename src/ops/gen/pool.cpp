@@ -35,6 +35,14 @@ namespace TT_NS {
 
 // avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode:
 // Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> Tensor
+void avg_pool2d_into_impl(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                          bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override,
+                          Tensor& dst) {
+  const auto r = impl::avg_pool2d(c, self, kernel_size, stride, padding, ceil_mode,
+                                  count_include_pad, divisor_override);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
 
 // avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], padding:
 // Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor
@@ -53,6 +61,14 @@ namespace TT_NS {
 
 // avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = 0, ceil_mode:
 // Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) -> Tensor
+void avg_pool3d_into_impl(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
+                          bool ceil_mode, bool count_include_pad, Opt<int64_t> divisor_override,
+                          Tensor& dst) {
+  const auto r = impl::avg_pool3d(c, self, kernel_size, stride, padding, ceil_mode,
+                                  count_include_pad, divisor_override);
+  check_into(dst, *r, Inputs{&self});
+  copy_result(dst, *r, false);
+}
 
 // adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: IndexTensor)
 

@@ -5322,7 +5322,7 @@ function gather(input::Tensor, dim::Integer, index::Tensor; out=nothing)
 end
 
 """
-    TT.scatter_add(input, dim, index, src)
+    TT.scatter_add(input, dim, index, src; out=nothing)
 
 Returns a copy of self to which src is added along dim: out[index[i][j]][j] += src[i][j] for dim 0,
 and likewise for other dimensions. Repeated indices accumulate.
@@ -5331,7 +5331,11 @@ and likewise for other dimensions. Repeated indices accumulate.
 - `index`: positions in [0, self.shape[dim]), an integer tensor with as many dimensions as self
 - `src`: values to add; at least as large as index in every dimension
 """
-function scatter_add(input::Tensor, dim::Integer, index::Tensor, src::Tensor)
+function scatter_add(input::Tensor, dim::Integer, index::Tensor, src::Tensor; out=nothing)
+    if out !== nothing
+        check(C.tt_scatter_add_into(ctx(), input, c_dim(dim), index, src, out))
+        return out
+    end
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_scatter_add(ctx(), input, c_dim(dim), index, src, o))
     return wrap(o[])
@@ -7785,7 +7789,7 @@ function matmul(input::Tensor, other::Tensor; out=nothing)
 end
 
 """
-    TT.linear(input, weight, bias=nothing)
+    TT.linear(input, weight, bias=nothing; out=nothing)
 
 Computes input @ weight.T + bias.
 
@@ -7793,7 +7797,12 @@ Computes input @ weight.T + bias.
 - `weight`: (out, in); or (in), which drops the last dimension of the result
 - `bias`: (out); none: no bias
 """
-function linear(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_)
+function linear(input::Tensor, weight::Tensor, bias_=nothing; bias::Union{Tensor, Nothing}=bias_,
+    out=nothing)
+    if out !== nothing
+        check(C.tt_linear_into(ctx(), input, weight, optional(bias), out))
+        return out
+    end
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_linear(ctx(), input, weight, optional(bias), o))
     return wrap(o[])
@@ -8587,7 +8596,7 @@ end
 
 """
     TT.avg_pool2d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false,
-        count_include_pad=true, divisor_override=nothing)
+        count_include_pad=true, divisor_override=nothing, out=nothing)
 
 Returns the mean of each window of the last two dimensions.
 
@@ -8603,7 +8612,7 @@ Returns the mean of each window of the last two dimensions.
 function avg_pool2d(input::Tensor, kernel_size_=required;
     kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
     padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true,
-    divisor_override::Union{Integer, Nothing}=nothing)
+    divisor_override::Union{Integer, Nothing}=nothing, out=nothing)
     kernel_size === required && missing_argument(:kernel_size)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
@@ -8611,6 +8620,11 @@ function avg_pool2d(input::Tensor, kernel_size_=required;
     opts = Ref(C.tt_avg_pool2d_opts(UInt64(14) | given(stride, 0) | given(divisor_override, 4),
         pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode),
         flag(count_include_pad), i64(divisor_override)))
+    if out !== nothing
+        check(GC.@preserve kernel_size_v stride_v padding_v C.tt_avg_pool2d_into(ctx(), input,
+            kernel_size_v, length(kernel_size_v), opts, out))
+        return out
+    end
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve kernel_size_v stride_v padding_v C.tt_avg_pool2d(ctx(), input, kernel_size_v,
         length(kernel_size_v), opts, o))
@@ -8719,7 +8733,7 @@ end
 
 """
     TT.avg_pool3d(input, kernel_size; stride=nothing, padding=0, ceil_mode=false,
-        count_include_pad=true, divisor_override=nothing)
+        count_include_pad=true, divisor_override=nothing, out=nothing)
 
 Returns the mean of each window of the last three dimensions.
 
@@ -8735,7 +8749,7 @@ Returns the mean of each window of the last three dimensions.
 function avg_pool3d(input::Tensor, kernel_size_=required;
     kernel_size::Union{Ints, Required}=kernel_size_, stride::Union{Ints, Nothing}=nothing,
     padding::Ints=0, ceil_mode::Bool=false, count_include_pad::Bool=true,
-    divisor_override::Union{Integer, Nothing}=nothing)
+    divisor_override::Union{Integer, Nothing}=nothing, out=nothing)
     kernel_size === required && missing_argument(:kernel_size)
     kernel_size_v = ints(kernel_size)
     stride_v = ints(stride)
@@ -8743,6 +8757,11 @@ function avg_pool3d(input::Tensor, kernel_size_=required;
     opts = Ref(C.tt_avg_pool3d_opts(UInt64(14) | given(stride, 0) | given(divisor_override, 4),
         pointer(stride_v), length(stride_v), pointer(padding_v), length(padding_v), flag(ceil_mode),
         flag(count_include_pad), i64(divisor_override)))
+    if out !== nothing
+        check(GC.@preserve kernel_size_v stride_v padding_v C.tt_avg_pool3d_into(ctx(), input,
+            kernel_size_v, length(kernel_size_v), opts, out))
+        return out
+    end
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve kernel_size_v stride_v padding_v C.tt_avg_pool3d(ctx(), input, kernel_size_v,
         length(kernel_size_v), opts, o))

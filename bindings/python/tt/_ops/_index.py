@@ -4,8 +4,8 @@ from __future__ import annotations
 from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, columns_of, instance, int_list, integer, keeps, is_number, length,
-    no_overload, number_form, number_operand, one_of, optional_tensor, refit, written, pointers,
-    real, scalar_field, tensor_address, tensor_list, wrong_kind)
+    no_overload, number_form, number_operand, one_of, optional_tensor, refit, pointers, real,
+    scalar_field, tensor_address, tensor_list, wrong_kind)
 from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
@@ -71,6 +71,7 @@ tt_scatter = lib.tt_scatter
 tt_scatter_ = lib.tt_scatter_
 tt_scatter_add = lib.tt_scatter_add
 tt_scatter_add_ = lib.tt_scatter_add_
+tt_scatter_add_into = lib.tt_scatter_add_into
 tt_scatter_f64 = lib.tt_scatter_f64
 tt_scatter_f64_ = lib.tt_scatter_f64_
 tt_scatter_f64_into = lib.tt_scatter_f64_into
@@ -176,7 +177,11 @@ def scatter_add(input: Tensor, dim: int | None = None, index: Tensor | None = No
         if not isinstance(src, Tensor):
             raise wrong_kind("scatter_add", "src", "Tensor", src)
         if out is not None:
-            return written(scatter_add(input, dim, index, src), out, "scatter_add", True)
+            instance(Tensor, out, "scatter_add", "out")
+            if tt_scatter_add_into(local.ctx, input, c_int64(integer(dim, "scatter_add", "dim")),
+                                   index, src, out):
+                return refit(out, lambda: scatter_add(input, dim, index, src), "scatter_add", True)
+            return out
         h = TensorHandle()
         if tt_scatter_add(local.ctx, input, c_int64(integer(dim, "scatter_add", "dim")), index, src,
                           byref(h)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import (gathered, instance, int_list, integer, keeps, length, like, optional_tensor,
-    refit, written, pointers, scalar_field, tensor_list, text, wrong_kind, sparse_product)
+    refit, pointers, scalar_field, tensor_list, text, wrong_kind, sparse_product)
 from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
@@ -43,6 +43,7 @@ tt_inner_into = lib.tt_inner_into
 tt_kron = lib.tt_kron
 tt_kron_into = lib.tt_kron_into
 tt_linear = lib.tt_linear
+tt_linear_into = lib.tt_linear_into
 tt_matmul = lib.tt_matmul
 tt_matmul_into = lib.tt_matmul_into
 tt_mm = lib.tt_mm
@@ -118,7 +119,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *,
         if not isinstance(weight, Tensor):
             raise wrong_kind("linear", "weight", "Tensor", weight)
         if out is not None:
-            return written(linear(input, weight, bias), out, "linear", True)
+            instance(Tensor, out, "linear", "out")
+            if tt_linear_into(local.ctx, input, weight, optional_tensor(bias, "linear", "bias"),
+                              out):
+                return refit(out, lambda: linear(input, weight, bias), "linear", True)
+            return out
         h = TensorHandle()
         if tt_linear(local.ctx, input, weight, optional_tensor(bias, "linear", "bias"), byref(h)):
             fail()

@@ -4,8 +4,8 @@ from __future__ import annotations
 from ctypes import byref, c_double
 from struct import Struct
 from . import result_class
-from .._convert import (boolean, generator_handle, int_list, list_field, integer, keeps, written,
-    real, tensor_address, wrong_kind)
+from .._convert import (boolean, generator_handle, instance, int_list, list_field, integer, keeps,
+    refit, real, tensor_address, wrong_kind)
 from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
@@ -24,7 +24,9 @@ tt_adaptive_max_pool2d = lib.tt_adaptive_max_pool2d
 tt_adaptive_max_pool3d = lib.tt_adaptive_max_pool3d
 tt_avg_pool1d = lib.tt_avg_pool1d
 tt_avg_pool2d = lib.tt_avg_pool2d
+tt_avg_pool2d_into = lib.tt_avg_pool2d_into
 tt_avg_pool3d = lib.tt_avg_pool3d
+tt_avg_pool3d_into = lib.tt_avg_pool3d_into
 tt_fractional_max_pool2d = lib.tt_fractional_max_pool2d
 tt_fractional_max_pool3d = lib.tt_fractional_max_pool3d
 tt_lp_pool1d = lib.tt_lp_pool1d
@@ -381,9 +383,6 @@ def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int],
                                type(input))
             if not isinstance(input, Tensor):
                 raise wrong_kind("avg_pool2d", "input", "Tensor", input)
-        if out is not None:
-            return written(avg_pool2d(input, kernel_size, stride, padding, ceil_mode,
-                                      count_include_pad, divisor_override), out, "avg_pool2d", True)
         kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool2d", "kernel_size")
         opts = None
         if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
@@ -396,6 +395,13 @@ def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int],
                                  boolean(count_include_pad, "avg_pool2d", "count_include_pad"),
                                  0 if divisor_override is None else integer(divisor_override,
                 "avg_pool2d", "divisor_override"))
+        if out is not None:
+            instance(Tensor, out, "avg_pool2d", "out")
+            if tt_avg_pool2d_into(local.ctx, input, kernel_size_c, kernel_size_n, opts, out):
+                return refit(out, lambda: avg_pool2d(input, kernel_size, stride, padding, ceil_mode,
+                                                     count_include_pad, divisor_override),
+                             "avg_pool2d", True)
+            return out
         h = TensorHandle()
         if tt_avg_pool2d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
             fail()
@@ -581,9 +587,6 @@ def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int],
                                type(input))
             if not isinstance(input, Tensor):
                 raise wrong_kind("avg_pool3d", "input", "Tensor", input)
-        if out is not None:
-            return written(avg_pool3d(input, kernel_size, stride, padding, ceil_mode,
-                                      count_include_pad, divisor_override), out, "avg_pool3d", True)
         kernel_size_c, kernel_size_n = int_list(kernel_size, "avg_pool3d", "kernel_size")
         opts = None
         if (stride is not None or padding != 0 or type(padding) is not int or ceil_mode is not False
@@ -596,6 +599,13 @@ def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int],
                                  boolean(count_include_pad, "avg_pool3d", "count_include_pad"),
                                  0 if divisor_override is None else integer(divisor_override,
                 "avg_pool3d", "divisor_override"))
+        if out is not None:
+            instance(Tensor, out, "avg_pool3d", "out")
+            if tt_avg_pool3d_into(local.ctx, input, kernel_size_c, kernel_size_n, opts, out):
+                return refit(out, lambda: avg_pool3d(input, kernel_size, stride, padding, ceil_mode,
+                                                     count_include_pad, divisor_override),
+                             "avg_pool3d", True)
+            return out
         h = TensorHandle()
         if tt_avg_pool3d(local.ctx, input, kernel_size_c, kernel_size_n, opts, byref(h)):
             fail()

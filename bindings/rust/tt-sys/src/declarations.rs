@@ -6619,6 +6619,8 @@ extern "C" {
         index: *const tt_tensor, src: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_scatter_add_(c: *mut tt_ctx, self_: *mut tt_tensor, dim: i64, index: *const tt_tensor,
         src: *const tt_tensor) -> tt_status;
+    pub fn tt_scatter_add_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
+        index: *const tt_tensor, src: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_index_select(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
         index: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_index_select_into(c: *mut tt_ctx, self_: *const tt_tensor, dim: i64,
@@ -7090,6 +7092,8 @@ extern "C" {
         dst: *mut tt_tensor) -> tt_status;
     pub fn tt_linear(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
         bias: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_linear_into(c: *mut tt_ctx, input: *const tt_tensor, weight: *const tt_tensor,
+        bias: *const tt_tensor, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_addmm(c: *mut tt_ctx, self_: *const tt_tensor, mat1: *const tt_tensor,
         mat2: *const tt_tensor, opts: *const tt_addmm_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_addmm_(c: *mut tt_ctx, self_: *mut tt_tensor, mat1: *const tt_tensor,
@@ -7205,6 +7209,8 @@ extern "C" {
         n_kernel_size: i64, opts: *const tt_avg_pool1d_opts, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_avg_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
         n_kernel_size: i64, opts: *const tt_avg_pool2d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_avg_pool2d_into(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_avg_pool2d_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_adaptive_avg_pool1d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
         n_output_size: i64, out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_adaptive_avg_pool2d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
@@ -7216,6 +7222,8 @@ extern "C" {
         out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_avg_pool3d(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
         n_kernel_size: i64, opts: *const tt_avg_pool3d_opts, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_avg_pool3d_into(c: *mut tt_ctx, self_: *const tt_tensor, kernel_size: *const i64,
+        n_kernel_size: i64, opts: *const tt_avg_pool3d_opts, dst: *mut tt_tensor) -> tt_status;
     pub fn tt_adaptive_max_pool3d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,
         n_output_size: i64, out: *mut *mut tt_tensor, indices: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_adaptive_avg_pool3d(c: *mut tt_ctx, self_: *const tt_tensor, output_size: *const i64,

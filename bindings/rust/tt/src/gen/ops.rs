@@ -5195,6 +5195,21 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_scatter_add_(c, self.raw(), dim, index.raw(), src.raw())) }
     }
+    /// Computes [`scatter_add`](Tensor::scatter_add), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn scatter_add_into(&self, dim: i64, index: &Tensor, src: &Tensor, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_scatter_add_into(c, self.raw(), dim, index.raw(), src.raw(),
+                dst.raw()))
+        }
+    }
     /// Selects the entries index\[0\], index\[1\], … of dimension dim.
     ///
     /// - `dim`: dimension to index
@@ -8711,6 +8726,19 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, o0| sys::tt_linear(c, self.raw(), weight.raw(), opt_raw(bias), o0)) }
     }
+    /// Computes [`linear`](Tensor::linear), into `dst`, which has the result's shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn linear_into(&self, weight: &Tensor, bias: Option<&Tensor>, dst: &Tensor)
+        -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_linear_into(c, self.raw(), weight.raw(), opt_raw(bias), dst.raw()))
+        }
+    }
     /// Computes beta \* self + alpha \* (mat1 @ mat2). self broadcasts; it is ignored, including
     /// nan, if beta is 0.
     ///
@@ -9624,6 +9652,35 @@ impl Tensor {
                 kernel_size.len() as i64, &opts.0, o0))
         }
     }
+    /// Computes [`avg_pool2d`](Tensor::avg_pool2d), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn avg_pool2d_into(&self, kernel_size: &[i64], dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_avg_pool2d_into(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`avg_pool2d`](Tensor::avg_pool2d) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn avg_pool2d_with_into(&self, kernel_size: &[i64], opts: AvgPool2dOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_avg_pool2d_into(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, dst.raw()))
+        }
+    }
     /// Divides the last dimension evenly into output_size windows and returns the mean of each.
     ///
     /// - `input`: (N, C, L) or (C, L)
@@ -9717,6 +9774,35 @@ impl Tensor {
         unsafe {
             call1(|c, o0| sys::tt_avg_pool3d(c, self.raw(), kernel_size.as_ptr(),
                 kernel_size.len() as i64, &opts.0, o0))
+        }
+    }
+    /// Computes [`avg_pool3d`](Tensor::avg_pool3d), into `dst`, which has the result's shape and
+    /// dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn avg_pool3d_into(&self, kernel_size: &[i64], dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_avg_pool3d_into(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, std::ptr::null(), dst.raw()))
+        }
+    }
+    /// Computes [`avg_pool3d`](Tensor::avg_pool3d) with options, into `dst`, which has the result's
+    /// shape and dtype.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the memory that this writes while it runs, slices of it
+    /// included: clones alias.
+    #[inline]
+    pub unsafe fn avg_pool3d_with_into(&self, kernel_size: &[i64], opts: AvgPool3dOpts,
+        dst: &Tensor) -> Result<()> {
+        // SAFETY: as above, and the caller ensures what "Safety" says.
+        unsafe {
+            call(|c| sys::tt_avg_pool3d_into(c, self.raw(), kernel_size.as_ptr(),
+                kernel_size.len() as i64, &opts.0, dst.raw()))
         }
     }
     /// Divides the last three dimensions evenly into output_size windows and returns the maximum of
