@@ -85,7 +85,7 @@ TT_INLINE void row_exps(const LossRow<T>& l, int64_t r, int64_t c, int64_t n, T*
 }
 // Rows [r, r + n), classes [c, c + k).
 template <class T> struct CrossEntropy {
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
   // Sixteen rows at a time, whose logarithms are computed together.
   template <class Row>
   static TT_INLINE void short_rows(const LossRow<T>& l, int64_t begin, int64_t n, const Row& row) {
@@ -112,7 +112,7 @@ template <class T> struct CrossEntropy {
 
   static void run(const LossRow<T>& l, int64_t r, int64_t n, int64_t c, int64_t k) {
     const ClassLossPlan& p = l.p;
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
     if constexpr (sizeof(T) == 4) {
       const bool rows = p.inner == 1 && p.n_chunks == 1 && p.dtype == TT_F32;
       if (rows && p.classes > 0 && p.classes <= kShortRow) {

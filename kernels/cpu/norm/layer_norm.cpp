@@ -57,7 +57,7 @@ template <class T> TT_NOINLINE void normalise_channels(const LayerNormPlan& p, i
   }
 }
 
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 // Rows [begin, end) of the row's length, with the results of forward().
 template <class Row>
 TT_INLINE void normalise_rows(const LayerNormPlan& p, const Row& row, int64_t begin, int64_t end) {
@@ -283,7 +283,7 @@ template <class T> struct BackwardRow {
   }
 };
 
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 // Rows [from, to) of n < kShortRow floats: the results of BackwardRow::run. dw, db: NULL or [n].
 template <class Row> TT_INLINE void backward_rows(const LayerNormBackwardPlan& p, const Row& row,
                                                   int64_t from, int64_t to, float* dw, float* db) {

@@ -109,7 +109,7 @@ TT_INLINE bool is_short(const ReducePlan& p) {
          p.path == kReduceRows && p.n_red == 1 && p.red_stride[0] == 4 && p.n_kept <= 1 &&
          p.splits == 1;
 }
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 // Sixteen rows at a time, of at most 64 floats; returns the first output that is left.
 TT_NOINLINE int64_t sum_sixteens(const ReducePlan& p, int64_t begin, int64_t end) {
   const int64_t step = p.n_kept ? p.kept_stride[0] : 0;

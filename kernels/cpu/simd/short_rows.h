@@ -9,7 +9,7 @@ TT_ISA_BEGIN
 
 constexpr int64_t kShortRow = kBlockLanes;
 
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 // kN = 1, 2 or 4 vectors, of which the last ones may be partly or wholly empty.
 template <int kVectors> struct ShortRow {
   static constexpr int kN = kVectors;

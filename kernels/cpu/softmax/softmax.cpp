@@ -63,7 +63,7 @@ template <class T, bool kLog> struct Forward {
     });
   }
 
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
   // Logarithms of so many rows are computed together.
   static constexpr int kTogether = 16;
   template <class Row> static TT_INLINE void short_rows(const SoftmaxPlan& p, int64_t at, int64_t n,
@@ -153,7 +153,7 @@ template <class T, bool kLog> struct Backward {
     });
   }
 
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
   template <class Row> static TT_INLINE void short_rows(const SoftmaxPlan& p, int64_t at, int64_t n,
                                                         int64_t count, const Row& row) {
     constexpr int N = Row::kN;
@@ -202,7 +202,7 @@ template <class T, bool kLog> struct Backward {
 // `count` rows of n elements from byte `at` on.
 template <class T, class Op> TT_ONE_BODY void rows(const SoftmaxPlan& p, int64_t at, int64_t n,
                                                    int64_t count, Steps s, T* top, T* sum) {
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
   if constexpr (sizeof(T) == 4) {
     const bool whole = s.has(kSum) && s.has(kResult);
     if (whole && p.dtype == TT_F32 && n > 0 && n <= kShortRow) {
