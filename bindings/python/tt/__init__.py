@@ -11,6 +11,11 @@ from ._dtypes import *  # noqa: F403
 from ._lib import VERSION as __version__
 from ._tensor import Tensor as Tensor
 from ._layout import layout as layout
+from ._layout import per_channel_affine as per_channel_affine
+from ._layout import per_channel_symmetric as per_channel_symmetric
+from ._layout import per_tensor_affine as per_tensor_affine
+from ._layout import per_tensor_symmetric as per_tensor_symmetric
+from ._layout import qscheme as qscheme
 from ._layout import sparse_coo as sparse_coo
 from ._layout import sparse_csr as sparse_csr
 from ._layout import strided as strided
@@ -249,7 +254,9 @@ ELSEWHERE = {
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
 OWN = (
-    "Size Tensor TtError device dtype is_tensor layout memory_format sparse_coo sparse_csr strided"
+    "Size Tensor TtError device dtype is_tensor layout memory_format per_channel_affine "
+    "per_channel_symmetric per_tensor_affine per_tensor_symmetric qscheme sparse_coo sparse_csr "
+    "strided"
 )
 __all__ = sorted(
     {*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_dtypes.__all__, *OWN.split()}

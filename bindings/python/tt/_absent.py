@@ -52,7 +52,7 @@ def absent_dtypes() -> dict[str, dtype]:
     )
     for i, name in enumerate("qint8 quint8 qint32 quint4x2 quint2x4".split()):
         size = 4 if name == "qint32" else 1
-        signed = name.startswith("q")
+        signed = not name.startswith("qu")
         made[name] = dtype(name, -20 - i, size, "i", False, False, signed, "", "", "", "", name)
     return made
 

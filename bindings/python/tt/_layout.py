@@ -32,6 +32,20 @@ sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
 
 
+class qscheme(Named):
+    """How observers of tt.ao.quantization choose scales: one or one per channel, with a zero point
+    (affine) or around 0 (symmetric)."""
+
+    __module__ = "tt"
+    __slots__ = ("name",)
+
+
+per_channel_affine = qscheme("per_channel_affine")
+per_channel_symmetric = qscheme("per_channel_symmetric")
+per_tensor_affine = qscheme("per_tensor_affine")
+per_tensor_symmetric = qscheme("per_tensor_symmetric")
+
+
 class TensorLayout:
     """A base of Tensor: attributes that are equal for all tensors, and shared memory."""
 

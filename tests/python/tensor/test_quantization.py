@@ -10,6 +10,28 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 class FakeQuantize(unittest.TestCase):
+    def test_schemes_of_pytorch(self):
+        x = tt.arange(-6.0, 6).view(3, 4)
+        for observer, dtype, scheme, scale, zero in (  # PyTorch's numbers
+            (q.MinMaxObserver, tt.quint8, tt.per_tensor_affine, [11 / 255], [139]),
+            (q.MinMaxObserver, tt.qint8, tt.per_tensor_symmetric, [12 / 255], [0]),
+            (q.MinMaxObserver, tt.quint8, tt.per_tensor_symmetric, [12 / 255], [128]),
+            (
+                q.PerChannelMinMaxObserver,
+                tt.qint8,
+                tt.per_channel_symmetric,
+                [12 / 255, 4 / 255, 10 / 255],
+                [0, 0, 0],
+            ),
+        ):
+            fake = q.FakeQuantize(observer=observer, dtype=dtype, qscheme=scheme)
+            fake(x)
+            self.assertTrue(tt.allclose(fake.scale, tt.tensor(scale)))
+            self.assertEqual(fake.zero_point.tolist(), zero)
+        self.assertEqual(repr(tt.per_tensor_affine), "tt.per_tensor_affine")
+        with self.assertRaisesRegex(ValueError, "does not fit ch_axis"):
+            q.MinMaxObserver(qscheme=tt.per_channel_affine)
+
     def test_gradient_passes_where_nothing_is_clamped(self):
         x = tt.tensor([-3.0, -1.0, 0.04, 0.06, 1.4, 1.6, 9.0], requires_grad=True)
         y = tt.fake_quantize_per_tensor_affine(x, 0.1, 0, -15, 15)

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
+    from ..._layout import qscheme
     from ..._tensor import Tensor
     from ..._types import dtype as DType
 
@@ -23,6 +24,7 @@ class ObserverBase(Module):
     quant_min, quant_max: range of the integers; by default that of dtype.
     symmetric: the zero point is 0, or the middle of the range if dtype is unsigned.
     ch_axis: the dimension of the channels, each of which has a scale; None: one scale.
+    qscheme: PyTorch's argument for the same: such as tt.per_tensor_symmetric.
     """
 
     min_val: Tensor
@@ -36,8 +38,13 @@ class ObserverBase(Module):
         symmetric: bool = False,
         ch_axis: int | None = None,
         eps: float = EPS,
+        qscheme: qscheme | None = None,
     ) -> None:
         super().__init__()
+        if qscheme is not None:
+            symmetric = qscheme.name.endswith("symmetric")
+            if (ch_axis is None) != qscheme.name.startswith("per_tensor"):
+                raise ValueError(f"{type(self).__name__}: qscheme {qscheme} does not fit ch_axis")
         low, high = (-128, 127) if dtype.is_signed else (0, 255)
         self.dtype = dtype
         self.quant_min = low if quant_min is None else quant_min
