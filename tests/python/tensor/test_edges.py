@@ -75,6 +75,7 @@ def test_numbers_come_first():
     assert tt.floor_divide(7, t).tolist() == [7, 3, -3] and tt.floor_divide(-8, 6).item() == -2
     assert tt.bitwise_left_shift(True, tt.tensor([1, 2])).tolist() == [2, 4]
     assert (tt.tensor([True, False]) << tt.tensor([3, 1])).tolist() == [8, 0]
+    assert tt.float_power(2, tt.tensor([1.0, 2.0])).tolist() == [2, 4]
     with pytest.raises(NotImplementedError):
         tt.bitwise_left_shift(tt.tensor([True]), tt.tensor([True]))
 

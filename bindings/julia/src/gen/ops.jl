@@ -1897,7 +1897,8 @@ float64, or complex128 if an operand is complex.
 
 - `exponent`: tensor or number
 """
-function float_power(input::Tensor, exponent::Union{Tensor, Number}; out=nothing)
+function float_power(input::Union{Tensor, Number}, exponent::Union{Tensor, Number}; out=nothing)
+    input isa Number && (input = number_tensor(input, exponent))
     if exponent isa Tensor
         if out !== nothing
             check(C.tt_float_power_into(ctx(), input, exponent, out))

@@ -1912,7 +1912,8 @@ def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
         return retried(frexp, locals())
 
 
-def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def float_power(input: Tensor | complex, exponent: Tensor | complex, *,
+                out: Tensor | None = None) -> Tensor:
     """float_power(input, exponent, *, out=None)
 
     Raises input to the power exponent in double precision, elementwise with broadcasting: the
@@ -1928,7 +1929,7 @@ def float_power(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None
             if keeps(input) and out is None:
                 return classed(float_power(input.as_subclass(Tensor), exponent), type(input))
             if not isinstance(input, Tensor):
-                raise wrong_kind("float_power", "input", "Tensor", input)
+                input = number_operand("float_power", "input", input, exponent, alone=False)
         if isinstance(exponent, Tensor):
             if out is not None:
                 instance(Tensor, out, "float_power", "out")
