@@ -228,8 +228,9 @@ def check_table(ops):
         base = op.get("overload_of")
         if base and base not in ops:
             raise DeclError(f"{op.name}: overload_of names {base!r}, which is no operator")
+    symbols = ops_by_symbol(ops)
     for op in ops.values():
-        other = ops_by_symbol(ops).get(op.symbol_key)
+        other = symbols.get(op.symbol_key)
         if op.symbol_key and other is not op:
             raise DeclError(f"{op.name}: {other.name} has the symbol {op.symbol_key[0]!r} already")
 

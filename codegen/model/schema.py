@@ -139,8 +139,9 @@ class Op:
         """(symbol, number of operands) of an operator with a symbol, None for its form for
         numbers."""
         symbol = self.get("symbol")
-        tensors = sum(a.is_tensor for a in self.args)
-        return (symbol, tensors) if symbol and not self.scalar_of else None
+        if not symbol or self.scalar_of:
+            return None
+        return symbol, sum(a.is_tensor for a in self.args)
 
     @property
     def internal(self):

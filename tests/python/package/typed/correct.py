@@ -1,4 +1,7 @@
-"""A program that uses tt; mypy --strict must find every assert_type true and nothing wrong."""
+# mypy: disallow-any-generics, disallow-subclassing-any, disallow-untyped-calls, check-untyped-defs
+# mypy: disallow-untyped-defs, disallow-incomplete-defs, disallow-untyped-decorators
+# mypy: warn-return-any, warn-unused-ignores, strict-equality
+"""A program that uses tt; a strict mypy must find every assert_type true and nothing wrong."""
 from __future__ import annotations
 
 from typing import Any, Iterator, Optional, Tuple

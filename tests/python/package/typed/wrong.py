@@ -1,3 +1,6 @@
+# mypy: disallow-any-generics, disallow-subclassing-any, disallow-untyped-calls, check-untyped-defs
+# mypy: disallow-untyped-defs, disallow-incomplete-defs, disallow-untyped-decorators
+# mypy: warn-return-any, warn-unused-ignores, strict-equality
 """Mistakes. mypy must report every line that ends in a comment "error: CODE", and no other line."""
 import tt
 from tt import nn, optim
