@@ -19,7 +19,8 @@ def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
     """Applies a function to the leaves of a structure of lists, tuples and dicts."""
     if isinstance(structure, tuple):
         items = [mapped(x, change) for x in structure]
-        return type(structure)(*items) if hasattr(structure, "_fields") else tuple(items)
+        make = getattr(type(structure), "_make", tuple)  # of named tuples
+        return make(items)
     if type(structure) is list:
         return [mapped(x, change) for x in structure]
     if isinstance(structure, dict):

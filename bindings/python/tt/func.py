@@ -371,13 +371,72 @@ def jvp(
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """Returns (func(*primals), a function that computes Jacobian-vector products). Each call of the
-    latter calls func again."""
+    """Returns (func(*primals), a function that computes Jacobian-vector products). It calls func
+    twice, as PyTorch does, and no product calls it again, except inside vmap and where a tensor
+    that requires a gradient takes part.
+    """
+    tensors: list[Tensor] = []
+    without_tensors(primals, tensors)
+    check_differentiable(tensors, "linearize")
+    output = func(*primals)
+    results: list[Tensor] = []
+    result_structure = without_tensors(output, results)
+    if depth.vmap or any(r.requires_grad for r in results):
+
+        def directional_again(*tangents: Any) -> Any:
+            return jvp(func, primals, tangents)[1]
+
+        return output, directional_again
+
+    _, pull_back = vjp(func, *primals)
+    with enable_grad():
+        # Products with Jacobian matrices from the left are linear in the cotangents: the gradient
+        # of them in the direction of the tangents is the product from the right.
+        cotangents = [ops.zeros_like(r) for r in results]
+        weights = {
+            i: c.requires_grad_()
+            for i, c in enumerate(cotangents)
+            if c.is_floating_point() or c.is_complex()
+        }
+        products: list[Tensor] = []
+        without_tensors(pull_back(with_tensors(result_structure, cotangents)), products)
+    recorded = [i for i, p in enumerate(products) if p.requires_grad]
 
     def directional(*tangents: Any) -> Any:
-        return jvp(func, primals, tangents)[1]
+        directions: list[Tensor] = []
+        without_tensors(tangents, directions)
+        check_tangents(directions, tensors)
+        found: dict[int, Any] = {}
+        if recorded:
+            derivatives = gradients(
+                [products[i] for i in recorded],
+                list(weights.values()),
+                [directions[i] for i in recorded],
+                retain_graph=True,
+                create_graph=any(t.requires_grad for t in directions),
+                allow_unused=True,
+            )
+            found = dict(zip(weights, derivatives))
+        filled = [
+            ops.zeros_like(r) if found.get(i) is None else found[i] for i, r in enumerate(results)
+        ]
+        return with_tensors(result_structure, filled)
 
-    return func(*primals), directional
+    return output, directional
+
+
+def check_tangents(tangents: Sequence[Tensor], primals: Sequence[Tensor]) -> None:
+    if len(tangents) != len(primals):
+        raise RuntimeError(
+            f"linearize: there are {len(tangents)} tangents for {len(primals)} primals: must be "
+            "equal"
+        )
+    for i, (t, p) in enumerate(zip(tangents, primals)):
+        if t.shape != p.shape or t.dtype != p.dtype:
+            raise RuntimeError(
+                f"linearize: tangent {i} is {t.dtype} of shape {tuple(t.shape)}: must be {p.dtype} "
+                f"of shape {tuple(p.shape)}, as its primal"
+            )
 
 
 def detached(structure: Any) -> Any:

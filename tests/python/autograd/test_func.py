@@ -83,6 +83,46 @@ def test_matrices_and_products():
     close(aux, x[0].sum())
 
 
+def test_linearize_calls_the_function_twice():
+    x, w = randn(3, 4), randn(4, 2)
+    calls = []
+
+    def layer(d, w):
+        calls.append(1)
+        return {
+            "out": tt.softmax(d["x"] @ w, -1),
+            "x": d["x"],
+            "constant": tt.ones(2),
+            "best": w.argmax(),
+        }
+
+    out, directional = func.linearize(layer, {"x": x}, w)
+    for dx, dw in ((randn(3, 4), randn(4, 2)), (x, w)):
+        found = directional({"x": dx}, dw)
+        want = func.jvp(layer, ({"x": x}, w), ({"x": dx}, dw))
+        close(out["out"], want[0]["out"])
+        close(found["out"], want[1]["out"])
+        assert found["x"].tolist() == dx.tolist() and found["constant"].tolist() == [0, 0]
+        assert found["best"].item() == 0
+    assert len(calls) == 4 and not found["out"].requires_grad
+    columns = func.vmap(func.linearize(lambda x: (x**3).sum(0), x)[1])(tt.stack([x, x + 1]))
+    close(columns, tt.stack([3 * x**3, 3 * x**2 * (x + 1)]).sum(1))
+    leaf, scale = x.clone().requires_grad_(), randn(4).requires_grad_()
+    func.linearize(lambda x: x**3 * scale, leaf)[1](x).sum().backward()
+    close(leaf.grad, (6 * x**2 * scale).detach())
+    func.linearize(lambda x: x * scale, x)[1](x).sum().backward()
+    close(scale.grad, (3 * x**3 + x).sum(0))
+    nested = func.jvp(lambda x: func.linearize(lambda x: x**3, x)[1](x), (x,), (x,))
+    close(nested, (3 * x**3, 9 * x**3))
+    for tangents, message in (
+        ((x[0],), "shape"),
+        ((x, x), "2 tangents"),
+        ((x.float(),), "float32"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            func.linearize(tt.exp, x)[1](*tangents)
+
+
 def test_wrong_calls():
     x = randn(3)
     for call, error, message in (
@@ -183,6 +223,14 @@ def test_vmap_of_structures_and_chunks():
     close(func.vmap(lambda r: r.sum(), chunk_size=2)(x), x.sum(1))
     close(func.vmap(lambda r, k=None: r * k, chunk_size=2)(x, k=x), x[:, None] * x)
     close(tt.vmap(lambda r: (r, r[0]), out_dims=(1, None))(x)[0], x.T)
+
+
+def test_vmap_keeps_named_results():
+    x = randn(4, 3)
+    largest = func.vmap(lambda row: row.max(0))(x)
+    assert type(largest) is type(x.max(1)) and largest.indices.tolist() == x.argmax(1).tolist()
+    values, indices = func.vmap(lambda row: {"best": row.topk(2)})(x)["best"]
+    assert values.tolist() == x.topk(2).values.tolist() and indices.shape == (4, 2)
 
 
 def test_random_numbers_in_vmap():
