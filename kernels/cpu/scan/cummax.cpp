@@ -11,7 +11,41 @@ TT_ISA_BEGIN
 // A later element that equals the best one replaces it, and so does every nan.
 template <class V, bool kSmallest> TT_INLINE bool replaces(V x, V best) {
   const bool at_least_as_good = kSmallest ? x <= best : x >= best;
-  return at_least_as_good ? best == best : x != x;
+  return at_least_as_good | (x != x);
+}
+// Few elements of a row replace the best one: a predicted branch costs less than a selection.
+template <class V, bool kSmallest>
+TT_INLINE void extremes_of_row(const V* in, int64_t* out, int64_t n) {
+  V best = in[0];
+  int64_t index = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (replaces<V, kSmallest>(in[i], best)) {
+      best = in[i];
+      index = i;
+    }
+    out[i] = index;
+    TT_SCALAR_LOOP;
+  }
+}
+// n <= kRowTile columns of `steps` rows, rows `step` elements apart.
+template <class V, bool kSmallest>
+TT_INLINE void extremes_of_tile(const V* in, int64_t* out, int64_t steps, int64_t step, int64_t n) {
+  V best[kRowTile];
+  int64_t index[kRowTile];
+  for (int64_t j = 0; j < n; j++) {
+    best[j] = in[j];
+    index[j] = 0;
+  }
+  for (int64_t i = 0; i < steps; i++, in += step, out += step) {
+    TT_VECTORIZE
+    for (int64_t j = 0; j < n; j++) {
+      const V x = in[j];
+      const bool is_next = replaces<V, kSmallest>(x, best[j]);
+      best[j] = is_next ? x : best[j];
+      index[j] = is_next ? i : index[j];
+      out[j] = index[j];
+    }
+  }
 }
 template <class V, bool kSmallest>
 TT_NOINLINE int32_t extremes(const CumExtremePlan& p, int64_t begin, int64_t end) {
@@ -20,22 +54,8 @@ TT_NOINLINE int32_t extremes(const CumExtremePlan& p, int64_t begin, int64_t end
     const int64_t n = min(p.inner - column, kRowTile);
     const int64_t at = u / p.n_tiles * p.dim * p.inner + column;
     const V* in = reinterpret_cast<const V*>(p.in) + at;
-    int64_t* out = p.indices + at;
-    V best[kRowTile];
-    int64_t index[kRowTile];
-    for (int64_t j = 0; j < n; j++) {
-      best[j] = in[j];
-      index[j] = 0;
-    }
-    for (int64_t i = 0; i < p.dim; i++, in += p.inner, out += p.inner)
-      for (int64_t j = 0; j < n; j++) {
-        if (replaces<V, kSmallest>(in[j], best[j])) {
-          best[j] = in[j];
-          index[j] = i;
-        }
-        out[j] = index[j];
-        TT_SCALAR_LOOP;
-      }
+    if (p.inner == 1) extremes_of_row<V, kSmallest>(in, p.indices + at, p.dim);
+    else extremes_of_tile<V, kSmallest>(in, p.indices + at, p.dim, p.inner, n);
   }
   return TT_OK;
 }
