@@ -1,7 +1,29 @@
 // Loads of strided runs with conversion, for all kernels that are not elementwise.
 #include "kernels/cpu/simd/load.h"
 
+#include "kernels/cpu/simd/vec.h"
+
 TT_ISA_BEGIN
+
+// Halves of whole vectors, where there are instructions for them; return how many were converted.
+inline int64_t widen_halves(float* dst, const char* src, int64_t n) {
+  int64_t i = 0;
+  if constexpr (kHalfConversions)
+    for (; i + kLanes<float> <= n; i += kLanes<float>) store(dst + i, load_f16(src + 2 * i));
+  return i;
+}
+// As those instructions: a NaN keeps the leading bits of its payload.
+TT_INLINE F16 narrow_half(float x) {
+  const uint32_t m = bit_cast<uint32_t>(x) & 0x7fffffffu;
+  const uint32_t payload = m > 0x7f800000u ? m >> 13 & 0x3ffu : 0u;
+  return {uint16_t(narrow_f16(x).bits | payload)};
+}
+inline int64_t narrow_halves(char* dst, const float* src, int64_t n) {
+  int64_t i = 0;
+  if constexpr (kHalfConversions)
+    for (; i + kLanes<float> <= n; i += kLanes<float>) store_f16(dst + 2 * i, load(src + i));
+  return i;
+}
 
 template <class D, class S>
 inline void load_as(void* to, const char* src, int64_t stride, int64_t n) {
@@ -60,7 +82,10 @@ TT_ENTRY_BEGIN
 void load_f32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
   if (dtype == TT_F32) load_as<float, float>(dst, src, stride, n);
   else if (is_dtype(dtype, TT_BF16)) load_as<float, BF16>(dst, src, stride, n);
-  else load_as<float, F16>(dst, src, stride, n);
+  else {
+    const int64_t done = stride == 2 ? widen_halves(static_cast<float*>(dst), src, n) : 0;
+    load_as<float, F16>(static_cast<float*>(dst) + done, src + done * stride, stride, n - done);
+  }
 }
 
 void load_i32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
@@ -94,7 +119,10 @@ void load_raw16(void* dst, const char* src, int64_t stride, int64_t n, int32_t) 
 void store_f32(char* dst, int64_t stride, const float* src, int64_t n, int32_t dtype) noexcept {
   if (dtype == TT_F32) store_as<float, same>(dst, stride, src, n);
   else if (is_dtype(dtype, TT_BF16)) store_as<BF16, narrow_bf16>(dst, stride, src, n);
-  else store_as<F16, narrow_f16>(dst, stride, src, n);
+  else {
+    const int64_t done = stride == 2 ? narrow_halves(dst, src, n) : 0;
+    store_as<F16, narrow_half>(dst + done * stride, stride, src + done, n - done);
+  }
 }
 
 TT_ENTRY_END
