@@ -1,5 +1,6 @@
 // attention forward: for each block of queries, blocks of keys with a running maximum and sum
-// (online softmax, Milakov and Gimelshein, arXiv:1805.02867).
+// (online softmax, Milakov and Gimelshein, arXiv:1805.02867). A single query, as of a decoder with
+// a cache of keys, has scores in a row instead of lanes of queries.
 #include "kernels/cpu/attention/attention.h"
 
 TT_ISA_BEGIN
@@ -96,10 +97,110 @@ TT_NOINLINE void attend_query_block(const AttentionPlan& p, int64_t unit, char* 
   }
 }
 
+// ---- a single query ----
+
+template <class T> TT_INLINE T sum_of_lanes(Vec<T> v) {
+  alignas(64) T lane[kLanes<T>];
+  store(lane, v);
+  for (int half = kLanes<T> / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+  return lane[0];
+}
+
+// s[i] = (q, key i), with keys `stride` bytes apart.
+template <class T> TT_NOINLINE void score_keys(T* s, const T* q, const char* keys, int64_t stride,
+                                               int64_t n, int64_t width) {
+  constexpr int kL = kLanes<T>;
+  for (int64_t i = 0; i < n; i++, keys += stride) {
+    const T* k = reinterpret_cast<const T*>(keys);
+    Vec<T> sum[2] = {};
+    int64_t d = 0;
+    for (; d + 2 * kL <= width; d += 2 * kL)
+      for (int h = 0; h < 2; h++) sum[h] += load(k + d + h * kL) * load(q + d + h * kL);
+    for (; d < width; d += kL) {
+      const Part<T> part(int(min<int64_t>(width - d, kL)));
+      sum[0] += load(k + d, part) * load(q + d, part);
+    }
+    s[i] = sum_of_lanes<T>(sum[0] + sum[1]);
+  }
+}
+
+// acc = acc rescale + the sum of s[i] times value i; values are `stride` bytes apart.
+template <class T> TT_NOINLINE void add_values(T* acc, T rescale, const T* s, const char* values,
+                                               int64_t stride, int64_t n, int64_t width) {
+  constexpr int kL = kLanes<T>;
+  constexpr int kG = 4;
+  int64_t d = 0;
+  for (; d + kG * kL <= width; d += kG * kL) {
+    Vec<T> sum[kG];
+    for (int g = 0; g < kG; g++) sum[g] = load(acc + d + g * kL) * splat(rescale);
+    for (int64_t i = 0; i < n; i++) {
+      const T* v = reinterpret_cast<const T*>(values + i * stride) + d;
+      for (int g = 0; g < kG; g++) sum[g] += load(v + g * kL) * splat(s[i]);
+    }
+    for (int g = 0; g < kG; g++) store(acc + d + g * kL, sum[g]);
+  }
+  for (; d < width; d += kL) {
+    const Part<T> part(int(min<int64_t>(width - d, kL)));
+    Vec<T> sum = load(acc + d, part) * splat(rescale);
+    for (int64_t i = 0; i < n; i++)
+      sum += load(reinterpret_cast<const T*>(values + i * stride) + d, part) * splat(s[i]);
+    store(acc + d, sum, part);
+  }
+}
+
+template <class T> bool takes_one_query(const AttentionPlan& p) {
+  const bool native = p.dtype == (sizeof(T) == 8 ? TT_F64 : TT_F32);
+  return native && p.queries == 1 && !p.mask_dtype && !p.causal && !p.drop && !p.tiles &&
+         p.keys > 0;
+}
+
+// Unit: a head. memory has room for the query and the result.
+template <class T>
+TT_NOINLINE void attend_one_query(const AttentionPlan& p, int64_t head, char* memory) {
+  const int64_t batch = head / p.heads;
+  const int64_t key_head = head % p.heads / (p.heads / p.key_heads);
+  Scratch<T> room = {memory};
+  T* q = room.take(p.width);
+  T* acc = room.take(p.value_width);
+  alignas(64) T s[kAttentionKeys], shift[kAttentionKeys], sum[kAttentionKeys];
+  const T* given = reinterpret_cast<const T*>(rows_at(p.q, batch, head % p.heads, 0));
+  for (int64_t d = 0; d < p.width; d++) q[d] = given[d] * T(p.scale);
+  for (int64_t d = 0; d < p.value_width; d++) acc[d] = 0;
+  for (T& part : sum) part = 0;
+  T maximum = kMinusInfinity<T>;
+  for (int64_t key = 0; key < p.keys; key += kAttentionKeys) {
+    const int64_t n = min(kAttentionKeys, p.keys - key);
+    score_keys(s, q, rows_at(p.k, batch, key_head, key), p.k.row, n, p.width);
+    const int64_t lanes = attention_lanes(n);
+    for (int64_t i = n; i < lanes; i++) s[i] = kMinusInfinity<T>;
+    T largest = maximum;
+    for (int64_t i = 0; i < n; i++) largest = s[i] > largest ? s[i] : largest;
+    const T at = largest == kMinusInfinity<T> ? T(0) : largest;
+    const T rescale = math::exp(maximum - at);
+    maximum = largest;
+    for (T& part : sum) part *= rescale;
+    for (T& each : shift) each = at;
+    for (int64_t i = 0; i < lanes; i += kAttentionQueries)
+      exp_block(s + i, shift + i, sum + i, 1, min(kAttentionQueries, lanes - i));
+    add_values(acc, rescale, s, rows_at(p.v, batch, key_head, key), p.v.row, n, p.value_width);
+  }
+  T total = 0;
+  for (T part : sum) total += part;
+  const T share = total == 0 ? T(0) : T(1) / total;
+  for (int64_t d = 0; d < p.value_width; d++) acc[d] *= share;
+  attention_store(rows_at(p.out, batch, head % p.heads, 0), acc, p.value_width, p.dtype);
+  reinterpret_cast<T*>(p.lse)[head] = total == 0 ? kMinusInfinity<T> : maximum + math::log(total);
+}
+
 template <class T>
 inline int32_t run_attention(const AttentionPlan& p, int64_t begin, int64_t end) {
   char* memory = p.workspace + begin / p.run.grain[0] * p.slot_bytes;
-  for (int64_t u = begin; u < end; u++) attend_query_block<T>(p, u, memory);
+  const bool one = takes_one_query<T>(p);
+  for (int64_t u = begin; u < end; u++) {
+    if (one) attend_one_query<T>(p, u, memory);
+    else attend_query_block<T>(p, u, memory);
+  }
   return TT_OK;
 }
 

@@ -11,7 +11,8 @@ from tt.testing import assert_close
 
 
 def grad(y, x):
-    return tt.autograd.grad(y.sum(), x)[0]
+    found = tt.autograd.grad(y.sum(), x)
+    return found if isinstance(x, tuple) else found[0]
 
 
 def test_channel_dropout_drops_whole_channels():
@@ -301,7 +302,22 @@ def test_cross_entropy_takes_the_flags_before_reduction():
     assert nn.NLLLoss(reduce=False)(logits, classes).shape == (3,)
 
 
-# ---- attention with functions of scores ----
+# ---- attention ----
+
+
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
+@pytest.mark.parametrize("width", [1, 31, 64, 80, 130])
+def test_attention_of_one_query_is_that_of_the_first_of_two(width, dtype):
+    tt.manual_seed(3)
+    q, k, v = (
+        tt.randn(2, heads, n, width, dtype=dtype) for heads, n in ((4, 2), (2, 300), (2, 300))
+    )
+    k[0, 1, 7] *= 20  # a score far above the others
+    k, v = k.transpose(1, 2).contiguous().transpose(1, 2).requires_grad_(), v.requires_grad_()
+    attend = F.scaled_dot_product_attention
+    one, two = attend(q[:, :, :1], k, v, enable_gqa=True), attend(q, k, v, enable_gqa=True)
+    assert_close(one, two[:, :, :1])
+    assert_close(grad(one, (k, v)), grad(two[:, :, :1], (k, v)))
 
 
 def test_flex_attention():
