@@ -167,7 +167,7 @@ template <class T, bool kLog> struct Backward {
         gs[k] = row.get(g, k);
         ys[k] = row.get(y, k);
         terms[k] = kLog ? gs[k] : gs[k] * ys[k];
-        if (kLog) ys[k] = F32v(math::exp(__m512(ys[k])));
+        if (kLog) ys[k] = F32v(math::exp(math::F32v(ys[k])));
       }
       const F32v sum = splat(total_of<N>(terms));
       TT_UNROLL_BY(4)
