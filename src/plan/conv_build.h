@@ -62,14 +62,19 @@ inline ConvGather conv_gather_y(const ConvShape& s) {
 inline bool conv_depthwise(const ConvShape& s) { return s.groups > 1 && s.ci == 1 && s.co == 1; }
 
 constexpr int64_t kConvDepthwiseRoom = 4096;  // elements that a block reads, about
-constexpr int64_t kConvDepthwiseSums = 64;    // elements behind the sums that may be written
+constexpr int64_t kConvDepthwiseStride = 4;   // at most
+constexpr int64_t kConvDepthwiseReach = 64;   // rows or columns from the first tap to the last
 
-// Whether kConvDepthwisePlanes can compute the result of a plan, or the gradient of its weight.
+// Whether kConvDepthwisePlanes computes the result of a plan, or the gradient of its weight. Rooms
+// of large strides or windows would be mostly empty or larger than a cache.
 inline bool conv_takes_depthwise_planes(const ConvShape& s, ConvMode mode) {
   if (!conv_depthwise(s) || s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0) return false;
   if (s.taps() > kConvDepthwiseTaps || s.taps() == 0) return false;
-  for (int d = 1; d < kConvDims; d++)
-    if (mode == kConvData && s.dil[d] * (s.k[d] - 1) < s.pad[d]) return false;
+  for (int d = 1; d < kConvDims; d++) {
+    if (s.stride[d] > kConvDepthwiseStride || s.dil[d] > kConvDepthwiseReach) return false;
+    const int64_t reach = s.dil[d] * (s.k[d] - 1);
+    if (reach > kConvDepthwiseReach || (mode == kConvData && reach < s.pad[d])) return false;
+  }
   return true;
 }
 inline ConvDepthwiseShape conv_depthwise_shape(const ConvShape& s, ConvMode mode) {
@@ -87,14 +92,16 @@ inline ConvDepthwiseShape conv_depthwise_shape(const ConvShape& s, ConvMode mode
   }
   const int64_t above = b.dil[0] * (b.k[0] - 1) / b.stride[0];
   b.pitch = b.y[1] + b.dil[1] * (b.k[1] - 1) / b.stride[1];
-  const int64_t fit = kConvDepthwiseRoom / (b.stride[0] * b.stride[1] * b.pitch) - above;
-  b.rows = clamp<int64_t>(fit, 1, max<int64_t>(b.y[0], 1));
+  const int64_t row = b.stride[0] * b.stride[1] * max<int64_t>(b.pitch, 1);
+  const int64_t fit = kConvDepthwiseRoom / row - above;
+  // At least as many rows as a block shares with the next one.
+  b.rows = min(max(fit, above + 1), max<int64_t>(b.y[0], 1));
   b.blocks = ceil_div(b.y[0], b.rows);
   b.height = b.rows + above;
   return b;
 }
 inline int64_t conv_depthwise_room_bytes(const ConvDepthwiseShape& b) {
-  return (b.room_items() + b.rows * b.pitch + kConvDepthwiseSums) * int64_t(sizeof(float));
+  return b.room_items() * int64_t(sizeof(float));
 }
 
 // Returns whether each unit packs its own columns. A weight that few pixels use is then read once

@@ -198,11 +198,13 @@ what the pullback computes under `create_graph=true`.
 
 The same in two parts: `forward(c, x…)` may keep tensors by `TT.save_for_backward(c, t…)`, and
 `backward(c, dy…)` gets them by `TT.saved_tensors(c)`. Two more parts may be given by keyword.
+
 `jvp(c, x, dx)` returns the tangent of each result, from the tuple of arguments and that of their
-tangents (`nothing`: 0); without it tangents follow from `backward`. `vmap(c, n, dims, x…)` returns
-the results for all n samples of `TT.vmap`, which come first in them and in each x whose part of
-`dims` is 1; an x that the samples share has `nothing` there. What it does is recorded; without it
-`forward` and `backward` run on the shapes of one sample.
+tangents (`nothing`: 0). Without it tangents follow from `backward`.
+
+`vmap(c, n, dims, x…)` returns the results for all n samples of `TT.vmap`, which come first in them
+and in each x whose part of `dims` is 1; an x that the samples share has `nothing` there. What it
+does is recorded. Without it `forward` and `backward` run on the shapes of one sample.
 """
 struct CustomFunction
     forward::Any

@@ -100,11 +100,9 @@ TT_NOINLINE void attend_query_block(const AttentionPlan& p, int64_t unit, char* 
 // ---- a single query ----
 
 template <class T> TT_INLINE T sum_of_lanes(Vec<T> v) {
-  alignas(64) T lane[kLanes<T>];
-  store(lane, v);
-  for (int half = kLanes<T> / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; i++) lane[i] += lane[i + half];
-  return lane[0];
+  T two[2];
+  fold_lanes<T, kLanes<T>>(v, two, [](auto x, auto y) { return x + y; });
+  return two[0] + two[1];
 }
 
 // s[i] = (q, key i), with keys `stride` bytes apart.

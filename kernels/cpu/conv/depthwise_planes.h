@@ -4,8 +4,8 @@
 //   src plane   rows that a block of rows of dst reads
 //     | fill    with their padding, by phases of the stride
 //   room        [stride0][stride1] planes of [height][pitch]
-//     | add     pixel f of dst reads room[f + offset of the tap] for each tap
-//   sums        rows of dst, `pitch` apart; what is between them is dropped
+//     | add     pixel (row, column) of dst reads room[row * pitch + column + offset] for each tap
+//   dst plane
 //
 // Sums are one chain in the order of the taps, as those of DepthwisePath.
 #pragma once
@@ -151,11 +151,14 @@ struct DepthwisePlanePath {
       for (int g = 0; g < kG; g++) {
         x[g] = from.room + row * s.pitch + column;
         y[g] = to + row * s.y[1] + column;
-        if (column < last) column = min(column + kL, last);
-        else if (row + 1 < rows) {
+        if (column < last) {
+          column = min(column + kL, last);
+        } else if (row + 1 < rows) {
           column = 0;
           row++;
-        } else done = true;  // the last vector is repeated
+        } else {
+          done = true;  // the last vector is repeated
+        }
       }
       Vec<float> sum[kG];
       TT_UNROLL
@@ -218,11 +221,9 @@ struct DepthwisePlaneWeight {
     }
     float* to = reinterpret_cast<float*>(p.dst) + group * p.w_co;
     for (int64_t t = 0; t < taps; t++) {
-      float lanes[kL];
-      store(lanes, sum[t]);
-      for (int half = kL / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
-      to[t / s.k[1] * p.w_k[1] + t % s.k[1] * p.w_k[2]] = lanes[0];
+      float two[2];
+      fold_lanes<float, kL>(sum[t], two, [](auto x, auto y) { return x + y; });
+      to[t / s.k[1] * p.w_k[1] + t % s.k[1] * p.w_k[2]] = two[0] + two[1];
     }
   }
 };

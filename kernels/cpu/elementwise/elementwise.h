@@ -20,8 +20,8 @@ TT_ENTRY_BEGIN
 using Block = void (*)(const ElementPlan& plan, char* out, const char* a, const char* b,
                        const char* c, int64_t n);
 
-// Computes rows of n contiguous elements each, with one element of b for each row. Row r of an
-// operand begins at stride[1] * r of it.
+// Computes rows of n contiguous elements each, with one element of b for each row. From row to row
+// are stride[0] bytes of out, stride[1] of a and stride[2] of b.
 using RowsByOne = void (*)(const ElementPlan& plan, char* out, const char* a, const char* b,
                            const int64_t stride[3], int64_t n, int64_t rows);
 
@@ -222,6 +222,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     else run_loop<F>(p, out, a, b, c, n);
   }
 
+  // A RowsByOne.
   static TT_NOINLINE void rows_by_one(const ElementPlan& plan, char* out, const char* a,
                                       const char* b, const int64_t stride[3], int64_t n,
                                       int64_t rows) {
@@ -237,6 +238,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     }
   }
 
+  // run_by_one() of a functor that has such a loop.
   static TT_INLINE bool ran_by_one(const ElementPlan& plan, int64_t begin, int64_t end,
                                    int32_t dtype) {
     constexpr bool kFloats = kIsSame<T, float> || kIsSame<T, double>;

@@ -86,7 +86,7 @@ TT_INLINE void row_exps(const LossRow<T>& l, int64_t r, int64_t c, int64_t n, T*
 // Rows [r, r + n), classes [c, c + k).
 template <class T> struct CrossEntropy {
 #if TT_VECTOR_MATH
-  // Sixteen rows at a time, whose logarithms are computed together.
+  // Sixteen rows at a time, whose logarithms are computed as one vector.
   template <class Row>
   static TT_INLINE void short_rows(const LossRow<T>& l, int64_t begin, int64_t n, const Row& row) {
     const float* x = reinterpret_cast<const float*>(l.p.x) + begin * l.p.classes;

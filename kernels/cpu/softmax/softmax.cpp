@@ -17,9 +17,9 @@ TT_ISA_BEGIN
 enum Step : int32_t { kMax, kSum, kResult };
 
 // Forward and Backward have
-//   row      the steps s of n elements from byte `at` on; kMax sets *top, kSum sets *sum
+//   row         the steps s of n elements from byte `at` on; kMax sets *top, kSum sets *sum
 //   short_rows  all steps of `count` rows of n <= kShortRow floats
-//   columns  step kResult of a tile, given its tops and sums
+//   columns     step kResult of a tile, given its tops and sums
 
 template <class T, bool kLog> struct Forward {
   static TT_NOINLINE void finish_log(T* y, const T* x, T top, T log_sum, int64_t n) {
@@ -64,7 +64,7 @@ template <class T, bool kLog> struct Forward {
   }
 
 #if TT_VECTOR_MATH
-  // Logarithms of so many rows are computed together.
+  // Rows whose logarithms are computed as one vector.
   static constexpr int kTogether = 16;
   template <class Row> static TT_INLINE void short_rows(const SoftmaxPlan& p, int64_t at, int64_t n,
                                                         int64_t count, const Row& row) {
