@@ -123,7 +123,7 @@ def docstring(rows):
 
 def emit(function):
     """The lines of a function: signature, docstring, body."""
-    signature = function.signature(hinted=True)
+    signature = function.signature(hinted=True, aliased=True)
     head = [f"def {function.name}({signature}) -> {function.returned()}:"]
     return head + docstring(function.doc()) + indented(guarded(function, Body(function).lines()))
 
@@ -138,13 +138,19 @@ def asking(call):
     ]
 
 
+def aliases(call):
+    """The first statement of a function whose operands may be given by NumPy's names."""
+    return ["if aliases:", f"    return {call}"]
+
+
 def guarded(function, lines):
     """The statements of a function that modes may intercept, and objects with a __torch_function__
     among its tensors."""
     own = function.name
     if any(p.name == own for p in function.parameters):
         own = f'globals()["{own}"]'
-    head = asking(f"intercepted({own}, locals())")
+    head = aliases(f"renamed({own}, locals())") if function.aliased else []
+    head += asking(f"intercepted({own}, locals())")
     if not any(p.of_some_type(TENSOR_TYPES) for p in function.parameters):
         return head + lines
     again = f"return retried({own}, locals())"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from .. import _ops
 from .._facts import TensorFacts
-from .._interception import PLAIN, intercepted, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, switch
 from .._types import preserve_format
 
 TYPE_CHECKING = False
@@ -99,6 +99,9 @@ def find(where, name):
 '''
 
 
+INTERCEPTION = ("PLAIN", "REQUIRED", "intercepted", "renamed", "retried", "switch")
+
+
 def wrapped(names):
     """A quoted text of names, over several lines."""
     rows = textwrap.wrap(" ".join(names), 89)
@@ -110,6 +113,10 @@ def method(name, function, lines, declared):
     Function, None for one that has another docstring."""
     tree = ast.parse("\n".join(lines)).body[0]
     given, result = re.fullmatch(r"def \w+\((.*)\) -> (.*):", lines[0]).groups()
+    takes_aliases = "**aliases" in given
+    aliased = takes_aliases and any(a.arg == "other" for a in tree.args.args)
+    if declared and not aliased:
+        given = declared.signature(hinted=True)
     head = f"def {name}({', '.join(['self', *split_top(given)[1:]])}) -> {result}:"
     if declared:
         rows = declared.doc(width=DOC_WIDTH - 4)
@@ -118,6 +125,10 @@ def method(name, function, lines, declared):
     else:
         documentation = [f'    """{ast.get_docstring(tree)}"""']
     asking = body.asking(f"intercepted(TensorMethods.{name}, locals())")
+    if aliased:
+        asking = body.aliases(f"renamed(TensorMethods.{name}, locals())") + asking
+    if takes_aliases:
+        tree.args.kwarg = None
     return [
         head,
         *documentation,
@@ -200,7 +211,7 @@ class Family:
             ("struct", taken("Struct")),
             (".", taken("result_class")),
             (".._convert", taken(*CONVERT, end=r"\(")),
-            (".._interception", taken("PLAIN", "intercepted", "retried", "switch")),
+            (".._interception", taken(*INTERCEPTION)),
             (".._facts", taken("TensorHandle")),
             (".._lib", taken("fail", "lib", "local")),
             (".._tensor", taken("Tensor", "wrap") + taken("classed", "listed", end=r"\(")),

@@ -199,6 +199,7 @@ class Function:
     """A function of the binding; variant "_": the one that works in place."""
 
     numpys = {"dim": "axis", "keepdim": "keepdims"}  # NumPy's names, taken by keyword, too
+    operands = ("input", "other")  # the tensors that `x`, `x1`, `a` and `x2` may name, too
 
     def __init__(self, name, forms, variant=""):
         self.name = name
@@ -209,6 +210,7 @@ class Function:
         self.merge()
         self.mark()
         self.varargs = self.find_varargs()
+        self.aliased = self.find_aliased()
         self.takes_out = not variant and any(self.form_takes_out(form) for form in forms)
 
     # ---- parameters ----
@@ -257,6 +259,21 @@ class Function:
             return False
         behind = [q for q in self.positional[place + 1 :] if q.required(self.forms)]
         return p.required(self.forms) and all(q.never_none() for q in behind)
+
+    def find_aliased(self):
+        """The places of arguments from the first operand on that may be given by a name of NumPy's:
+        those that are required have a default that the body refuses."""
+        if not self.numpys or self.reserved or self.forms[0].op.host.endswith("_"):
+            return range(0)
+        own = self.operands[1:] if self.variant else self.operands
+        count = len(self.positional)
+        first = next((i for i in range(count) if self.is_operand(i, own)), count)
+        return range(first, count)
+
+    def is_operand(self, place, names):
+        p = self.positional[place]
+        needed = p.required(self.forms) or p.missing
+        return p.name in names and needed and p.of_some_type(TENSOR)
 
     def strings_of(self, p):
         for form, slot in p.slots.items():
@@ -336,18 +353,19 @@ class Function:
 
     # ---- text ----
 
-    def signature(self, hinted=False):
-        """The parameters, with type hints if hinted."""
+    def signature(self, hinted=False, aliased=False):
+        """The parameters, with type hints if hinted, with NumPy's names of operands if aliased."""
         part = hinted_part if hinted else plain_part
         parts, opened = [], False
-        for p in self.positional:
+        for place, p in enumerate(self.positional):
             if p is self.varargs:
                 parts.append(part("*args", "Any"))
                 opened = True
             elif self.variant == "_" and p.name == "input":
                 parts.append(part("self", "Tensor"))
             elif p.required(self.forms) and not opened:
-                parts.append(part(p.name, p.kind()))
+                absent = "REQUIRED" if aliased and place in self.aliased else None
+                parts.append(part(p.name, p.kind(), absent))
             else:
                 parts.append(part(p.name, p.kind(), p.default()))
         if self.inplace_flag:
@@ -357,6 +375,7 @@ class Function:
             parts.append("*")
         keys += [part(self.varargs.name, self.varargs.kind(), "None")] if self.varargs else []
         keys += [part("**kwargs", "Any")] if self.reserved else []
+        keys += [part("**aliases", "Any")] if aliased and self.aliased else []
         return ", ".join(parts + keys)
 
     def keyword_parts(self, part):

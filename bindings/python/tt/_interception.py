@@ -242,11 +242,65 @@ def intercepted(function: Any, values: dict[str, Any]) -> Any:
     return handle(function, overloaded(given), tuple(args), kwargs)
 
 
+# NumPy's names of operands, and of the other arguments that functions written by hand share
+ALIASES = {"x": "input", "x1": "input", "a": "input", "x2": "other"}
+ALL_ALIASES = {**ALIASES, "axis": "dim", "keepdims": "keepdim"}
+
+
+class Required:
+    """The default of an argument that must be given, by its own name or by an alias."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED: Any = Required()
+
+
+def renamed(function: Any, values: dict[str, Any]) -> Any:
+    """Returns the result of a call whose operands are given by names of NumPy's.
+
+    values: the local variables of the call before its first statement; `aliases` holds the keywords
+      that are no parameters.
+    """
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    defaults = dict(zip(reversed(names), reversed(function.__defaults__)))
+    given = {name: values[name] for name in names}
+    given |= passed(function, values)[1]
+    for alias, operand in values["aliases"].items():
+        name = ALIASES.get(alias)
+        if name not in given:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {alias!r}")
+        if given[name] is not defaults.get(name, REQUIRED):
+            raise TypeError(f"{function.__name__}() got {name!r} twice, once as {alias!r}")
+        given[name] = operand
+    return function(**given)
+
+
+def unaliased(function: Any, aliases: dict[str, str], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Returns keyword arguments by the function's own names."""
+    found: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        name = aliases.get(key, key)
+        if name in found:
+            raise TypeError(f"{function.__name__}() got {name!r} twice, once as {key!r}")
+        found[name] = value
+    return found
+
+
 def retried(function: Any, values: dict[str, Any]) -> Any:
     """Returns what intercepts a call that has failed by a TypeError; raises the error if nothing
-    does."""
+    does, or one that names the arguments that are missing."""
     found = PLAIN if switch.users else intercepted(function, values)
     if found is PLAIN:
+        missing = [repr(name) for name, value in values.items() if value is REQUIRED]
+        if missing:
+            s = "s" if len(missing) > 1 else ""
+            raise TypeError(
+                f"{function.__name__}() missing {len(missing)} required positional argument{s}: "
+                + " and ".join(missing)
+            ) from None
         raise  # noqa: PLE0704  (the caller handles the TypeError)
     return found
 
@@ -272,10 +326,16 @@ def unknown_operand(public: Any, self: Any, other: Any) -> Any:
 
 
 def overridable(function: F) -> F:
-    """Makes a function that is written by hand call what intercepts it."""
+    """Makes a function that is written by hand call what intercepts it, and take NumPy's names of
+    its arguments."""
+    code = function.__code__
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    aliases = {k: v for k, v in ALL_ALIASES.items() if v in own and k not in own}
 
     def call(*args: Any, **kwargs: Any) -> Any:
         asks = switch.users
+        if kwargs and not aliases.keys().isdisjoint(kwargs):
+            kwargs = unaliased(function, aliases, kwargs)
         for x in (*args, *kwargs.values()) if kwargs else args:
             if type(x) not in COMMON:
                 asks = True

@@ -2,6 +2,7 @@
 values are PyTorch's."""
 import inspect
 import math
+import re
 from threading import Thread
 
 import numpy
@@ -362,6 +363,37 @@ def test_names_of_numpys():
         numpy.allclose(getattr(numpy, name)(x, axis=1), getattr(x.numpy(), name)(axis=1))
         for name in ("sum", "mean", "argmin", "prod")
     )
+
+
+def test_operands_by_names_of_numpy():
+    x, y = tt.tensor([1.0, 4.0]), tt.tensor([2.0, 3.0])
+    for name in ("x", "x1", "a"):
+        assert tt.add(**{name: x}, x2=y, alpha=2).tolist() == [5, 10]
+        assert tt.sqrt(**{name: x}).tolist() == [1, 2] and tt.sum(**{name: x}, axis=0) == 5
+        assert tt.fft.fft(**{name: x}, axis=0).real.tolist() == [5, -3]
+        assert tt.permute(**{name: y[None]}, dims=(1, 0)).shape == (2, 1)
+    assert tt.where(x > y, x=x, x2=y).tolist() == [2, 4]
+    assert x.maximum(x2=y).tolist() == [2, 4] and x.clone().mul_(x2=y).tolist() == [2, 12]
+    out = tt.empty(2)
+    assert tt.sub(x=x, x2=y, out=out) is out and out.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda x: tt.add(x, x=x), "'input' twice, once as 'x'"),
+        (lambda x: tt.add(x, x, x2=x), "'other' twice, once as 'x2'"),
+        (lambda x: tt.fft.fft(x, input=x, x=x), "'input' twice, once as 'x'"),
+        (lambda x: x.add(x=x), "unexpected keyword argument 'x'"),
+        (lambda x: tt.add(x, x, y=x), "unexpected keyword argument 'y'"),
+        (lambda x: tt.add(), "missing 2 required positional arguments: 'input' and 'other'"),
+        (lambda x: x.add(), "missing 1 required positional argument: 'other'"),
+        (lambda x: tt.topk(x=x), "missing 1 required positional argument: 'k'"),
+    ],
+)
+def test_operands_that_are_missing_or_given_twice(call, said):
+    with pytest.raises(TypeError, match=re.escape(said)):
+        call(tt.ones(2))
 
 
 def test_empty_takes_a_memory_format():

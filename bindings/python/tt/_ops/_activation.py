@@ -5,14 +5,14 @@ from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, generator_handle, instance, integer, keeps, one_of, refit, real,
     scalar, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import Any, Literal
     from ..random import Generator
 
 APPROXIMATE = {'none': 0, 'tanh': 1}
@@ -69,8 +69,8 @@ _o_celu = Struct("Qd0q").pack
 _o_rrelu = Struct("QddiP0q").pack
 
 
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
-             inplace: bool = False) -> Tensor:
+def hardtanh(input: Tensor = REQUIRED, min_val: float = -1.0, max_val: float = 1.0,
+             inplace: bool = False, **aliases: Any) -> Tensor:
     """hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False)
 
     Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the interval
@@ -78,6 +78,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
       min_val: lower bound
       max_val: upper bound, at least min_val
     """
+    if aliases:
+        return renamed(hardtanh, locals())
     if switch.users:
         found = intercepted(hardtanh, locals())
         if found is not PLAIN:
@@ -131,12 +133,14 @@ def hardtanh_(self: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tens
         return retried(hardtanh_, locals())
 
 
-def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+def relu6(input: Tensor = REQUIRED, inplace: bool = False, **aliases: Any) -> Tensor:
     """relu6(input, inplace=False)
 
     Clamps each element to [0, 6]; nan stays nan. The gradient is 0 outside the interval and at its
     bounds.
     """
+    if aliases:
+        return renamed(relu6, locals())
     if switch.users:
         found = intercepted(relu6, locals())
         if found is not PLAIN:
@@ -178,12 +182,15 @@ def relu6_(self: Tensor) -> Tensor:
         return retried(relu6_, locals())
 
 
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+def leaky_relu(input: Tensor = REQUIRED, negative_slope: float = 0.01, inplace: bool = False,
+               **aliases: Any) -> Tensor:
     """leaky_relu(input, negative_slope=0.01, inplace=False)
 
     Computes x where x > 0 and negative_slope * x elsewhere, elementwise.
       negative_slope: slope for x <= 0
     """
+    if aliases:
+        return renamed(leaky_relu, locals())
     if switch.users:
         found = intercepted(leaky_relu, locals())
         if found is not PLAIN:
@@ -231,12 +238,15 @@ def leaky_relu_(self: Tensor, negative_slope: float = 0.01) -> Tensor:
         return retried(leaky_relu_, locals())
 
 
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+def elu(input: Tensor = REQUIRED, alpha: float = 1.0, inplace: bool = False,
+        **aliases: Any) -> Tensor:
     """elu(input, alpha=1.0, inplace=False)
 
     Computes x where x > 0 and alpha * (exp(x) - 1) elsewhere, elementwise.
       alpha: scale of the negative part; the limit for x -> -inf is -alpha
     """
+    if aliases:
+        return renamed(elu, locals())
     if switch.users:
         found = intercepted(elu, locals())
         if found is not PLAIN:
@@ -284,8 +294,8 @@ def elu_(self: Tensor, alpha: float = 1.0) -> Tensor:
         return retried(elu_, locals())
 
 
-def gelu(input: Tensor, approximate: Literal['tanh'] | None = None, *,
-         out: Tensor | None = None) -> Tensor:
+def gelu(input: Tensor = REQUIRED, approximate: Literal['tanh'] | None = None, *,
+         out: Tensor | None = None, **aliases: Any) -> Tensor:
     """gelu(input, approximate=None, *, out=None)
 
     Computes x * Phi(x), elementwise; Phi is the cumulative distribution function of the standard
@@ -293,6 +303,8 @@ def gelu(input: Tensor, approximate: Literal['tanh'] | None = None, *,
       approximate: none: exact, by erf; tanh: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) /
         2
     """
+    if aliases:
+        return renamed(gelu, locals())
     if switch.users:
         found = intercepted(gelu, locals())
         if found is not PLAIN:
@@ -319,11 +331,13 @@ def gelu(input: Tensor, approximate: Literal['tanh'] | None = None, *,
         return retried(gelu, locals())
 
 
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
+def silu(input: Tensor = REQUIRED, inplace: bool = False, **aliases: Any) -> Tensor:
     """silu(input, inplace=False)
 
     Computes x * sigmoid(x), elementwise.
     """
+    if aliases:
+        return renamed(silu, locals())
     if switch.users:
         found = intercepted(silu, locals())
         if found is not PLAIN:
@@ -364,11 +378,13 @@ def silu_(self: Tensor) -> Tensor:
         return retried(silu_, locals())
 
 
-def mish(input: Tensor, inplace: bool = False) -> Tensor:
+def mish(input: Tensor = REQUIRED, inplace: bool = False, **aliases: Any) -> Tensor:
     """mish(input, inplace=False)
 
     Computes x * tanh(softplus(x)), elementwise.
     """
+    if aliases:
+        return renamed(mish, locals())
     if switch.users:
         found = intercepted(mish, locals())
         if found is not PLAIN:
@@ -409,14 +425,16 @@ def mish_(self: Tensor) -> Tensor:
         return retried(mish_, locals())
 
 
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *,
-             out: Tensor | None = None) -> Tensor:
+def softplus(input: Tensor = REQUIRED, beta: float = 1.0, threshold: float = 20.0, *,
+             out: Tensor | None = None, **aliases: Any) -> Tensor:
     """softplus(input, beta=1.0, threshold=20.0, *, out=None)
 
     Computes log(1 + exp(beta * x)) / beta, elementwise: a smooth approximation of relu.
       beta: sharpness of the approximation
       threshold: the result is x itself where beta * x is greater
     """
+    if aliases:
+        return renamed(softplus, locals())
     if switch.users:
         found = intercepted(softplus, locals())
         if found is not PLAIN:
@@ -445,11 +463,13 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *,
         return retried(softplus, locals())
 
 
-def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def logsigmoid(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """logsigmoid(input, *, out=None)
 
     Computes log(sigmoid(x)), elementwise, without underflow.
     """
+    if aliases:
+        return renamed(logsigmoid, locals())
     if switch.users:
         found = intercepted(logsigmoid, locals())
         if found is not PLAIN:
@@ -473,11 +493,13 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(logsigmoid, locals())
 
 
-def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+def hardswish(input: Tensor = REQUIRED, inplace: bool = False, **aliases: Any) -> Tensor:
     """hardswish(input, inplace=False)
 
     Computes x * relu6(x + 3) / 6, elementwise.
     """
+    if aliases:
+        return renamed(hardswish, locals())
     if switch.users:
         found = intercepted(hardswish, locals())
         if found is not PLAIN:
@@ -518,11 +540,13 @@ def hardswish_(self: Tensor) -> Tensor:
         return retried(hardswish_, locals())
 
 
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+def hardsigmoid(input: Tensor = REQUIRED, inplace: bool = False, **aliases: Any) -> Tensor:
     """hardsigmoid(input, inplace=False)
 
     Computes relu6(x + 3) / 6, elementwise.
     """
+    if aliases:
+        return renamed(hardsigmoid, locals())
     if switch.users:
         found = intercepted(hardsigmoid, locals())
         if found is not PLAIN:
@@ -563,13 +587,16 @@ def hardsigmoid_(self: Tensor) -> Tensor:
         return retried(hardsigmoid_, locals())
 
 
-def glu(input: Tensor, dim: int = -1, *, axis: int | None = None) -> Tensor:
+def glu(input: Tensor = REQUIRED, dim: int = -1, *, axis: int | None = None,
+        **aliases: Any) -> Tensor:
     """glu(input, dim=-1, *, axis=None)
 
     Gated linear unit: a * sigmoid(b), where a and b are the first and second half of input along
     dim.
       dim: dimension to split; its size must be even
     """
+    if aliases:
+        return renamed(glu, locals())
     if switch.users:
         found = intercepted(glu, locals())
         if found is not PLAIN:
@@ -593,11 +620,13 @@ def glu(input: Tensor, dim: int = -1, *, axis: int | None = None) -> Tensor:
         return retried(glu, locals())
 
 
-def softsign(input: Tensor) -> Tensor:
+def softsign(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """softsign(input)
 
     Computes x / (1 + |x|), elementwise.
     """
+    if aliases:
+        return renamed(softsign, locals())
     if switch.users:
         found = intercepted(softsign, locals())
         if found is not PLAIN:
@@ -616,11 +645,13 @@ def softsign(input: Tensor) -> Tensor:
         return retried(softsign, locals())
 
 
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
+def relu(input: Tensor = REQUIRED, inplace: bool = False, **aliases: Any) -> Tensor:
     """relu(input, inplace=False)
 
     Computes max(x, 0), elementwise; nan stays nan. The gradient at 0 is 0.
     """
+    if aliases:
+        return renamed(relu, locals())
     if switch.users:
         found = intercepted(relu, locals())
         if found is not PLAIN:
@@ -661,14 +692,16 @@ def relu_(self: Tensor) -> Tensor:
         return retried(relu_, locals())
 
 
-def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool = False, *,
-              out: Tensor | None = None) -> Tensor:
+def threshold(input: Tensor = REQUIRED, threshold: complex = REQUIRED, value: complex = REQUIRED,
+              inplace: bool = False, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """threshold(input, threshold, value, inplace=False, *, out=None)
 
     Replaces the elements that are at most threshold by value. Their gradient is 0.
       threshold: bound: greater elements are kept
       value: number for the other elements
     """
+    if aliases:
+        return renamed(globals()["threshold"], locals())
     if switch.users:
         found = intercepted(globals()["threshold"], locals())
         if found is not PLAIN:
@@ -719,12 +752,15 @@ def threshold_(self: Tensor, threshold: complex, value: complex) -> Tensor:
         return retried(threshold_, locals())
 
 
-def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+def hardshrink(input: Tensor = REQUIRED, lambd: float = 0.5, *, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """hardshrink(input, lambd=0.5, *, out=None)
 
     Replaces the elements in [-lambd, lambd] by 0.
       lambd: half the width of the interval
     """
+    if aliases:
+        return renamed(hardshrink, locals())
     if switch.users:
         found = intercepted(hardshrink, locals())
         if found is not PLAIN:
@@ -751,12 +787,15 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
         return retried(hardshrink, locals())
 
 
-def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+def softshrink(input: Tensor = REQUIRED, lambd: float = 0.5, *, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """softshrink(input, lambd=0.5, *, out=None)
 
     Moves each element by lambd towards 0; those in [-lambd, lambd] become 0.
       lambd: distance, at least 0
     """
+    if aliases:
+        return renamed(softshrink, locals())
     if switch.users:
         found = intercepted(softshrink, locals())
         if found is not PLAIN:
@@ -783,11 +822,13 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
         return retried(softshrink, locals())
 
 
-def tanhshrink(input: Tensor) -> Tensor:
+def tanhshrink(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """tanhshrink(input)
 
     Computes x - tanh(x), elementwise.
     """
+    if aliases:
+        return renamed(tanhshrink, locals())
     if switch.users:
         found = intercepted(tanhshrink, locals())
         if found is not PLAIN:
@@ -806,12 +847,14 @@ def tanhshrink(input: Tensor) -> Tensor:
         return retried(tanhshrink, locals())
 
 
-def prelu(input: Tensor, weight: Tensor) -> Tensor:
+def prelu(input: Tensor = REQUIRED, weight: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """prelu(input, weight)
 
     Computes x where x > 0 and weight * x elsewhere.
       weight: slope for x <= 0: one element, or one per channel (dimension 1 of input)
     """
+    if aliases:
+        return renamed(prelu, locals())
     if switch.users:
         found = intercepted(prelu, locals())
         if found is not PLAIN:
@@ -832,12 +875,14 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         return retried(prelu, locals())
 
 
-def selu(input: Tensor, inplace: bool = False) -> Tensor:
+def selu(input: Tensor = REQUIRED, inplace: bool = False, **aliases: Any) -> Tensor:
     """selu(input, inplace=False)
 
     Computes scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere), elementwise, with alpha =
     1.6732632423543772 and scale = 1.0507009873554805 (Klambauer et al., 2017).
     """
+    if aliases:
+        return renamed(selu, locals())
     if switch.users:
         found = intercepted(selu, locals())
         if found is not PLAIN:
@@ -879,12 +924,15 @@ def selu_(self: Tensor) -> Tensor:
         return retried(selu_, locals())
 
 
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+def celu(input: Tensor = REQUIRED, alpha: float = 1.0, inplace: bool = False,
+         **aliases: Any) -> Tensor:
     """celu(input, alpha=1.0, inplace=False)
 
     Computes x where x > 0 and alpha * (exp(x / alpha) - 1) elsewhere, elementwise.
       alpha: scale of the negative part, not 0
     """
+    if aliases:
+        return renamed(celu, locals())
     if switch.users:
         found = intercepted(celu, locals())
         if found is not PLAIN:
@@ -932,9 +980,9 @@ def celu_(self: Tensor, alpha: float = 1.0) -> Tensor:
         return retried(celu_, locals())
 
 
-def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333,
-          training: bool = False, inplace: bool = False, *,
-          generator: Generator | None = None) -> Tensor:
+def rrelu(input: Tensor = REQUIRED, lower: float = 0.125, upper: float = 0.3333333333333333,
+          training: bool = False, inplace: bool = False, *, generator: Generator | None = None,
+          **aliases: Any) -> Tensor:
     """rrelu(input, lower=0.125, upper=0.3333333333333333, training=False, inplace=False, *,
         generator=None)
 
@@ -945,6 +993,8 @@ def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333
       training: whether slopes are drawn
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(rrelu, locals())
     if switch.users:
         found = intercepted(rrelu, locals())
         if found is not PLAIN:

@@ -6,14 +6,14 @@ from struct import Struct
 from . import result_class
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
     one_of, optional_tensor, refit, out_tensors, scalar, scalar_field, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import Any, Literal
 
 ROUNDING = {'none': 0, 'floor': 1, 'trunc': 2}
 tt_add = lib.tt_add
@@ -259,14 +259,16 @@ _o_addcmul = Struct("Q0qiiqdd0q").pack
 _o_addcdiv = Struct("Q0qiiqdd0q").pack
 
 
-def add(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
-        out: Tensor | None = None) -> Tensor:
+def add(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+        alpha: complex = 1, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """add(input, other, *, alpha=1, out=None)
 
     Computes input + alpha * other, elementwise with broadcasting and dtype promotion.
       other: tensor or number to add
       alpha: factor of other
     """
+    if aliases:
+        return renamed(add, locals())
     if switch.users:
         found = intercepted(add, locals())
         if found is not PLAIN:
@@ -328,13 +330,16 @@ def add(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
         return retried(add, locals())
 
 
-def add_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
+def add_(self: Tensor, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+         **aliases: Any) -> Tensor:
     """add_(self, other, *, alpha=1)
 
     In place: computes input + alpha * other, elementwise with broadcasting and dtype promotion.
       other: tensor or number to add
       alpha: factor of other
     """
+    if aliases:
+        return renamed(add_, locals())
     if switch.users:
         found = intercepted(add_, locals())
         if found is not PLAIN:
@@ -368,8 +373,8 @@ def add_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor
         return retried(add_, locals())
 
 
-def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
-        out: Tensor | None = None) -> Tensor:
+def sub(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+        alpha: complex = 1, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """sub(input, other, *, alpha=1, out=None)
 
     Computes input - alpha * other, elementwise with broadcasting and dtype promotion. Bool tensors
@@ -377,6 +382,8 @@ def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
       other: tensor or number to subtract
       alpha: factor of other
     """
+    if aliases:
+        return renamed(sub, locals())
     if switch.users:
         found = intercepted(sub, locals())
         if found is not PLAIN:
@@ -438,7 +445,8 @@ def sub(input: Tensor | complex, other: Tensor | complex, *, alpha: complex = 1,
         return retried(sub, locals())
 
 
-def sub_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
+def sub_(self: Tensor, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+         **aliases: Any) -> Tensor:
     """sub_(self, other, *, alpha=1)
 
     In place: computes input - alpha * other, elementwise with broadcasting and dtype promotion.
@@ -446,6 +454,8 @@ def sub_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor
       other: tensor or number to subtract
       alpha: factor of other
     """
+    if aliases:
+        return renamed(sub_, locals())
     if switch.users:
         found = intercepted(sub_, locals())
         if found is not PLAIN:
@@ -479,13 +489,16 @@ def sub_(self: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor
         return retried(sub_, locals())
 
 
-def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
+def rsub(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+         **aliases: Any) -> Tensor:
     """rsub(input, other, *, alpha=1)
 
     Computes other - alpha * input, elementwise with broadcasting and dtype promotion. Bool tensors
     are not supported.
       alpha: factor of input
     """
+    if aliases:
+        return renamed(rsub, locals())
     if switch.users:
         found = intercepted(rsub, locals())
         if found is not PLAIN:
@@ -524,11 +537,14 @@ def rsub(input: Tensor, other: Tensor | complex, *, alpha: complex = 1) -> Tenso
         return retried(rsub, locals())
 
 
-def mul(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def mul(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+        out: Tensor | None = None, **aliases: Any) -> Tensor:
     """mul(input, other, *, out=None)
 
     Computes input * other, elementwise with broadcasting and dtype promotion.
     """
+    if aliases:
+        return renamed(mul, locals())
     if switch.users:
         found = intercepted(mul, locals())
         if found is not PLAIN:
@@ -568,11 +584,13 @@ def mul(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None 
         return retried(mul, locals())
 
 
-def mul_(self: Tensor, other: Tensor | complex) -> Tensor:
+def mul_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """mul_(self, other)
 
     In place: computes input * other, elementwise with broadcasting and dtype promotion.
     """
+    if aliases:
+        return renamed(mul_, locals())
     if switch.users:
         found = intercepted(mul_, locals())
         if found is not PLAIN:
@@ -596,9 +614,9 @@ def mul_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(mul_, locals())
 
 
-def div(input: Tensor | complex, other: Tensor | complex, *,
-        rounding_mode: Literal['floor', 'trunc'] | None = None,
-        out: Tensor | None = None) -> Tensor:
+def div(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+        rounding_mode: Literal['floor', 'trunc'] | None = None, out: Tensor | None = None,
+        **aliases: Any) -> Tensor:
     """div(input, other, *, rounding_mode=None, out=None)
 
     Computes input / other, elementwise with broadcasting and dtype promotion. Without rounding_mode
@@ -606,6 +624,8 @@ def div(input: Tensor | complex, other: Tensor | complex, *,
       rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
         toward zero, like / in C
     """
+    if aliases:
+        return renamed(div, locals())
     if switch.users:
         found = intercepted(div, locals())
         if found is not PLAIN:
@@ -652,8 +672,8 @@ def div(input: Tensor | complex, other: Tensor | complex, *,
         return retried(div, locals())
 
 
-def div_(self: Tensor, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
-         | None = None) -> Tensor:
+def div_(self: Tensor, other: Tensor | complex = REQUIRED, *,
+         rounding_mode: Literal['floor', 'trunc'] | None = None, **aliases: Any) -> Tensor:
     """div_(self, other, *, rounding_mode=None)
 
     In place: computes input / other, elementwise with broadcasting and dtype promotion. Without
@@ -661,6 +681,8 @@ def div_(self: Tensor, other: Tensor | complex, *, rounding_mode: Literal['floor
       rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
         toward zero, like / in C
     """
+    if aliases:
+        return renamed(div_, locals())
     if switch.users:
         found = intercepted(div_, locals())
         if found is not PLAIN:
@@ -690,13 +712,15 @@ def div_(self: Tensor, other: Tensor | complex, *, rounding_mode: Literal['floor
         return retried(div_, locals())
 
 
-def floor_divide(input: Tensor | complex, other: Tensor | complex, *,
-                 out: Tensor | None = None) -> Tensor:
+def floor_divide(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+                 out: Tensor | None = None, **aliases: Any) -> Tensor:
     """floor_divide(input, other, *, out=None)
 
     Divides and rounds down, like // in Python, elementwise with broadcasting and dtype promotion.
     No gradient.
     """
+    if aliases:
+        return renamed(floor_divide, locals())
     if switch.users:
         found = intercepted(floor_divide, locals())
         if found is not PLAIN:
@@ -737,12 +761,14 @@ def floor_divide(input: Tensor | complex, other: Tensor | complex, *,
         return retried(floor_divide, locals())
 
 
-def floor_divide_(self: Tensor, other: Tensor | complex) -> Tensor:
+def floor_divide_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """floor_divide_(self, other)
 
     In place: divides and rounds down, like // in Python, elementwise with broadcasting and dtype
     promotion. No gradient.
     """
+    if aliases:
+        return renamed(floor_divide_, locals())
     if switch.users:
         found = intercepted(floor_divide_, locals())
         if found is not PLAIN:
@@ -767,12 +793,15 @@ def floor_divide_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(floor_divide_, locals())
 
 
-def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def fmod(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """fmod(input, other, *, out=None)
 
     Computes the remainder of the division rounded toward zero, elementwise with broadcasting. It
     has the sign of input.
     """
+    if aliases:
+        return renamed(fmod, locals())
     if switch.users:
         found = intercepted(fmod, locals())
         if found is not PLAIN:
@@ -812,12 +841,14 @@ def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -
         return retried(fmod, locals())
 
 
-def fmod_(self: Tensor, other: Tensor | complex) -> Tensor:
+def fmod_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """fmod_(self, other)
 
     In place: computes the remainder of the division rounded toward zero, elementwise with
     broadcasting. It has the sign of input.
     """
+    if aliases:
+        return renamed(fmod_, locals())
     if switch.users:
         found = intercepted(fmod_, locals())
         if found is not PLAIN:
@@ -841,13 +872,15 @@ def fmod_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(fmod_, locals())
 
 
-def remainder(input: Tensor | complex, other: Tensor | complex, *,
-              out: Tensor | None = None) -> Tensor:
+def remainder(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+              out: Tensor | None = None, **aliases: Any) -> Tensor:
     """remainder(input, other, *, out=None)
 
     Computes the remainder of the division rounded down, like % in Python, elementwise with
     broadcasting. It has the sign of other.
     """
+    if aliases:
+        return renamed(remainder, locals())
     if switch.users:
         found = intercepted(remainder, locals())
         if found is not PLAIN:
@@ -888,12 +921,14 @@ def remainder(input: Tensor | complex, other: Tensor | complex, *,
         return retried(remainder, locals())
 
 
-def remainder_(self: Tensor, other: Tensor | complex) -> Tensor:
+def remainder_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """remainder_(self, other)
 
     In place: computes the remainder of the division rounded down, like % in Python, elementwise
     with broadcasting. It has the sign of other.
     """
+    if aliases:
+        return renamed(remainder_, locals())
     if switch.users:
         found = intercepted(remainder_, locals())
         if found is not PLAIN:
@@ -917,12 +952,15 @@ def remainder_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(remainder_, locals())
 
 
-def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def atan2(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """atan2(input, other, *, out=None)
 
     Computes the angle in radians between the positive x axis and the point (x = other, y = input),
     in [-pi, pi], elementwise with broadcasting.
     """
+    if aliases:
+        return renamed(atan2, locals())
     if switch.users:
         found = intercepted(atan2, locals())
         if found is not PLAIN:
@@ -948,12 +986,14 @@ def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(atan2, locals())
 
 
-def atan2_(self: Tensor, other: Tensor) -> Tensor:
+def atan2_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """atan2_(self, other)
 
     In place: computes the angle in radians between the positive x axis and the point (x = other, y
     = input), in [-pi, pi], elementwise with broadcasting.
     """
+    if aliases:
+        return renamed(atan2_, locals())
     if switch.users:
         found = intercepted(atan2_, locals())
         if found is not PLAIN:
@@ -971,11 +1011,13 @@ def atan2_(self: Tensor, other: Tensor) -> Tensor:
         return retried(atan2_, locals())
 
 
-def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def neg(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """neg(input, *, out=None)
 
     Negates each element. Bool tensors are not supported.
     """
+    if aliases:
+        return renamed(neg, locals())
     if switch.users:
         found = intercepted(neg, locals())
         if found is not PLAIN:
@@ -1019,8 +1061,8 @@ def neg_(self: Tensor) -> Tensor:
         return retried(neg_, locals())
 
 
-def pow(input: Tensor | complex, exponent: Tensor | complex, *,
-        out: Tensor | None = None) -> Tensor:
+def pow(input: Tensor | complex = REQUIRED, exponent: Tensor | complex = REQUIRED, *,
+        out: Tensor | None = None, **aliases: Any) -> Tensor:
     """pow(input, exponent, *, out=None)
 
     pow(input: Tensor, exponent: Tensor)
@@ -1031,6 +1073,8 @@ def pow(input: Tensor | complex, exponent: Tensor | complex, *,
     pow(input: complex, exponent: Tensor)
       Raises a number to the power of each element of exponent.
     """
+    if aliases:
+        return renamed(pow, locals())
     if switch.users:
         found = intercepted(pow, locals())
         if found is not PLAIN:
@@ -1112,8 +1156,9 @@ def pow_(self: Tensor, exponent: Tensor | complex) -> Tensor:
         return retried(pow_, locals())
 
 
-def clamp(input: Tensor, min: complex | Tensor | None = None, max: complex | Tensor | None = None,
-          *, out: Tensor | None = None) -> Tensor:
+def clamp(input: Tensor = REQUIRED, min: complex | Tensor | None = None,
+          max: complex | Tensor | None = None, *, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """clamp(input, min=None, max=None, *, out=None)
 
     clamp(input, min: complex | None = None, max: complex | None = None)
@@ -1126,6 +1171,8 @@ def clamp(input: Tensor, min: complex | Tensor | None = None, max: complex | Ten
       min: lower bound; none: unbounded
       max: upper bound; none: unbounded
     """
+    if aliases:
+        return renamed(clamp, locals())
     if switch.users:
         found = intercepted(clamp, locals())
         if found is not PLAIN:
@@ -1202,7 +1249,8 @@ def clamp_(self: Tensor, min: complex | Tensor | None = None,
         return retried(clamp_, locals())
 
 
-def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def clamp_min(input: Tensor = REQUIRED, min: Tensor | complex = REQUIRED, *,
+              out: Tensor | None = None, **aliases: Any) -> Tensor:
     """clamp_min(input, min, *, out=None)
 
     Raises each element to at least min, elementwise with broadcasting; nan stays nan. Where input
@@ -1210,6 +1258,8 @@ def clamp_min(input: Tensor, min: Tensor | complex, *, out: Tensor | None = None
     gradient is 0.
       min: lower bounds, or one number
     """
+    if aliases:
+        return renamed(clamp_min, locals())
     if switch.users:
         found = intercepted(clamp_min, locals())
         if found is not PLAIN:
@@ -1280,7 +1330,8 @@ def clamp_min_(self: Tensor, min: Tensor | complex) -> Tensor:
         return retried(clamp_min_, locals())
 
 
-def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def clamp_max(input: Tensor = REQUIRED, max: Tensor | complex = REQUIRED, *,
+              out: Tensor | None = None, **aliases: Any) -> Tensor:
     """clamp_max(input, max, *, out=None)
 
     Lowers each element to at most max, elementwise with broadcasting; nan stays nan. Where input
@@ -1288,6 +1339,8 @@ def clamp_max(input: Tensor, max: Tensor | complex, *, out: Tensor | None = None
     gradient is 0.
       max: upper bounds, or one number
     """
+    if aliases:
+        return renamed(clamp_max, locals())
     if switch.users:
         found = intercepted(clamp_max, locals())
         if found is not PLAIN:
@@ -1358,12 +1411,15 @@ def clamp_max_(self: Tensor, max: Tensor | complex) -> Tensor:
         return retried(clamp_max_, locals())
 
 
-def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def fmax(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """fmax(input, other, *, out=None)
 
     Computes the elementwise maximum with broadcasting; where one element is nan, the result is the
     other one. Equal elements share the gradient equally.
     """
+    if aliases:
+        return renamed(fmax, locals())
     if switch.users:
         found = intercepted(fmax, locals())
         if found is not PLAIN:
@@ -1389,12 +1445,15 @@ def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(fmax, locals())
 
 
-def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def fmin(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """fmin(input, other, *, out=None)
 
     Computes the elementwise minimum with broadcasting; where one element is nan, the result is the
     other one. Equal elements share the gradient equally.
     """
+    if aliases:
+        return renamed(fmin, locals())
     if switch.users:
         found = intercepted(fmin, locals())
         if found is not PLAIN:
@@ -1420,13 +1479,16 @@ def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(fmin, locals())
 
 
-def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def copysign(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *,
+             out: Tensor | None = None, **aliases: Any) -> Tensor:
     """copysign(input, other, *, out=None)
 
     Gives each element of input the sign of other, elementwise with broadcasting; -0.0 and -nan
     count as negative.
       other: tensor or number that gives the signs
     """
+    if aliases:
+        return renamed(copysign, locals())
     if switch.users:
         found = intercepted(copysign, locals())
         if found is not PLAIN:
@@ -1467,13 +1529,15 @@ def copysign(input: Tensor, other: Tensor | complex, *, out: Tensor | None = Non
         return retried(copysign, locals())
 
 
-def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
+def copysign_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """copysign_(self, other)
 
     In place: gives each element of input the sign of other, elementwise with broadcasting; -0.0 and
     -nan count as negative.
       other: tensor or number that gives the signs
     """
+    if aliases:
+        return renamed(copysign_, locals())
     if switch.users:
         found = intercepted(copysign_, locals())
         if found is not PLAIN:
@@ -1497,11 +1561,14 @@ def copysign_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(copysign_, locals())
 
 
-def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def hypot(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """hypot(input, other, *, out=None)
 
     Computes sqrt(input^2 + other^2), elementwise with broadcasting, without intermediate overflow.
     """
+    if aliases:
+        return renamed(hypot, locals())
     if switch.users:
         found = intercepted(hypot, locals())
         if found is not PLAIN:
@@ -1527,12 +1594,14 @@ def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(hypot, locals())
 
 
-def hypot_(self: Tensor, other: Tensor) -> Tensor:
+def hypot_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """hypot_(self, other)
 
     In place: computes sqrt(input^2 + other^2), elementwise with broadcasting, without intermediate
     overflow.
     """
+    if aliases:
+        return renamed(hypot_, locals())
     if switch.users:
         found = intercepted(hypot_, locals())
         if found is not PLAIN:
@@ -1550,12 +1619,15 @@ def hypot_(self: Tensor, other: Tensor) -> Tensor:
         return retried(hypot_, locals())
 
 
-def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def logaddexp(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """logaddexp(input, other, *, out=None)
 
     Computes log(exp(input) + exp(other)), elementwise with broadcasting, without intermediate
     overflow.
     """
+    if aliases:
+        return renamed(logaddexp, locals())
     if switch.users:
         found = intercepted(logaddexp, locals())
         if found is not PLAIN:
@@ -1581,11 +1653,14 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
         return retried(logaddexp, locals())
 
 
-def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def logaddexp2(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """logaddexp2(input, other, *, out=None)
 
     Computes log2(2^input + 2^other), elementwise with broadcasting, without intermediate overflow.
     """
+    if aliases:
+        return renamed(logaddexp2, locals())
     if switch.users:
         found = intercepted(logaddexp2, locals())
         if found is not PLAIN:
@@ -1611,13 +1686,16 @@ def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
         return retried(logaddexp2, locals())
 
 
-def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+def heaviside(input: Tensor = REQUIRED, values: Tensor = REQUIRED, *, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """heaviside(input, values, *, out=None)
 
     Computes 0 where input < 0, values where input is 0 and 1 where input > 0, elementwise with
     broadcasting. nan gives 0.
       values: results where input is 0
     """
+    if aliases:
+        return renamed(heaviside, locals())
     if switch.users:
         found = intercepted(heaviside, locals())
         if found is not PLAIN:
@@ -1667,12 +1745,15 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
         return retried(heaviside_, locals())
 
 
-def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def nextafter(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """nextafter(input, other, *, out=None)
 
     Returns the next representable number after input in the direction of other, elementwise with
     broadcasting. The gradient passes to input, except where both are equal.
     """
+    if aliases:
+        return renamed(nextafter, locals())
     if switch.users:
         found = intercepted(nextafter, locals())
         if found is not PLAIN:
@@ -1698,12 +1779,14 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
         return retried(nextafter, locals())
 
 
-def nextafter_(self: Tensor, other: Tensor) -> Tensor:
+def nextafter_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """nextafter_(self, other)
 
     In place: returns the next representable number after input in the direction of other,
     elementwise with broadcasting. The gradient passes to input, except where both are equal.
     """
+    if aliases:
+        return renamed(nextafter_, locals())
     if switch.users:
         found = intercepted(nextafter_, locals())
         if found is not PLAIN:
@@ -1721,12 +1804,15 @@ def nextafter_(self: Tensor, other: Tensor) -> Tensor:
         return retried(nextafter_, locals())
 
 
-def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def gcd(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+        **aliases: Any) -> Tensor:
     """gcd(input, other, *, out=None)
 
     Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
     negative, and 0 if both are 0.
     """
+    if aliases:
+        return renamed(gcd, locals())
     if switch.users:
         found = intercepted(gcd, locals())
         if found is not PLAIN:
@@ -1752,12 +1838,14 @@ def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(gcd, locals())
 
 
-def gcd_(self: Tensor, other: Tensor) -> Tensor:
+def gcd_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """gcd_(self, other)
 
     In place: computes the greatest common divisor of integers, elementwise with broadcasting; it is
     never negative, and 0 if both are 0.
     """
+    if aliases:
+        return renamed(gcd_, locals())
     if switch.users:
         found = intercepted(gcd_, locals())
         if found is not PLAIN:
@@ -1775,12 +1863,15 @@ def gcd_(self: Tensor, other: Tensor) -> Tensor:
         return retried(gcd_, locals())
 
 
-def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def lcm(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+        **aliases: Any) -> Tensor:
     """lcm(input, other, *, out=None)
 
     Computes the least common multiple of integers, elementwise with broadcasting; it is never
     negative, and 0 if one is 0.
     """
+    if aliases:
+        return renamed(lcm, locals())
     if switch.users:
         found = intercepted(lcm, locals())
         if found is not PLAIN:
@@ -1806,12 +1897,14 @@ def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(lcm, locals())
 
 
-def lcm_(self: Tensor, other: Tensor) -> Tensor:
+def lcm_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """lcm_(self, other)
 
     In place: computes the least common multiple of integers, elementwise with broadcasting; it is
     never negative, and 0 if one is 0.
     """
+    if aliases:
+        return renamed(lcm_, locals())
     if switch.users:
         found = intercepted(lcm_, locals())
         if found is not PLAIN:
@@ -1829,12 +1922,15 @@ def lcm_(self: Tensor, other: Tensor) -> Tensor:
         return retried(lcm_, locals())
 
 
-def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def ldexp(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """ldexp(input, other, *, out=None)
 
     Computes input * 2^other, elementwise with broadcasting and dtype promotion.
       other: exponents
     """
+    if aliases:
+        return renamed(ldexp, locals())
     if switch.users:
         found = intercepted(ldexp, locals())
         if found is not PLAIN:
@@ -1860,12 +1956,14 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(ldexp, locals())
 
 
-def ldexp_(self: Tensor, other: Tensor) -> Tensor:
+def ldexp_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """ldexp_(self, other)
 
     In place: computes input * 2^other, elementwise with broadcasting and dtype promotion.
       other: exponents
     """
+    if aliases:
+        return renamed(ldexp_, locals())
     if switch.users:
         found = intercepted(ldexp_, locals())
         if found is not PLAIN:
@@ -1883,12 +1981,15 @@ def ldexp_(self: Tensor, other: Tensor) -> Tensor:
         return retried(ldexp_, locals())
 
 
-def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def frexp(input: Tensor = REQUIRED, *, out: tuple[Tensor, ...] | None = None,
+          **aliases: Any) -> tuple[Tensor, ...]:
     """frexp(input, *, out=None)
 
     Splits each element into mantissa * 2^exponent with 0.5 <= |mantissa| < 1 and an int32 exponent.
     The mantissa of 0, infinities and nan is the element itself.
     """
+    if aliases:
+        return renamed(frexp, locals())
     if switch.users:
         found = intercepted(frexp, locals())
         if found is not PLAIN:
@@ -1912,14 +2013,16 @@ def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
         return retried(frexp, locals())
 
 
-def float_power(input: Tensor | complex, exponent: Tensor | complex, *,
-                out: Tensor | None = None) -> Tensor:
+def float_power(input: Tensor | complex = REQUIRED, exponent: Tensor | complex = REQUIRED, *,
+                out: Tensor | None = None, **aliases: Any) -> Tensor:
     """float_power(input, exponent, *, out=None)
 
     Raises input to the power exponent in double precision, elementwise with broadcasting: the
     result is float64, or complex128 if an operand is complex.
       exponent: tensor or number
     """
+    if aliases:
+        return renamed(float_power, locals())
     if switch.users:
         found = intercepted(float_power, locals())
         if found is not PLAIN:
@@ -1991,14 +2094,16 @@ def float_power_(self: Tensor, exponent: Tensor | complex) -> Tensor:
         return retried(float_power_, locals())
 
 
-def lerp(input: Tensor, end: Tensor, weight: Tensor | complex, *,
-         out: Tensor | None = None) -> Tensor:
+def lerp(input: Tensor = REQUIRED, end: Tensor = REQUIRED, weight: Tensor | complex = REQUIRED, *,
+         out: Tensor | None = None, **aliases: Any) -> Tensor:
     """lerp(input, end, weight, *, out=None)
 
     Interpolates linearly: input + weight * (end - input), elementwise with broadcasting.
       end: result for a weight of 1
       weight: tensor or number
     """
+    if aliases:
+        return renamed(lerp, locals())
     if switch.users:
         found = intercepted(lerp, locals())
         if found is not PLAIN:
@@ -2072,13 +2177,15 @@ def lerp_(self: Tensor, end: Tensor, weight: Tensor | complex) -> Tensor:
         return retried(lerp_, locals())
 
 
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
-            out: Tensor | None = None) -> Tensor:
+def addcmul(input: Tensor = REQUIRED, tensor1: Tensor = REQUIRED, tensor2: Tensor = REQUIRED, *,
+            value: complex = 1, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """addcmul(input, tensor1, tensor2, *, value=1, out=None)
 
     Computes input + value * tensor1 * tensor2, elementwise with broadcasting.
       value: factor of the product
     """
+    if aliases:
+        return renamed(addcmul, locals())
     if switch.users:
         found = intercepted(addcmul, locals())
         if found is not PLAIN:
@@ -2138,14 +2245,16 @@ def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
         return retried(addcmul_, locals())
 
 
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
-            out: Tensor | None = None) -> Tensor:
+def addcdiv(input: Tensor = REQUIRED, tensor1: Tensor = REQUIRED, tensor2: Tensor = REQUIRED, *,
+            value: complex = 1, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """addcdiv(input, tensor1, tensor2, *, value=1, out=None)
 
     Computes input + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors are
     not supported.
       value: factor of the quotient
     """
+    if aliases:
+        return renamed(addcdiv, locals())
     if switch.users:
         found = intercepted(addcdiv, locals())
         if found is not PLAIN:
@@ -2206,12 +2315,15 @@ def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
         return retried(addcdiv_, locals())
 
 
-def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def maximum(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+            **aliases: Any) -> Tensor:
     """maximum(input, other, *, out=None)
 
     Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal elements
     share the gradient equally.
     """
+    if aliases:
+        return renamed(maximum, locals())
     if switch.users:
         found = intercepted(maximum, locals())
         if found is not PLAIN:
@@ -2237,12 +2349,15 @@ def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
         return retried(maximum, locals())
 
 
-def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def minimum(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+            **aliases: Any) -> Tensor:
     """minimum(input, other, *, out=None)
 
     Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal elements
     share the gradient equally.
     """
+    if aliases:
+        return renamed(minimum, locals())
     if switch.users:
         found = intercepted(minimum, locals())
         if found is not PLAIN:

@@ -5,7 +5,7 @@ from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (boolean, gathered, instance, int_list, integer, is_int, keeps, length, like,
     no_overload, one_of, refit, pointers, scalar_field, tensor_list, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -145,9 +145,9 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None,
         return retried(stack, locals())
 
 
-def split(input: Tensor, split_size: int | Sequence[int], dim: int = 0, *,
-          split_sizes: int | Sequence[int] | None = None, axis: int | None = None) -> tuple[Tensor,
-        ...]:
+def split(input: Tensor = REQUIRED, split_size: int | Sequence[int] = REQUIRED, dim: int = 0, *,
+          split_sizes: int | Sequence[int] | None = None, axis: int | None = None,
+          **aliases: Any) -> tuple[Tensor, ...]:
     """split(input, split_size, dim=0, *, split_sizes=None, axis=None)
 
     split(input, split_size, dim=0)
@@ -159,6 +159,8 @@ def split(input: Tensor, split_size: int | Sequence[int], dim: int = 0, *,
       dim: dimension to split
       split_sizes: sizes of the views; their sum must be the size of dim
     """
+    if aliases:
+        return renamed(split, locals())
     if switch.users:
         found = intercepted(split, locals())
         if found is not PLAIN:
@@ -190,14 +192,16 @@ def split(input: Tensor, split_size: int | Sequence[int], dim: int = 0, *,
         return retried(split, locals())
 
 
-def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor,
-        ...]:
+def chunk(input: Tensor = REQUIRED, chunks: int = REQUIRED, dim: int = 0, *,
+          axis: int | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """chunk(input, chunks, dim=0, *, axis=None)
 
     Splits input along dim into at most `chunks` views of equal size. The last view may be smaller.
       chunks: number of views, at least 1
       dim: dimension to split
     """
+    if aliases:
+        return renamed(chunk, locals())
     if switch.users:
         found = intercepted(chunk, locals())
         if found is not PLAIN:
@@ -218,12 +222,15 @@ def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) 
         return retried(chunk, locals())
 
 
-def flip(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
+def flip(input: Tensor = REQUIRED, *args: Any, dims: int | Sequence[int] | None = None,
+         **aliases: Any) -> Tensor:
     """flip(input, *dims)
 
     Returns a copy with the order of the elements reversed along dims.
       dims: dimensions to reverse
     """
+    if aliases:
+        return renamed(flip, locals())
     if switch.users:
         found = intercepted(flip, locals())
         if found is not PLAIN:
@@ -245,8 +252,8 @@ def flip(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> 
         return retried(flip, locals())
 
 
-def roll(input: Tensor, shifts: int | Sequence[int],
-         dims: int | Sequence[int] | None = None) -> Tensor:
+def roll(input: Tensor = REQUIRED, shifts: int | Sequence[int] = REQUIRED,
+         dims: int | Sequence[int] | None = None, **aliases: Any) -> Tensor:
     """roll(input, shifts, dims=None)
 
     Returns a copy whose elements are shifted along dims; elements shifted past the end continue at
@@ -254,6 +261,8 @@ def roll(input: Tensor, shifts: int | Sequence[int],
       shifts: numbers of positions, one per dimension; may be negative
       dims: dimensions to shift along; an empty list: the flattened tensor
     """
+    if aliases:
+        return renamed(roll, locals())
     if switch.users:
         found = intercepted(roll, locals())
         if found is not PLAIN:
@@ -274,13 +283,16 @@ def roll(input: Tensor, shifts: int | Sequence[int],
         return retried(roll, locals())
 
 
-def repeat(input: Tensor, *args: Any, repeats: int | Sequence[int] | None = None) -> Tensor:
+def repeat(input: Tensor = REQUIRED, *args: Any, repeats: int | Sequence[int] | None = None,
+           **aliases: Any) -> Tensor:
     """repeat(input, *repeats)
 
     Repeats input repeats[i] times along dimension i. Additional entries of repeats become leading
     dimensions.
       repeats: numbers of copies, at least one entry per dimension of input
     """
+    if aliases:
+        return renamed(repeat, locals())
     if switch.users:
         found = intercepted(repeat, locals())
         if found is not PLAIN:
@@ -302,13 +314,16 @@ def repeat(input: Tensor, *args: Any, repeats: int | Sequence[int] | None = None
         return retried(repeat, locals())
 
 
-def tile(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
+def tile(input: Tensor = REQUIRED, *args: Any, dims: int | Sequence[int] | None = None,
+         **aliases: Any) -> Tensor:
     """tile(input, *dims)
 
     Repeats input along its last dimensions, like repeat. dims may have fewer entries than input has
     dimensions.
       dims: numbers of copies along the last dimensions
     """
+    if aliases:
+        return renamed(tile, locals())
     if switch.users:
         found = intercepted(tile, locals())
         if found is not PLAIN:
@@ -330,8 +345,9 @@ def tile(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> 
         return retried(tile, locals())
 
 
-def pad(input: Tensor, pad: int | Sequence[int], mode: Literal['constant', 'reflect', 'replicate',
-        'circular'] = "constant", value: complex | None = None) -> Tensor:
+def pad(input: Tensor = REQUIRED, pad: int | Sequence[int] = REQUIRED,
+        mode: Literal['constant', 'reflect', 'replicate', 'circular'] = "constant",
+        value: complex | None = None, **aliases: Any) -> Tensor:
     """pad(input, pad, mode="constant", value=None)
 
     Pads the last dimensions of input; negative amounts crop.
@@ -340,6 +356,8 @@ def pad(input: Tensor, pad: int | Sequence[int], mode: Literal['constant', 'refl
         repeats the edge; circular: continues at the other end
       value: padding value of mode constant; default: 0
     """
+    if aliases:
+        return renamed(globals()["pad"], locals())
     if switch.users:
         found = intercepted(globals()["pad"], locals())
         if found is not PLAIN:
@@ -363,13 +381,16 @@ def pad(input: Tensor, pad: int | Sequence[int], mode: Literal['constant', 'refl
         return retried(globals()["pad"], locals())
 
 
-def constant_pad_nd(input: Tensor, pad: int | Sequence[int], value: complex = 0) -> Tensor:
+def constant_pad_nd(input: Tensor = REQUIRED, pad: int | Sequence[int] = REQUIRED,
+                    value: complex = 0, **aliases: Any) -> Tensor:
     """constant_pad_nd(input, pad, value=0)
 
     Pads the last dimensions of input with a constant; negative amounts crop.
       pad: amounts before and after the last dimension, then before and after the one before it, …
       value: padding value
     """
+    if aliases:
+        return renamed(constant_pad_nd, locals())
     if switch.users:
         found = intercepted(constant_pad_nd, locals())
         if found is not PLAIN:
@@ -517,10 +538,10 @@ def block_diag(*args: Any, tensors: Sequence[Tensor] | None = None) -> Tensor:
         return retried(block_diag, locals())
 
 
-def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0, *,
-                 indices: int | Sequence[int] | Tensor | None = None,
-                 tensor_indices_or_sections: int | Sequence[int] | Tensor | None = None,
-                 axis: int | None = None) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor = REQUIRED, indices_or_sections: int | Sequence[int]
+                 | Tensor = REQUIRED, dim: int = 0, *, indices: int | Sequence[int] | Tensor
+                 | None = None, tensor_indices_or_sections: int | Sequence[int] | Tensor
+                 | None = None, axis: int | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """tensor_split(input, indices_or_sections, dim=0, *, indices=None,
         tensor_indices_or_sections=None, axis=None)
 
@@ -536,6 +557,8 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
       indices: positions at which dim is split
       tensor_indices_or_sections: 0-dim or 1-D int64 tensor
     """
+    if aliases:
+        return renamed(tensor_split, locals())
     if switch.users:
         found = intercepted(tensor_split, locals())
         if found is not PLAIN:
@@ -578,8 +601,8 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
         return retried(tensor_split, locals())
 
 
-def hsplit(input: Tensor, sections: int | Sequence[int], *,
-           indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] = REQUIRED, *,
+           indices: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """hsplit(input, sections, *, indices=None)
 
     hsplit(input, sections)
@@ -590,6 +613,8 @@ def hsplit(input: Tensor, sections: int | Sequence[int], *,
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
+    if aliases:
+        return renamed(hsplit, locals())
     if switch.users:
         found = intercepted(hsplit, locals())
         if found is not PLAIN:
@@ -612,8 +637,8 @@ def hsplit(input: Tensor, sections: int | Sequence[int], *,
         return retried(hsplit, locals())
 
 
-def vsplit(input: Tensor, sections: int | Sequence[int], *,
-           indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] = REQUIRED, *,
+           indices: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """vsplit(input, sections, *, indices=None)
 
     vsplit(input, sections)
@@ -624,6 +649,8 @@ def vsplit(input: Tensor, sections: int | Sequence[int], *,
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
+    if aliases:
+        return renamed(vsplit, locals())
     if switch.users:
         found = intercepted(vsplit, locals())
         if found is not PLAIN:
@@ -646,8 +673,8 @@ def vsplit(input: Tensor, sections: int | Sequence[int], *,
         return retried(vsplit, locals())
 
 
-def dsplit(input: Tensor, sections: int | Sequence[int], *,
-           indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] = REQUIRED, *,
+           indices: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """dsplit(input, sections, *, indices=None)
 
     dsplit(input, sections)
@@ -657,6 +684,8 @@ def dsplit(input: Tensor, sections: int | Sequence[int], *,
       sections: number of views; must divide the size
       indices: positions at which the dimension is split
     """
+    if aliases:
+        return renamed(dsplit, locals())
     if switch.users:
         found = intercepted(dsplit, locals())
         if found is not PLAIN:
@@ -679,11 +708,13 @@ def dsplit(input: Tensor, sections: int | Sequence[int], *,
         return retried(dsplit, locals())
 
 
-def fliplr(input: Tensor) -> Tensor:
+def fliplr(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """fliplr(input)
 
     Returns a copy with the order of the columns, dimension 1, reversed.
     """
+    if aliases:
+        return renamed(fliplr, locals())
     if switch.users:
         found = intercepted(fliplr, locals())
         if found is not PLAIN:
@@ -702,11 +733,13 @@ def fliplr(input: Tensor) -> Tensor:
         return retried(fliplr, locals())
 
 
-def flipud(input: Tensor) -> Tensor:
+def flipud(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """flipud(input)
 
     Returns a copy with the order of the rows, dimension 0, reversed.
     """
+    if aliases:
+        return renamed(flipud, locals())
     if switch.users:
         found = intercepted(flipud, locals())
         if found is not PLAIN:
@@ -725,7 +758,8 @@ def flipud(input: Tensor) -> Tensor:
         return retried(flipud, locals())
 
 
-def rot90(input: Tensor, k: int = 1, dims: int | Sequence[int] | None = None) -> Tensor:
+def rot90(input: Tensor = REQUIRED, k: int = 1, dims: int | Sequence[int] | None = None,
+          **aliases: Any) -> Tensor:
     """rot90(input, k=1, dims=None)
 
     Returns a copy rotated by k quarter turns in the plane of two dimensions, from the first towards
@@ -733,6 +767,8 @@ def rot90(input: Tensor, k: int = 1, dims: int | Sequence[int] | None = None) ->
       k: number of quarter turns; may be negative
       dims: the two dimensions; an empty list: the first two
     """
+    if aliases:
+        return renamed(rot90, locals())
     if switch.users:
         found = intercepted(rot90, locals())
         if found is not PLAIN:
@@ -752,13 +788,16 @@ def rot90(input: Tensor, k: int = 1, dims: int | Sequence[int] | None = None) ->
         return retried(rot90, locals())
 
 
-def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+def diag(input: Tensor = REQUIRED, diagonal: int = 0, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """diag(input, diagonal=0, *, out=None)
 
     Returns a copy of the diagonal of a matrix, or the matrix with a vector as its diagonal and
     zeros elsewhere.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
+    if aliases:
+        return renamed(diag, locals())
     if switch.users:
         found = intercepted(diag, locals())
         if found is not PLAIN:
@@ -782,12 +821,14 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
         return retried(diag, locals())
 
 
-def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+def diagflat(input: Tensor = REQUIRED, offset: int = 0, **aliases: Any) -> Tensor:
     """diagflat(input, offset=0)
 
     Returns the matrix with the elements of input as its diagonal and zeros elsewhere.
       offset: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
+    if aliases:
+        return renamed(diagflat, locals())
     if switch.users:
         found = intercepted(diagflat, locals())
         if found is not PLAIN:
@@ -809,7 +850,8 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
         return retried(diagflat, locals())
 
 
-def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+def diag_embed(input: Tensor = REQUIRED, offset: int = 0, dim1: int = -2, dim2: int = -1,
+               **aliases: Any) -> Tensor:
     """diag_embed(input, offset=0, dim1=-2, dim2=-1)
 
     Returns matrices, in dimensions dim1 and dim2, whose diagonals are the last dimension of input;
@@ -818,6 +860,8 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
       dim1: dimension of the rows in the result
       dim2: dimension of the columns in the result
     """
+    if aliases:
+        return renamed(diag_embed, locals())
     if switch.users:
         found = intercepted(diag_embed, locals())
         if found is not PLAIN:
@@ -890,7 +934,8 @@ def cartesian_prod(*args: Any, tensors: Sequence[Tensor] | None = None) -> Tenso
         return retried(cartesian_prod, locals())
 
 
-def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+def combinations(input: Tensor = REQUIRED, r: int = 2, with_replacement: bool = False,
+                 **aliases: Any) -> Tensor:
     """combinations(input, r=2, with_replacement=False)
 
     Returns all combinations of r elements of a vector, one per row, in the order of the elements.
@@ -898,6 +943,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
       r: number of elements of a combination
       with_replacement: whether an element may occur several times
     """
+    if aliases:
+        return renamed(combinations, locals())
     if switch.users:
         found = intercepted(combinations, locals())
         if found is not PLAIN:
@@ -921,8 +968,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         return retried(combinations, locals())
 
 
-def repeat_interleave(input: Tensor, repeats: int | Tensor, dim: int | None = None, *,
-                      axis: int | None = None, output_size: int | None = None) -> Tensor:
+def repeat_interleave(input: Tensor = REQUIRED, repeats: int | Tensor = REQUIRED,
+                      dim: int | None = None, *, axis: int | None = None,
+                      output_size: int | None = None, **aliases: Any) -> Tensor:
     """repeat_interleave(input, repeats, dim=None, *, axis=None, output_size=None)
 
     repeat_interleave(input, repeats: int, dim=None, *, output_size=None)
@@ -933,6 +981,8 @@ def repeat_interleave(input: Tensor, repeats: int | Tensor, dim: int | None = No
       dim: dimension along which slices are repeated; default: input is flattened
       output_size: size of the result in dim, if it is known; it is checked
     """
+    if aliases:
+        return renamed(repeat_interleave, locals())
     if switch.users:
         found = intercepted(repeat_interleave, locals())
         if found is not PLAIN:
@@ -976,13 +1026,16 @@ def repeat_interleave(input: Tensor, repeats: int | Tensor, dim: int | None = No
         return retried(repeat_interleave, locals())
 
 
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+def pixel_shuffle(input: Tensor = REQUIRED, upscale_factor: int = REQUIRED,
+                  **aliases: Any) -> Tensor:
     """pixel_shuffle(input, upscale_factor)
 
     Rearranges r^2 channels of each pixel as r x r pixels.
       input: (…, C * r^2, H, W)
       upscale_factor: r, the factor of height and width
     """
+    if aliases:
+        return renamed(pixel_shuffle, locals())
     if switch.users:
         found = intercepted(pixel_shuffle, locals())
         if found is not PLAIN:
@@ -1004,13 +1057,16 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         return retried(pixel_shuffle, locals())
 
 
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+def pixel_unshuffle(input: Tensor = REQUIRED, downscale_factor: int = REQUIRED,
+                    **aliases: Any) -> Tensor:
     """pixel_unshuffle(input, downscale_factor)
 
     Rearranges r x r pixels as r^2 channels of one pixel: the inverse of pixel_shuffle.
       input: (…, C, H * r, W * r)
       downscale_factor: r, the divisor of height and width
     """
+    if aliases:
+        return renamed(pixel_unshuffle, locals())
     if switch.users:
         found = intercepted(pixel_unshuffle, locals())
         if found is not PLAIN:
@@ -1032,7 +1088,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         return retried(pixel_unshuffle, locals())
 
 
-def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+def channel_shuffle(input: Tensor = REQUIRED, groups: int = REQUIRED, **aliases: Any) -> Tensor:
     """channel_shuffle(input, groups)
 
     Divides the channels into groups and interleaves them: the first channels of all groups, then
@@ -1040,6 +1096,8 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
       input: (N, C, …) with at least 3 dimensions
       groups: number of groups; must divide C
     """
+    if aliases:
+        return renamed(channel_shuffle, locals())
     if switch.users:
         found = intercepted(channel_shuffle, locals())
         if found is not PLAIN:
@@ -1059,14 +1117,17 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         return retried(channel_shuffle, locals())
 
 
-def split_with_sizes(input: Tensor, split_sizes: int | Sequence[int], dim: int = 0, *,
-                     axis: int | None = None) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor = REQUIRED, split_sizes: int | Sequence[int] = REQUIRED,
+                     dim: int = 0, *, axis: int | None = None, **aliases: Any) -> tuple[Tensor,
+        ...]:
     """split_with_sizes(input, split_sizes, dim=0, *, axis=None)
 
     Splits input along dim into views of the given sizes.
       split_sizes: sizes of the views; their sum must be the size of dim
       dim: dimension to split
     """
+    if aliases:
+        return renamed(split_with_sizes, locals())
     if switch.users:
         found = intercepted(split_with_sizes, locals())
         if found is not PLAIN:

@@ -4,10 +4,14 @@ from __future__ import annotations
 from ctypes import byref
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand, refit,
     wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 tt_bitwise_and = lib.tt_bitwise_and
 tt_bitwise_and_ = lib.tt_bitwise_and_
@@ -74,12 +78,14 @@ tt_bitwise_xor_scalar_ = lib.tt_bitwise_xor_scalar_
 tt_bitwise_xor_scalar_into = lib.tt_bitwise_xor_scalar_into
 
 
-def bitwise_and(input: Tensor | complex, other: Tensor | complex, *,
-                out: Tensor | None = None) -> Tensor:
+def bitwise_and(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+                out: Tensor | None = None, **aliases: Any) -> Tensor:
     """bitwise_and(input, other, *, out=None)
 
     Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No gradient.
     """
+    if aliases:
+        return renamed(bitwise_and, locals())
     if switch.users:
         found = intercepted(bitwise_and, locals())
         if found is not PLAIN:
@@ -120,12 +126,14 @@ def bitwise_and(input: Tensor | complex, other: Tensor | complex, *,
         return retried(bitwise_and, locals())
 
 
-def bitwise_and_(self: Tensor, other: Tensor | complex) -> Tensor:
+def bitwise_and_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """bitwise_and_(self, other)
 
     In place: computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
+    if aliases:
+        return renamed(bitwise_and_, locals())
     if switch.users:
         found = intercepted(bitwise_and_, locals())
         if found is not PLAIN:
@@ -149,12 +157,14 @@ def bitwise_and_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(bitwise_and_, locals())
 
 
-def bitwise_or(input: Tensor | complex, other: Tensor | complex, *,
-               out: Tensor | None = None) -> Tensor:
+def bitwise_or(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+               out: Tensor | None = None, **aliases: Any) -> Tensor:
     """bitwise_or(input, other, *, out=None)
 
     Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
     """
+    if aliases:
+        return renamed(bitwise_or, locals())
     if switch.users:
         found = intercepted(bitwise_or, locals())
         if found is not PLAIN:
@@ -195,12 +205,14 @@ def bitwise_or(input: Tensor | complex, other: Tensor | complex, *,
         return retried(bitwise_or, locals())
 
 
-def bitwise_or_(self: Tensor, other: Tensor | complex) -> Tensor:
+def bitwise_or_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """bitwise_or_(self, other)
 
     In place: computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
+    if aliases:
+        return renamed(bitwise_or_, locals())
     if switch.users:
         found = intercepted(bitwise_or_, locals())
         if found is not PLAIN:
@@ -224,12 +236,14 @@ def bitwise_or_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(bitwise_or_, locals())
 
 
-def bitwise_xor(input: Tensor | complex, other: Tensor | complex, *,
-                out: Tensor | None = None) -> Tensor:
+def bitwise_xor(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+                out: Tensor | None = None, **aliases: Any) -> Tensor:
     """bitwise_xor(input, other, *, out=None)
 
     Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No gradient.
     """
+    if aliases:
+        return renamed(bitwise_xor, locals())
     if switch.users:
         found = intercepted(bitwise_xor, locals())
         if found is not PLAIN:
@@ -270,12 +284,14 @@ def bitwise_xor(input: Tensor | complex, other: Tensor | complex, *,
         return retried(bitwise_xor, locals())
 
 
-def bitwise_xor_(self: Tensor, other: Tensor | complex) -> Tensor:
+def bitwise_xor_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """bitwise_xor_(self, other)
 
     In place: computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No
     gradient.
     """
+    if aliases:
+        return renamed(bitwise_xor_, locals())
     if switch.users:
         found = intercepted(bitwise_xor_, locals())
         if found is not PLAIN:
@@ -299,12 +315,14 @@ def bitwise_xor_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(bitwise_xor_, locals())
 
 
-def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def bitwise_not(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """bitwise_not(input, *, out=None)
 
     Computes the bitwise NOT of each element; logical NOT for bool. Integers and bool only. No
     gradient.
     """
+    if aliases:
+        return renamed(bitwise_not, locals())
     if switch.users:
         found = intercepted(bitwise_not, locals())
         if found is not PLAIN:
@@ -349,13 +367,15 @@ def bitwise_not_(self: Tensor) -> Tensor:
         return retried(bitwise_not_, locals())
 
 
-def bitwise_left_shift(input: Tensor | complex, other: Tensor | complex, *,
-                       out: Tensor | None = None) -> Tensor:
+def bitwise_left_shift(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+                       out: Tensor | None = None, **aliases: Any) -> Tensor:
     """bitwise_left_shift(input, other, *, out=None)
 
     Shifts the bits of input left by other, elementwise with broadcasting; integers only. The result
     is 0 where other is negative or at least the number of bits.
     """
+    if aliases:
+        return renamed(bitwise_left_shift, locals())
     if switch.users:
         found = intercepted(bitwise_left_shift, locals())
         if found is not PLAIN:
@@ -400,12 +420,14 @@ def bitwise_left_shift(input: Tensor | complex, other: Tensor | complex, *,
         return retried(bitwise_left_shift, locals())
 
 
-def bitwise_left_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
+def bitwise_left_shift_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """bitwise_left_shift_(self, other)
 
     In place: shifts the bits of input left by other, elementwise with broadcasting; integers only.
     The result is 0 where other is negative or at least the number of bits.
     """
+    if aliases:
+        return renamed(bitwise_left_shift_, locals())
     if switch.users:
         found = intercepted(bitwise_left_shift_, locals())
         if found is not PLAIN:
@@ -430,13 +452,15 @@ def bitwise_left_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(bitwise_left_shift_, locals())
 
 
-def bitwise_right_shift(input: Tensor | complex, other: Tensor | complex, *,
-                        out: Tensor | None = None) -> Tensor:
+def bitwise_right_shift(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+                        out: Tensor | None = None, **aliases: Any) -> Tensor:
     """bitwise_right_shift(input, other, *, out=None)
 
     Shifts the bits of input right by other, elementwise with broadcasting; integers only. The sign
     bit is copied, so the result is 0 or -1 where other is negative or at least the number of bits.
     """
+    if aliases:
+        return renamed(bitwise_right_shift, locals())
     if switch.users:
         found = intercepted(bitwise_right_shift, locals())
         if found is not PLAIN:
@@ -481,13 +505,16 @@ def bitwise_right_shift(input: Tensor | complex, other: Tensor | complex, *,
         return retried(bitwise_right_shift, locals())
 
 
-def bitwise_right_shift_(self: Tensor, other: Tensor | complex) -> Tensor:
+def bitwise_right_shift_(self: Tensor, other: Tensor | complex = REQUIRED,
+                         **aliases: Any) -> Tensor:
     """bitwise_right_shift_(self, other)
 
     In place: shifts the bits of input right by other, elementwise with broadcasting; integers only.
     The sign bit is copied, so the result is 0 or -1 where other is negative or at least the number
     of bits.
     """
+    if aliases:
+        return renamed(bitwise_right_shift_, locals())
     if switch.users:
         found = intercepted(bitwise_right_shift_, locals())
         if found is not PLAIN:

@@ -5,10 +5,14 @@ from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, instance, keeps, is_number, no_overload, number_form,
     number_operand, refit, real, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 tt_eq = lib.tt_eq
 tt_eq_ = lib.tt_eq_
@@ -101,11 +105,14 @@ _o_isclose = Struct("Qddi0q").pack
 _o_isin = Struct("Qii0q").pack
 
 
-def eq(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def eq(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+       **aliases: Any) -> Tensor:
     """eq(input, other, *, out=None)
 
     Tests input == other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(eq, locals())
     if switch.users:
         found = intercepted(eq, locals())
         if found is not PLAIN:
@@ -145,11 +152,13 @@ def eq(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         return retried(eq, locals())
 
 
-def eq_(self: Tensor, other: Tensor | complex) -> Tensor:
+def eq_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """eq_(self, other)
 
     In place: tests input == other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(eq_, locals())
     if switch.users:
         found = intercepted(eq_, locals())
         if found is not PLAIN:
@@ -173,11 +182,14 @@ def eq_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(eq_, locals())
 
 
-def ne(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def ne(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+       **aliases: Any) -> Tensor:
     """ne(input, other, *, out=None)
 
     Tests input != other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(ne, locals())
     if switch.users:
         found = intercepted(ne, locals())
         if found is not PLAIN:
@@ -217,11 +229,13 @@ def ne(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         return retried(ne, locals())
 
 
-def ne_(self: Tensor, other: Tensor | complex) -> Tensor:
+def ne_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """ne_(self, other)
 
     In place: tests input != other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(ne_, locals())
     if switch.users:
         found = intercepted(ne_, locals())
         if found is not PLAIN:
@@ -245,11 +259,14 @@ def ne_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(ne_, locals())
 
 
-def lt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def lt(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+       **aliases: Any) -> Tensor:
     """lt(input, other, *, out=None)
 
     Tests input < other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(lt, locals())
     if switch.users:
         found = intercepted(lt, locals())
         if found is not PLAIN:
@@ -289,11 +306,13 @@ def lt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         return retried(lt, locals())
 
 
-def lt_(self: Tensor, other: Tensor | complex) -> Tensor:
+def lt_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """lt_(self, other)
 
     In place: tests input < other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(lt_, locals())
     if switch.users:
         found = intercepted(lt_, locals())
         if found is not PLAIN:
@@ -317,11 +336,14 @@ def lt_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(lt_, locals())
 
 
-def le(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def le(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+       **aliases: Any) -> Tensor:
     """le(input, other, *, out=None)
 
     Tests input <= other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(le, locals())
     if switch.users:
         found = intercepted(le, locals())
         if found is not PLAIN:
@@ -361,11 +383,13 @@ def le(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         return retried(le, locals())
 
 
-def le_(self: Tensor, other: Tensor | complex) -> Tensor:
+def le_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """le_(self, other)
 
     In place: tests input <= other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(le_, locals())
     if switch.users:
         found = intercepted(le_, locals())
         if found is not PLAIN:
@@ -389,11 +413,14 @@ def le_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(le_, locals())
 
 
-def gt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def gt(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+       **aliases: Any) -> Tensor:
     """gt(input, other, *, out=None)
 
     Tests input > other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(gt, locals())
     if switch.users:
         found = intercepted(gt, locals())
         if found is not PLAIN:
@@ -433,11 +460,13 @@ def gt(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         return retried(gt, locals())
 
 
-def gt_(self: Tensor, other: Tensor | complex) -> Tensor:
+def gt_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """gt_(self, other)
 
     In place: tests input > other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(gt_, locals())
     if switch.users:
         found = intercepted(gt_, locals())
         if found is not PLAIN:
@@ -461,11 +490,14 @@ def gt_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(gt_, locals())
 
 
-def ge(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def ge(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+       **aliases: Any) -> Tensor:
     """ge(input, other, *, out=None)
 
     Tests input >= other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(ge, locals())
     if switch.users:
         found = intercepted(ge, locals())
         if found is not PLAIN:
@@ -505,11 +537,13 @@ def ge(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> 
         return retried(ge, locals())
 
 
-def ge_(self: Tensor, other: Tensor | complex) -> Tensor:
+def ge_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """ge_(self, other)
 
     In place: tests input >= other, elementwise with broadcasting. The result is bool.
     """
+    if aliases:
+        return renamed(ge_, locals())
     if switch.users:
         found = intercepted(ge_, locals())
         if found is not PLAIN:
@@ -533,11 +567,13 @@ def ge_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(ge_, locals())
 
 
-def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def logical_not(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """logical_not(input, *, out=None)
 
     Tests whether each element is 0. The result is bool; nan is not 0.
     """
+    if aliases:
+        return renamed(logical_not, locals())
     if switch.users:
         found = intercepted(logical_not, locals())
         if found is not PLAIN:
@@ -581,12 +617,15 @@ def logical_not_(self: Tensor) -> Tensor:
         return retried(logical_not_, locals())
 
 
-def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def logical_and(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
     """logical_and(input, other, *, out=None)
 
     Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool; nan
     is nonzero.
     """
+    if aliases:
+        return renamed(logical_and, locals())
     if switch.users:
         found = intercepted(logical_and, locals())
         if found is not PLAIN:
@@ -612,12 +651,14 @@ def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
         return retried(logical_and, locals())
 
 
-def logical_and_(self: Tensor, other: Tensor) -> Tensor:
+def logical_and_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """logical_and_(self, other)
 
     In place: tests whether both elements are nonzero, elementwise with broadcasting. The result is
     bool; nan is nonzero.
     """
+    if aliases:
+        return renamed(logical_and_, locals())
     if switch.users:
         found = intercepted(logical_and_, locals())
         if found is not PLAIN:
@@ -635,12 +676,15 @@ def logical_and_(self: Tensor, other: Tensor) -> Tensor:
         return retried(logical_and_, locals())
 
 
-def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def logical_or(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """logical_or(input, other, *, out=None)
 
     Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The result
     is bool; nan is nonzero.
     """
+    if aliases:
+        return renamed(logical_or, locals())
     if switch.users:
         found = intercepted(logical_or, locals())
         if found is not PLAIN:
@@ -666,12 +710,14 @@ def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
         return retried(logical_or, locals())
 
 
-def logical_or_(self: Tensor, other: Tensor) -> Tensor:
+def logical_or_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """logical_or_(self, other)
 
     In place: tests whether at least one of two elements is nonzero, elementwise with broadcasting.
     The result is bool; nan is nonzero.
     """
+    if aliases:
+        return renamed(logical_or_, locals())
     if switch.users:
         found = intercepted(logical_or_, locals())
         if found is not PLAIN:
@@ -689,12 +735,15 @@ def logical_or_(self: Tensor, other: Tensor) -> Tensor:
         return retried(logical_or_, locals())
 
 
-def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def logical_xor(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
     """logical_xor(input, other, *, out=None)
 
     Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The result
     is bool; nan is nonzero.
     """
+    if aliases:
+        return renamed(logical_xor, locals())
     if switch.users:
         found = intercepted(logical_xor, locals())
         if found is not PLAIN:
@@ -720,12 +769,14 @@ def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
         return retried(logical_xor, locals())
 
 
-def logical_xor_(self: Tensor, other: Tensor) -> Tensor:
+def logical_xor_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """logical_xor_(self, other)
 
     In place: tests whether exactly one of two elements is nonzero, elementwise with broadcasting.
     The result is bool; nan is nonzero.
     """
+    if aliases:
+        return renamed(logical_xor_, locals())
     if switch.users:
         found = intercepted(logical_xor_, locals())
         if found is not PLAIN:
@@ -743,8 +794,8 @@ def logical_xor_(self: Tensor, other: Tensor) -> Tensor:
         return retried(logical_xor_, locals())
 
 
-def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
-            equal_nan: bool = False) -> Tensor:
+def isclose(input: Tensor = REQUIRED, other: Tensor = REQUIRED, rtol: float = 1e-5,
+            atol: float = 1e-8, equal_nan: bool = False, **aliases: Any) -> Tensor:
     """isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)
 
     Tests |input - other| <= atol + rtol |other|, elementwise. Infinities are close if they are
@@ -754,6 +805,8 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8
       atol: absolute tolerance
       equal_nan: whether nan is close to nan
     """
+    if aliases:
+        return renamed(isclose, locals())
     if switch.users:
         found = intercepted(isclose, locals())
         if found is not PLAIN:

@@ -3,10 +3,14 @@ from __future__ import annotations
 
 from ctypes import byref
 from .._convert import instance, keeps, refit, real, wrong_kind
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 tt_angle = lib.tt_angle
 tt_angle_into = lib.tt_angle_into
@@ -90,11 +94,13 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(polar, locals())
 
 
-def real(input: Tensor) -> Tensor:
+def real(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """real(input)
 
     Returns the real parts as a view; a real tensor is returned as it is.
     """
+    if aliases:
+        return renamed(real, locals())
     if switch.users:
         found = intercepted(real, locals())
         if found is not PLAIN:
@@ -113,11 +119,13 @@ def real(input: Tensor) -> Tensor:
         return retried(real, locals())
 
 
-def imag(input: Tensor) -> Tensor:
+def imag(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """imag(input)
 
     Returns the imaginary parts as a view.
     """
+    if aliases:
+        return renamed(imag, locals())
     if switch.users:
         found = intercepted(imag, locals())
         if found is not PLAIN:
@@ -136,12 +144,14 @@ def imag(input: Tensor) -> Tensor:
         return retried(imag, locals())
 
 
-def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def angle(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """angle(input, *, out=None)
 
     Computes the angle of each number in the complex plane, in radians: 0 or pi for real elements;
     nan stays nan. Integers give float32.
     """
+    if aliases:
+        return renamed(angle, locals())
     if switch.users:
         found = intercepted(angle, locals())
         if found is not PLAIN:
@@ -165,12 +175,14 @@ def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(angle, locals())
 
 
-def conj(input: Tensor) -> Tensor:
+def conj(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """conj(input)
 
     Computes the complex conjugate; a real tensor is returned as it is. Unlike PyTorch's, the result
     for a complex tensor is a copy, not a view.
     """
+    if aliases:
+        return renamed(conj, locals())
     if switch.users:
         found = intercepted(conj, locals())
         if found is not PLAIN:
@@ -189,11 +201,13 @@ def conj(input: Tensor) -> Tensor:
         return retried(conj, locals())
 
 
-def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def conj_physical(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """conj_physical(input, *, out=None)
 
     Computes the complex conjugate in new memory, elementwise; a real tensor is returned as it is.
     """
+    if aliases:
+        return renamed(conj_physical, locals())
     if switch.users:
         found = intercepted(conj_physical, locals())
         if found is not PLAIN:
@@ -238,11 +252,13 @@ def conj_physical_(self: Tensor) -> Tensor:
         return retried(conj_physical_, locals())
 
 
-def resolve_conj(input: Tensor) -> Tensor:
+def resolve_conj(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """resolve_conj(input)
 
     Returns input: tt conjugates at once and never defers it.
     """
+    if aliases:
+        return renamed(resolve_conj, locals())
     if switch.users:
         found = intercepted(resolve_conj, locals())
         if found is not PLAIN:
@@ -261,11 +277,13 @@ def resolve_conj(input: Tensor) -> Tensor:
         return retried(resolve_conj, locals())
 
 
-def resolve_neg(input: Tensor) -> Tensor:
+def resolve_neg(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """resolve_neg(input)
 
     Returns input: tt negates at once and never defers it.
     """
+    if aliases:
+        return renamed(resolve_neg, locals())
     if switch.users:
         found = intercepted(resolve_neg, locals())
         if found is not PLAIN:
@@ -284,12 +302,14 @@ def resolve_neg(input: Tensor) -> Tensor:
         return retried(resolve_neg, locals())
 
 
-def view_as_real(input: Tensor) -> Tensor:
+def view_as_real(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """view_as_real(input)
 
     Returns a view of complex numbers as pairs of real numbers: a new last dimension holds the real
     and the imaginary part.
     """
+    if aliases:
+        return renamed(view_as_real, locals())
     if switch.users:
         found = intercepted(view_as_real, locals())
         if found is not PLAIN:
@@ -308,13 +328,15 @@ def view_as_real(input: Tensor) -> Tensor:
         return retried(view_as_real, locals())
 
 
-def view_as_complex(input: Tensor) -> Tensor:
+def view_as_complex(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """view_as_complex(input)
 
     Returns a view of pairs of real numbers as complex numbers. The last dimension holds the parts:
     it must have size 2 and stride 1, and the other strides, but for dimensions of size 1, and the
     offset must be even.
     """
+    if aliases:
+        return renamed(view_as_complex, locals())
     if switch.users:
         found = intercepted(view_as_complex, locals())
         if found is not PLAIN:

@@ -5,14 +5,14 @@ from ctypes import byref
 from struct import Struct
 from .._convert import (list_field, integer, is_int, keeps, no_overload, optional_tensor, text,
     wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Any, Sequence
 
 tt_conv1d = lib.tt_conv1d
 tt_conv1d_padding = lib.tt_conv1d_padding
@@ -34,9 +34,9 @@ _o_conv_transpose2d = Struct("QPqPqPqqPq0q").pack
 _o_conv_transpose3d = Struct("QPqPqPqqPq0q").pack
 
 
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
+def conv1d(input: Tensor = REQUIRED, weight: Tensor = REQUIRED, bias: Tensor | None = None,
            stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0,
-           dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:
+           dilation: int | Sequence[int] = 1, groups: int = 1, **aliases: Any) -> Tensor:
     """conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
 
     conv1d(input, weight, bias=None, stride=1, padding: int | Sequence[int] = 0, dilation=1,
@@ -52,6 +52,8 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
+    if aliases:
+        return renamed(conv1d, locals())
     if switch.users:
         found = intercepted(conv1d, locals())
         if found is not PLAIN:
@@ -98,9 +100,9 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
         return retried(conv1d, locals())
 
 
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
+def conv2d(input: Tensor = REQUIRED, weight: Tensor = REQUIRED, bias: Tensor | None = None,
            stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0,
-           dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:
+           dilation: int | Sequence[int] = 1, groups: int = 1, **aliases: Any) -> Tensor:
     """conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
 
     conv2d(input, weight, bias=None, stride=1, padding: int | Sequence[int] = 0, dilation=1,
@@ -117,6 +119,8 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
+    if aliases:
+        return renamed(conv2d, locals())
     if switch.users:
         found = intercepted(conv2d, locals())
         if found is not PLAIN:
@@ -163,9 +167,9 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
         return retried(conv2d, locals())
 
 
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
+def conv3d(input: Tensor = REQUIRED, weight: Tensor = REQUIRED, bias: Tensor | None = None,
            stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0,
-           dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:
+           dilation: int | Sequence[int] = 1, groups: int = 1, **aliases: Any) -> Tensor:
     """conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
 
     conv3d(input, weight, bias=None, stride=1, padding: int | Sequence[int] = 0, dilation=1,
@@ -181,6 +185,8 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
+    if aliases:
+        return renamed(conv3d, locals())
     if switch.users:
         found = intercepted(conv3d, locals())
         if found is not PLAIN:
@@ -227,10 +233,10 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
         return retried(conv3d, locals())
 
 
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
-                     stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-                     output_padding: int | Sequence[int] = 0, groups: int = 1,
-                     dilation: int | Sequence[int] = 1) -> Tensor:
+def conv_transpose1d(input: Tensor = REQUIRED, weight: Tensor = REQUIRED,
+                     bias: Tensor | None = None, stride: int | Sequence[int] = 1,
+                     padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0,
+                     groups: int = 1, dilation: int | Sequence[int] = 1, **aliases: Any) -> Tensor:
     """conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1,
         dilation=1)
 
@@ -246,6 +252,8 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       groups: number of blocked connections from input to output channels; divides both
       dilation: step between the elements of a window
     """
+    if aliases:
+        return renamed(conv_transpose1d, locals())
     if switch.users:
         found = intercepted(conv_transpose1d, locals())
         if found is not PLAIN:
@@ -280,10 +288,10 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
         return retried(conv_transpose1d, locals())
 
 
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
-                     stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-                     output_padding: int | Sequence[int] = 0, groups: int = 1,
-                     dilation: int | Sequence[int] = 1) -> Tensor:
+def conv_transpose2d(input: Tensor = REQUIRED, weight: Tensor = REQUIRED,
+                     bias: Tensor | None = None, stride: int | Sequence[int] = 1,
+                     padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0,
+                     groups: int = 1, dilation: int | Sequence[int] = 1, **aliases: Any) -> Tensor:
     """conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1,
         dilation=1)
 
@@ -299,6 +307,8 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       groups: number of blocked connections from input to output channels; divides both
       dilation: step between the elements of a window
     """
+    if aliases:
+        return renamed(conv_transpose2d, locals())
     if switch.users:
         found = intercepted(conv_transpose2d, locals())
         if found is not PLAIN:
@@ -333,10 +343,10 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
         return retried(conv_transpose2d, locals())
 
 
-def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
-                     stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-                     output_padding: int | Sequence[int] = 0, groups: int = 1,
-                     dilation: int | Sequence[int] = 1) -> Tensor:
+def conv_transpose3d(input: Tensor = REQUIRED, weight: Tensor = REQUIRED,
+                     bias: Tensor | None = None, stride: int | Sequence[int] = 1,
+                     padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0,
+                     groups: int = 1, dilation: int | Sequence[int] = 1, **aliases: Any) -> Tensor:
     """conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1,
         dilation=1)
 
@@ -352,6 +362,8 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None,
       groups: number of blocked connections from input to output channels; divides both
       dilation: step between the elements of a window
     """
+    if aliases:
+        return renamed(conv_transpose3d, locals())
     if switch.users:
         found = intercepted(conv_transpose3d, locals())
         if found is not PLAIN:

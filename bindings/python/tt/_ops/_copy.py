@@ -5,7 +5,7 @@ from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, instance, keeps, is_number, no_overload,
     number_form, refit, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -13,6 +13,7 @@ from .._types import preserve_format, memory_format as memory_format_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
     from .._types import device, dtype, memory_format
 
 tt_clone = lib.tt_clone
@@ -54,14 +55,16 @@ def copy_(input: Tensor, src: Tensor) -> Tensor:
         return retried(copy_, locals())
 
 
-def clone(input: Tensor, *, memory_format: memory_format = preserve_format,
-          out: Tensor | None = None) -> Tensor:
+def clone(input: Tensor = REQUIRED, *, memory_format: memory_format = preserve_format,
+          out: Tensor | None = None, **aliases: Any) -> Tensor:
     """clone(input, *, memory_format=preserve_format, out=None)
 
     Returns a copy of input with its own storage.
       memory_format: preserve: the strides of input if it is dense, else row-major; contiguous:
         row-major; channels_last, channels_last_3d: dimension 1 is innermost
     """
+    if aliases:
+        return renamed(clone, locals())
     if switch.users:
         found = intercepted(clone, locals())
         if found is not PLAIN:
@@ -90,9 +93,9 @@ def clone(input: Tensor, *, memory_format: memory_format = preserve_format,
         return retried(clone, locals())
 
 
-def to(input: Tensor, copy: bool = False, *, dtype: dtype | None = None,
-       device: device | str | None = None,
-       memory_format: memory_format = preserve_format) -> Tensor:
+def to(input: Tensor = REQUIRED, copy: bool = False, *, dtype: dtype | None = None,
+       device: device | str | None = None, memory_format: memory_format = preserve_format,
+       **aliases: Any) -> Tensor:
     """to(input, copy=False, *, dtype=None, device=None, memory_format=preserve_format)
 
     Converts input to a dtype, a device and a memory format. Returns input itself if nothing changes
@@ -102,6 +105,8 @@ def to(input: Tensor, copy: bool = False, *, dtype: dtype | None = None,
       copy: whether to copy even if nothing changes
       memory_format: as for clone
     """
+    if aliases:
+        return renamed(to, locals())
     if switch.users:
         found = intercepted(to, locals())
         if found is not PLAIN:
@@ -128,11 +133,13 @@ def to(input: Tensor, copy: bool = False, *, dtype: dtype | None = None,
         return retried(to, locals())
 
 
-def contiguous(input: Tensor) -> Tensor:
+def contiguous(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """contiguous(input)
 
     Returns input itself if it is contiguous in row-major order, else a row-major copy.
     """
+    if aliases:
+        return renamed(contiguous, locals())
     if switch.users:
         found = intercepted(contiguous, locals())
         if found is not PLAIN:
@@ -191,7 +198,7 @@ def fill_(input: Tensor, value: complex) -> Tensor:
         return retried(fill_, locals())
 
 
-def fill(input: Tensor, value: complex | Tensor) -> Tensor:
+def fill(input: Tensor = REQUIRED, value: complex | Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """fill(input, value)
 
     fill(input, value: complex)
@@ -202,6 +209,8 @@ def fill(input: Tensor, value: complex | Tensor) -> Tensor:
       The strides of a dense input are kept.
       value: 0-dim
     """
+    if aliases:
+        return renamed(fill, locals())
     if switch.users:
         found = intercepted(fill, locals())
         if found is not PLAIN:

@@ -5,7 +5,7 @@ from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, int_list, integer, keeps,
     left_out, number_form, written, check_layout, real, scalar, scalar_field, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -327,9 +327,10 @@ def arange(start: complex | None = None, end: complex | None = None, step: compl
     return t.requires_grad_() if requires_grad else t
 
 
-def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-               out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
-               pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def empty_like(input: Tensor = REQUIRED, *, dtype: dtype | None = None,
+               device: device | str | None = None, out: Tensor | None = None,
+               memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+               requires_grad: bool = False, **aliases: Any) -> Tensor:
     """empty_like(input, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
         pin_memory=False, requires_grad=False)
 
@@ -337,6 +338,8 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
       dtype: dtype of the result; default: that of input
       device: device of the result; default: that of input
     """
+    if aliases:
+        return renamed(empty_like, locals())
     if switch.users:
         found = intercepted(empty_like, locals())
         if found is not PLAIN:
@@ -370,9 +373,10 @@ def empty_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
         return retried(empty_like, locals())
 
 
-def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-               out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
-               pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def zeros_like(input: Tensor = REQUIRED, *, dtype: dtype | None = None,
+               device: device | str | None = None, out: Tensor | None = None,
+               memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+               requires_grad: bool = False, **aliases: Any) -> Tensor:
     """zeros_like(input, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
         pin_memory=False, requires_grad=False)
 
@@ -380,6 +384,8 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
       dtype: dtype of the result; default: that of input
       device: device of the result; default: that of input
     """
+    if aliases:
+        return renamed(zeros_like, locals())
     if switch.users:
         found = intercepted(zeros_like, locals())
         if found is not PLAIN:
@@ -413,9 +419,10 @@ def zeros_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
         return retried(zeros_like, locals())
 
 
-def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-              out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
-              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def ones_like(input: Tensor = REQUIRED, *, dtype: dtype | None = None,
+              device: device | str | None = None, out: Tensor | None = None,
+              memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
+              requires_grad: bool = False, **aliases: Any) -> Tensor:
     """ones_like(input, *, dtype=None, device=None, out=None, memory_format=None, layout=None,
         pin_memory=False, requires_grad=False)
 
@@ -423,6 +430,8 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
       dtype: dtype of the result; default: that of input
       device: device of the result; default: that of input
     """
+    if aliases:
+        return renamed(ones_like, locals())
     if switch.users:
         found = intercepted(ones_like, locals())
         if found is not PLAIN:
@@ -456,10 +465,10 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
         return retried(ones_like, locals())
 
 
-def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
-              device: device | str | None = None, out: Tensor | None = None,
-              memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
-              requires_grad: bool = False) -> Tensor:
+def full_like(input: Tensor = REQUIRED, fill_value: complex = REQUIRED, *,
+              dtype: dtype | None = None, device: device | str | None = None,
+              out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
+              pin_memory: bool = False, requires_grad: bool = False, **aliases: Any) -> Tensor:
     """full_like(input, fill_value, *, dtype=None, device=None, out=None, memory_format=None,
         layout=None, pin_memory=False, requires_grad=False)
 
@@ -468,6 +477,8 @@ def full_like(input: Tensor, fill_value: complex, *, dtype: dtype | None = None,
       dtype: dtype of the result; default: that of input
       device: device of the result; default: that of input
     """
+    if aliases:
+        return renamed(full_like, locals())
     if switch.users:
         found = intercepted(full_like, locals())
         if found is not PLAIN:

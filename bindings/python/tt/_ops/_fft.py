@@ -5,14 +5,14 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, instance, list_field, integer, keeps,
     one_of, refit, real, tensor_address, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal, Sequence
+    from typing import Any, Literal, Sequence
     from .._types import device, dtype
 
 PADDING = {'constant': 0, 'reflect': 1, 'replicate': 2, 'circular': 3}
@@ -87,9 +87,9 @@ _o_stft = Struct("QqqPiiiiii0q").pack
 _o_istft = Struct("QqqPiiiqi0q").pack
 
 
-def fft_fft(input: Tensor, n: int | None = None, dim: int = -1,
+def fft_fft(input: Tensor = REQUIRED, n: int | None = None, dim: int = -1,
             norm: Literal['backward', 'ortho', 'forward'] = "backward", *, axis: int | None = None,
-            out: Tensor | None = None) -> Tensor:
+            out: Tensor | None = None, **aliases: Any) -> Tensor:
     """fft_fft(input, n=None, dim=-1, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform y[k] = sum_j x[j] exp(-2 pi i j k / n) along a
@@ -98,6 +98,8 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
+    if aliases:
+        return renamed(fft_fft, locals())
     if switch.users:
         found = intercepted(fft_fft, locals())
         if found is not PLAIN:
@@ -128,9 +130,9 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1,
         return retried(fft_fft, locals())
 
 
-def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1,
+def fft_ifft(input: Tensor = REQUIRED, n: int | None = None, dim: int = -1,
              norm: Literal['backward', 'ortho', 'forward'] = "backward", *, axis: int | None = None,
-             out: Tensor | None = None) -> Tensor:
+             out: Tensor | None = None, **aliases: Any) -> Tensor:
     """fft_ifft(input, n=None, dim=-1, norm="backward", *, axis=None, out=None)
 
     Computes the inverse discrete Fourier transform y[k] = 1/n sum_j x[j] exp(2 pi i j k / n) along
@@ -139,6 +141,8 @@ def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
+    if aliases:
+        return renamed(fft_ifft, locals())
     if switch.users:
         found = intercepted(fft_ifft, locals())
         if found is not PLAIN:
@@ -169,9 +173,9 @@ def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1,
         return retried(fft_ifft, locals())
 
 
-def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1,
+def fft_rfft(input: Tensor = REQUIRED, n: int | None = None, dim: int = -1,
              norm: Literal['backward', 'ortho', 'forward'] = "backward", *, axis: int | None = None,
-             out: Tensor | None = None) -> Tensor:
+             out: Tensor | None = None, **aliases: Any) -> Tensor:
     """fft_rfft(input, n=None, dim=-1, norm="backward", *, axis=None, out=None)
 
     Computes the first n / 2 + 1 elements of the discrete Fourier transform of real numbers along a
@@ -180,6 +184,8 @@ def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
+    if aliases:
+        return renamed(fft_rfft, locals())
     if switch.users:
         found = intercepted(fft_rfft, locals())
         if found is not PLAIN:
@@ -210,9 +216,9 @@ def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1,
         return retried(fft_rfft, locals())
 
 
-def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1,
+def fft_irfft(input: Tensor = REQUIRED, n: int | None = None, dim: int = -1,
               norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-              axis: int | None = None, out: Tensor | None = None) -> Tensor:
+              axis: int | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """fft_irfft(input, n=None, dim=-1, norm="backward", *, axis=None, out=None)
 
     Computes the inverse of fft_rfft: real numbers from the first n / 2 + 1 elements of their
@@ -221,6 +227,8 @@ def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
+    if aliases:
+        return renamed(fft_irfft, locals())
     if switch.users:
         found = intercepted(fft_irfft, locals())
         if found is not PLAIN:
@@ -250,9 +258,9 @@ def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1,
         return retried(fft_irfft, locals())
 
 
-def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1,
+def fft_hfft(input: Tensor = REQUIRED, n: int | None = None, dim: int = -1,
              norm: Literal['backward', 'ortho', 'forward'] = "backward", *, axis: int | None = None,
-             out: Tensor | None = None) -> Tensor:
+             out: Tensor | None = None, **aliases: Any) -> Tensor:
     """fft_hfft(input, n=None, dim=-1, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform of a signal with the symmetry x[n - j] = conj x[j] along
@@ -261,6 +269,8 @@ def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1; ortho: 1 / sqrt(n); forward: 1 / n
     """
+    if aliases:
+        return renamed(fft_hfft, locals())
     if switch.users:
         found = intercepted(fft_hfft, locals())
         if found is not PLAIN:
@@ -291,9 +301,9 @@ def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1,
         return retried(fft_hfft, locals())
 
 
-def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1,
+def fft_ihfft(input: Tensor = REQUIRED, n: int | None = None, dim: int = -1,
               norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-              axis: int | None = None, out: Tensor | None = None) -> Tensor:
+              axis: int | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """fft_ihfft(input, n=None, dim=-1, norm="backward", *, axis=None, out=None)
 
     Computes the inverse of fft_hfft: the first n / 2 + 1 elements of the inverse transform of real
@@ -302,6 +312,8 @@ def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1,
       dim: dimension to transform
       norm: factor of the result: backward: 1 / n; ortho: 1 / sqrt(n); forward: 1
     """
+    if aliases:
+        return renamed(fft_ihfft, locals())
     if switch.users:
         found = intercepted(fft_ihfft, locals())
         if found is not PLAIN:
@@ -331,10 +343,11 @@ def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1,
         return retried(fft_ihfft, locals())
 
 
-def fft_fft2(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_fft2(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
              dim: int | Sequence[int] | None = None,
              norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-             axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+             axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+             **aliases: Any) -> Tensor:
     """fft_fft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform along two dimensions. The result is complex.
@@ -344,6 +357,8 @@ def fft_fft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if aliases:
+        return renamed(fft_fft2, locals())
     if switch.users:
         found = intercepted(fft_fft2, locals())
         if found is not PLAIN:
@@ -376,10 +391,11 @@ def fft_fft2(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_fft2, locals())
 
 
-def fft_ifft2(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_ifft2(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
               dim: int | Sequence[int] | None = None,
               norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-              axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+              axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """fft_ifft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the inverse discrete Fourier transform along two dimensions. The result is complex.
@@ -389,6 +405,8 @@ def fft_ifft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if aliases:
+        return renamed(fft_ifft2, locals())
     if switch.users:
         found = intercepted(fft_ifft2, locals())
         if found is not PLAIN:
@@ -421,10 +439,11 @@ def fft_ifft2(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_ifft2, locals())
 
 
-def fft_rfft2(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_rfft2(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
               dim: int | Sequence[int] | None = None,
               norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-              axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+              axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """fft_rfft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform of real numbers along two dimensions. The last dimension
@@ -435,6 +454,8 @@ def fft_rfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if aliases:
+        return renamed(fft_rfft2, locals())
     if switch.users:
         found = intercepted(fft_rfft2, locals())
         if found is not PLAIN:
@@ -467,10 +488,11 @@ def fft_rfft2(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_rfft2, locals())
 
 
-def fft_irfft2(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_irfft2(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
                dim: int | Sequence[int] | None = None,
                norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-               axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+               axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """fft_irfft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the inverse of fft_rfft2: real numbers from their spectrum along two dimensions, given
@@ -481,6 +503,8 @@ def fft_irfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if aliases:
+        return renamed(fft_irfft2, locals())
     if switch.users:
         found = intercepted(fft_irfft2, locals())
         if found is not PLAIN:
@@ -513,10 +537,11 @@ def fft_irfft2(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_irfft2, locals())
 
 
-def fft_hfft2(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_hfft2(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
               dim: int | Sequence[int] | None = None,
               norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-              axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+              axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """fft_hfft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform of a signal with Hermitian symmetry along two
@@ -527,6 +552,8 @@ def fft_hfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if aliases:
+        return renamed(fft_hfft2, locals())
     if switch.users:
         found = intercepted(fft_hfft2, locals())
         if found is not PLAIN:
@@ -559,10 +586,11 @@ def fft_hfft2(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_hfft2, locals())
 
 
-def fft_ihfft2(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_ihfft2(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
                dim: int | Sequence[int] | None = None,
                norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-               axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+               axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """fft_ihfft2(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the inverse of fft_hfft2: the inverse transform of real numbers along two dimensions.
@@ -573,6 +601,8 @@ def fft_ihfft2(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if aliases:
+        return renamed(fft_ihfft2, locals())
     if switch.users:
         found = intercepted(fft_ihfft2, locals())
         if found is not PLAIN:
@@ -605,10 +635,11 @@ def fft_ihfft2(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_ihfft2, locals())
 
 
-def fft_fftn(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_fftn(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
              dim: int | Sequence[int] | None = None,
              norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-             axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+             axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+             **aliases: Any) -> Tensor:
     """fft_fftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform along several dimensions. The result is complex.
@@ -618,6 +649,8 @@ def fft_fftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if aliases:
+        return renamed(fft_fftn, locals())
     if switch.users:
         found = intercepted(fft_fftn, locals())
         if found is not PLAIN:
@@ -650,10 +683,11 @@ def fft_fftn(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_fftn, locals())
 
 
-def fft_ifftn(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_ifftn(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
               dim: int | Sequence[int] | None = None,
               norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-              axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+              axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """fft_ifftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the inverse discrete Fourier transform along several dimensions. The result is complex.
@@ -663,6 +697,8 @@ def fft_ifftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if aliases:
+        return renamed(fft_ifftn, locals())
     if switch.users:
         found = intercepted(fft_ifftn, locals())
         if found is not PLAIN:
@@ -695,10 +731,11 @@ def fft_ifftn(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_ifftn, locals())
 
 
-def fft_rfftn(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_rfftn(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
               dim: int | Sequence[int] | None = None,
               norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-              axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+              axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """fft_rfftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform of real numbers along several dimensions. The last
@@ -709,6 +746,8 @@ def fft_rfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if aliases:
+        return renamed(fft_rfftn, locals())
     if switch.users:
         found = intercepted(fft_rfftn, locals())
         if found is not PLAIN:
@@ -741,10 +780,11 @@ def fft_rfftn(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_rfftn, locals())
 
 
-def fft_irfftn(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_irfftn(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
                dim: int | Sequence[int] | None = None,
                norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-               axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+               axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """fft_irfftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the inverse of fft_rfftn: real numbers from their spectrum along several dimensions,
@@ -755,6 +795,8 @@ def fft_irfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if aliases:
+        return renamed(fft_irfftn, locals())
     if switch.users:
         found = intercepted(fft_irfftn, locals())
         if found is not PLAIN:
@@ -787,10 +829,11 @@ def fft_irfftn(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_irfftn, locals())
 
 
-def fft_hfftn(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_hfftn(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
               dim: int | Sequence[int] | None = None,
               norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-              axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+              axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """fft_hfftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the discrete Fourier transform of a signal with Hermitian symmetry along several
@@ -801,6 +844,8 @@ def fft_hfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1; ortho: 1 / sqrt(N); forward: 1
         / N
     """
+    if aliases:
+        return renamed(fft_hfftn, locals())
     if switch.users:
         found = intercepted(fft_hfftn, locals())
         if found is not PLAIN:
@@ -833,10 +878,11 @@ def fft_hfftn(input: Tensor, s: int | Sequence[int] | None = None,
         return retried(fft_hfftn, locals())
 
 
-def fft_ihfftn(input: Tensor, s: int | Sequence[int] | None = None,
+def fft_ihfftn(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
                dim: int | Sequence[int] | None = None,
                norm: Literal['backward', 'ortho', 'forward'] = "backward", *,
-               axis: int | Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
+               axis: int | Sequence[int] | None = None, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """fft_ihfftn(input, s=None, dim=None, norm="backward", *, axis=None, out=None)
 
     Computes the inverse of fft_hfftn: the inverse transform of real numbers along several
@@ -847,6 +893,8 @@ def fft_ihfftn(input: Tensor, s: int | Sequence[int] | None = None,
       norm: factor of the result, for N elements in all: backward: 1 / N; ortho: 1 / sqrt(N);
         forward: 1
     """
+    if aliases:
+        return renamed(fft_ihfftn, locals())
     if switch.users:
         found = intercepted(fft_ihfftn, locals())
         if found is not PLAIN:
@@ -951,13 +999,15 @@ def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
     return wrap(h)
 
 
-def fft_fftshift(input: Tensor, dim: int | Sequence[int] | None = None, *,
-                 axis: int | Sequence[int] | None = None) -> Tensor:
+def fft_fftshift(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, *,
+                 axis: int | Sequence[int] | None = None, **aliases: Any) -> Tensor:
     """fft_fftshift(input, dim=None, *, axis=None)
 
     Moves the frequency 0 of a spectrum to the middle: rolls each listed dimension by half its size.
       dim: dimensions to roll; default: all
     """
+    if aliases:
+        return renamed(fft_fftshift, locals())
     if switch.users:
         found = intercepted(fft_fftshift, locals())
         if found is not PLAIN:
@@ -982,13 +1032,15 @@ def fft_fftshift(input: Tensor, dim: int | Sequence[int] | None = None, *,
         return retried(fft_fftshift, locals())
 
 
-def fft_ifftshift(input: Tensor, dim: int | Sequence[int] | None = None, *,
-                  axis: int | Sequence[int] | None = None) -> Tensor:
+def fft_ifftshift(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, *,
+                  axis: int | Sequence[int] | None = None, **aliases: Any) -> Tensor:
     """fft_ifftshift(input, dim=None, *, axis=None)
 
     Computes the inverse of fft_fftshift: moves the middle to the front.
       dim: dimensions to roll; default: all
     """
+    if aliases:
+        return renamed(fft_ifftshift, locals())
     if switch.users:
         found = intercepted(fft_ifftshift, locals())
         if found is not PLAIN:
@@ -1014,11 +1066,11 @@ def fft_ifftshift(input: Tensor, dim: int | Sequence[int] | None = None, *,
         return retried(fft_ifftshift, locals())
 
 
-def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
-         window: Tensor | None = None, center: bool = True, pad_mode: Literal['constant', 'reflect',
-        'replicate', 'circular'] = "reflect", normalized: bool = False,
-         onesided: bool | None = None, return_complex: bool | None = None,
-         align_to_window: bool | None = None) -> Tensor:
+def stft(input: Tensor = REQUIRED, n_fft: int = REQUIRED, hop_length: int | None = None,
+         win_length: int | None = None, window: Tensor | None = None, center: bool = True,
+         pad_mode: Literal['constant', 'reflect', 'replicate', 'circular'] = "reflect",
+         normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
+         align_to_window: bool | None = None, **aliases: Any) -> Tensor:
     """stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True,
         pad_mode="reflect", normalized=False, onesided=None, return_complex=None,
         align_to_window=None)
@@ -1042,6 +1094,8 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
       align_to_window: without center: whether frame t begins its window, not its transform, at
         element t * hop_length; default: false
     """
+    if aliases:
+        return renamed(stft, locals())
     if switch.users:
         found = intercepted(stft, locals())
         if found is not PLAIN:
@@ -1079,10 +1133,10 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
         return retried(stft, locals())
 
 
-def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
-          window: Tensor | None = None, center: bool = True, normalized: bool = False,
-          onesided: bool | None = None, length: int | None = None,
-          return_complex: bool = False) -> Tensor:
+def istft(input: Tensor = REQUIRED, n_fft: int = REQUIRED, hop_length: int | None = None,
+          win_length: int | None = None, window: Tensor | None = None, center: bool = True,
+          normalized: bool = False, onesided: bool | None = None, length: int | None = None,
+          return_complex: bool = False, **aliases: Any) -> Tensor:
     """istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True,
         normalized=False, onesided=None, length=None, return_complex=False)
 
@@ -1101,6 +1155,8 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
       length: length of the signal; default: the length that the frames cover
       return_complex: whether the signal is complex
     """
+    if aliases:
+        return renamed(istft, locals())
     if switch.users:
         found = intercepted(istft, locals())
         if found is not PLAIN:

@@ -4,14 +4,14 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import int_list, list_field, keeps, wrong_kind
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Any, Sequence
 
 tt_col2im = lib.tt_col2im
 tt_im2col = lib.tt_im2col
@@ -19,8 +19,9 @@ _o_im2col = Struct("QPqPqPq0q").pack
 _o_col2im = Struct("QPqPqPq0q").pack
 
 
-def im2col(input: Tensor, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1,
-           padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1) -> Tensor:
+def im2col(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
+           dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
+           stride: int | Sequence[int] = 1, **aliases: Any) -> Tensor:
     """im2col(input, kernel_size, dilation=1, padding=0, stride=1)
 
     Returns the elements of each window of the last two dimensions as a column.
@@ -31,6 +32,8 @@ def im2col(input: Tensor, kernel_size: int | Sequence[int], dilation: int | Sequ
       padding: number of zeros added on both sides of each dimension
       stride: step between windows
     """
+    if aliases:
+        return renamed(im2col, locals())
     if switch.users:
         found = intercepted(im2col, locals())
         if found is not PLAIN:
@@ -58,9 +61,10 @@ def im2col(input: Tensor, kernel_size: int | Sequence[int], dilation: int | Sequ
         return retried(im2col, locals())
 
 
-def col2im(input: Tensor, output_size: int | Sequence[int], kernel_size: int | Sequence[int],
-           dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-           stride: int | Sequence[int] = 1) -> Tensor:
+def col2im(input: Tensor = REQUIRED, output_size: int | Sequence[int] = REQUIRED,
+           kernel_size: int | Sequence[int] = REQUIRED, dilation: int | Sequence[int] = 1,
+           padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1,
+           **aliases: Any) -> Tensor:
     """col2im(input, output_size, kernel_size, dilation=1, padding=0, stride=1)
 
     Adds up columns as windows of an image. Where windows overlap, the result is the sum of their
@@ -74,6 +78,8 @@ def col2im(input: Tensor, output_size: int | Sequence[int], kernel_size: int | S
       padding: number of zeros added on both sides of each dimension
       stride: step between windows
     """
+    if aliases:
+        return renamed(col2im, locals())
     if switch.users:
         found = intercepted(col2im, locals())
         if found is not PLAIN:

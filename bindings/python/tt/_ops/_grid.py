@@ -4,14 +4,14 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import boolean, int_list, keeps, one_of, wrong_kind
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal, Sequence
+    from typing import Any, Literal, Sequence
 
 GRIDMODE = {'bilinear': 0, 'nearest': 1, 'bicubic': 2}
 GRIDPADDING = {'zeros': 0, 'border': 1, 'reflection': 2}
@@ -21,10 +21,10 @@ _o_grid_sample = Struct("Qiii0q").pack
 _o_affine_grid = Struct("Qi0q").pack
 
 
-def grid_sample(input: Tensor, grid: Tensor,
+def grid_sample(input: Tensor = REQUIRED, grid: Tensor = REQUIRED,
                 mode: Literal['bilinear', 'nearest', 'bicubic'] = "bilinear",
                 padding_mode: Literal['zeros', 'border', 'reflection'] = "zeros",
-                align_corners: bool | None = None) -> Tensor:
+                align_corners: bool | None = None, **aliases: Any) -> Tensor:
     """grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None)
 
     Samples input at the positions of grid, from -1 to 1 along each dimension.
@@ -36,6 +36,8 @@ def grid_sample(input: Tensor, grid: Tensor,
       align_corners: whether -1 and 1 are the centers of the corner elements instead of their outer
         edges; default: false
     """
+    if aliases:
+        return renamed(grid_sample, locals())
     if switch.users:
         found = intercepted(grid_sample, locals())
         if found is not PLAIN:

@@ -6,14 +6,14 @@ from struct import Struct
 from .._convert import (boolean, columns_of, instance, int_list, integer, keeps, is_number, length,
     no_overload, number_form, number_operand, one_of, optional_tensor, refit, pointers, real,
     scalar_field, tensor_address, tensor_list, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal, Sequence
+    from typing import Any, Literal, Sequence
 
 SCATTER = {'none': 0, 'add': 1, 'multiply': 2}
 SCATTERREDUCE = {'sum': 0, 'prod': 1, 'mean': 2, 'amax': 3, 'amin': 4}
@@ -112,8 +112,9 @@ _o_scatter_reduce = Struct("Qi0q").pack
 _o_index_reduce = Struct("Qi0q").pack
 
 
-def gather(input: Tensor, dim: int | None = None, index: Tensor | None = None, *,
-           axis: int | None = None, out: Tensor | None = None, sparse_grad: bool = False) -> Tensor:
+def gather(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | None = None, *,
+           axis: int | None = None, out: Tensor | None = None, sparse_grad: bool = False,
+           **aliases: Any) -> Tensor:
     """gather(input, dim=None, index=None, *, axis=None, out=None, sparse_grad=False)
 
     Gathers elements along dim: out[i][j] = input[index[i][j]][j] for dim 0, and likewise for other
@@ -122,6 +123,8 @@ def gather(input: Tensor, dim: int | None = None, index: Tensor | None = None, *
       index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as input;
         it may be smaller than input outside dim
     """
+    if aliases:
+        return renamed(gather, locals())
     if switch.users:
         found = intercepted(gather, locals())
         if found is not PLAIN:
@@ -149,9 +152,9 @@ def gather(input: Tensor, dim: int | None = None, index: Tensor | None = None, *
         return retried(gather, locals())
 
 
-def scatter_add(input: Tensor, dim: int | None = None, index: Tensor | None = None,
-                src: Tensor | None = None, *, axis: int | None = None,
-                out: Tensor | None = None) -> Tensor:
+def scatter_add(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | None = None,
+                src: Tensor | None = None, *, axis: int | None = None, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
     """scatter_add(input, dim=None, index=None, src=None, *, axis=None, out=None)
 
     Returns a copy of input to which src is added along dim: out[index[i][j]][j] += src[i][j] for
@@ -160,6 +163,8 @@ def scatter_add(input: Tensor, dim: int | None = None, index: Tensor | None = No
       index: positions in [0, input.shape[dim]), an integer tensor with as many dimensions as input
       src: values to add; at least as large as index in every dimension
     """
+    if aliases:
+        return renamed(scatter_add, locals())
     if switch.users:
         found = intercepted(scatter_add, locals())
         if found is not PLAIN:
@@ -223,14 +228,16 @@ def scatter_add_(self: Tensor, dim: int | None = None, index: Tensor | None = No
         return retried(scatter_add_, locals())
 
 
-def index_select(input: Tensor, dim: int | None = None, index: Tensor | None = None, *,
-                 axis: int | None = None, out: Tensor | None = None) -> Tensor:
+def index_select(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | None = None, *,
+                 axis: int | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """index_select(input, dim=None, index=None, *, axis=None, out=None)
 
     Selects the entries index[0], index[1], … of dimension dim.
       dim: dimension to index
       index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
     """
+    if aliases:
+        return renamed(index_select, locals())
     if switch.users:
         found = intercepted(index_select, locals())
         if found is not PLAIN:
@@ -260,9 +267,9 @@ def index_select(input: Tensor, dim: int | None = None, index: Tensor | None = N
         return retried(index_select, locals())
 
 
-def index_add(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+def index_add(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | None = None,
               source: Tensor | None = None, *, axis: int | None = None, alpha: complex = 1,
-              out: Tensor | None = None) -> Tensor:
+              out: Tensor | None = None, **aliases: Any) -> Tensor:
     """index_add(input, dim=None, index=None, source=None, *, axis=None, alpha=1, out=None)
 
     Returns a copy of input in which alpha * source[i] is added to entry index[i] of dim. Repeated
@@ -272,6 +279,8 @@ def index_add(input: Tensor, dim: int | None = None, index: Tensor | None = None
       source: values to add: the shape of input, with size len(index) in dim
       alpha: factor of source
     """
+    if aliases:
+        return renamed(index_add, locals())
     if switch.users:
         found = intercepted(index_add, locals())
         if found is not PLAIN:
@@ -359,8 +368,8 @@ def index_add_(self: Tensor, dim: int | None = None, index: Tensor | None = None
         return retried(index_add_, locals())
 
 
-def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor,
-              accumulate: bool = False) -> Tensor:
+def index_put(input: Tensor = REQUIRED, indices: Sequence[Tensor | None] = REQUIRED,
+              values: Tensor = REQUIRED, accumulate: bool = False, **aliases: Any) -> Tensor:
     """index_put(input, indices, values, accumulate=False)
 
     Returns a copy of input with values written at the positions input[indices]. Negative positions
@@ -370,6 +379,8 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor,
       values: broadcast to the shape of input[indices]; must have the dtype of input
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
+    if aliases:
+        return renamed(index_put, locals())
     if switch.users:
         found = intercepted(index_put, locals())
         if found is not PLAIN:
@@ -423,8 +434,8 @@ def index_put_(self: Tensor, indices: Sequence[Tensor | None], values: Tensor,
         return retried(index_put_, locals())
 
 
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
-              scale_grad_by_freq: bool = False) -> Tensor:
+def embedding(input: Tensor = REQUIRED, weight: Tensor = REQUIRED, padding_idx: int | None = None,
+              scale_grad_by_freq: bool = False, **aliases: Any) -> Tensor:
     """embedding(input, weight, padding_idx=None, scale_grad_by_freq=False)
 
     Looks up the rows of weight at indices. The result has the shape of indices followed by
@@ -434,6 +445,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
       padding_idx: row that receives no gradient; negative values count from the end
       scale_grad_by_freq: whether the gradient of a row is divided by the number of its indices
     """
+    if aliases:
+        return renamed(embedding, locals())
     if switch.users:
         found = intercepted(embedding, locals())
         if found is not PLAIN:
@@ -542,10 +555,10 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor | None = None
         return retried(embedding_bag, locals())
 
 
-def scatter(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+def scatter(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | None = None,
             src: Tensor | complex | None = None, *, axis: int | None = None,
             value: Tensor | complex | None = None, reduce: Literal['add', 'multiply'] | None = None,
-            out: Tensor | None = None) -> Tensor:
+            out: Tensor | None = None, **aliases: Any) -> Tensor:
     """scatter(input, dim=None, index=None, src=None, *, axis=None, value=None, reduce=None,
         out=None)
 
@@ -560,6 +573,8 @@ def scatter(input: Tensor, dim: int | None = None, index: Tensor | None = None,
       src: values to write; at least as large as index in every dimension
       reduce: none: replaces; add, multiply: combines each element with every src written to it
     """
+    if aliases:
+        return renamed(scatter, locals())
     if switch.users:
         found = intercepted(scatter, locals())
         if found is not PLAIN:
@@ -671,9 +686,9 @@ def scatter_(self: Tensor, dim: int | None = None, index: Tensor | None = None,
         return retried(scatter_, locals())
 
 
-def index_copy(input: Tensor, dim: int | None = None, index: Tensor | None = None,
-               source: Tensor | None = None, *, axis: int | None = None,
-               out: Tensor | None = None) -> Tensor:
+def index_copy(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | None = None,
+               source: Tensor | None = None, *, axis: int | None = None, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """index_copy(input, dim=None, index=None, source=None, *, axis=None, out=None)
 
     Returns a copy of input in which entry index[i] of dim is replaced by source[i].
@@ -681,6 +696,8 @@ def index_copy(input: Tensor, dim: int | None = None, index: Tensor | None = Non
       index: 1-D or 0-D integer tensor of positions in [0, input.shape[dim])
       source: values to write: the shape of input, with size len(index) in dim
     """
+    if aliases:
+        return renamed(index_copy, locals())
     if switch.users:
         found = intercepted(index_copy, locals())
         if found is not PLAIN:
@@ -744,8 +761,9 @@ def index_copy_(self: Tensor, dim: int | None = None, index: Tensor | None = Non
         return retried(index_copy_, locals())
 
 
-def index_fill(input: Tensor, dim: int | None = None, index: Tensor | None = None,
-               value: complex | Tensor | None = None, *, axis: int | None = None) -> Tensor:
+def index_fill(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | None = None,
+               value: complex | Tensor | None = None, *, axis: int | None = None,
+               **aliases: Any) -> Tensor:
     """index_fill(input, dim=None, index=None, value=None, *, axis=None)
 
     index_fill(input, dim, index, value: complex)
@@ -757,6 +775,8 @@ def index_fill(input: Tensor, dim: int | None = None, index: Tensor | None = Non
       index: 1-D or 0-D integer tensor; negative positions count from the end
       value: 0-dim tensor
     """
+    if aliases:
+        return renamed(index_fill, locals())
     if switch.users:
         found = intercepted(index_fill, locals())
         if found is not PLAIN:
@@ -832,14 +852,16 @@ def index_fill_(self: Tensor, dim: int | None = None, index: Tensor | None = Non
         return retried(index_fill_, locals())
 
 
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *,
-                   axis: int | None = None, out: Tensor | None = None) -> Tensor:
+def take_along_dim(input: Tensor = REQUIRED, indices: Tensor = REQUIRED, dim: int | None = None, *,
+                   axis: int | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """take_along_dim(input, indices, dim=None, *, axis=None, out=None)
 
     Selects elements along dim by indices. indices and input broadcast in the other dimensions.
       indices: integer tensor; negative positions count from the end
       dim: dimension to index; default: input is flattened first
     """
+    if aliases:
+        return renamed(take_along_dim, locals())
     if switch.users:
         found = intercepted(take_along_dim, locals())
         if found is not PLAIN:
@@ -872,12 +894,15 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *,
         return retried(take_along_dim, locals())
 
 
-def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+def masked_select(input: Tensor = REQUIRED, mask: Tensor = REQUIRED, *, out: Tensor | None = None,
+                  **aliases: Any) -> Tensor:
     """masked_select(input, mask, *, out=None)
 
     Returns the elements of input where mask is true, as a 1-D tensor. input and mask broadcast.
       mask: bool tensor
     """
+    if aliases:
+        return renamed(masked_select, locals())
     if switch.users:
         found = intercepted(masked_select, locals())
         if found is not PLAIN:
@@ -903,14 +928,16 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
         return retried(masked_select, locals())
 
 
-def nonzero(input: Tensor, *, as_tuple: bool = False,
-            out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
+def nonzero(input: Tensor = REQUIRED, *, as_tuple: bool = False, out: Tensor | None = None,
+            **aliases: Any) -> Tensor | tuple[Tensor, ...]:
     """nonzero(input, *, as_tuple=False, out=None)
 
     Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
     input.ndim), in row-major order.
       as_tuple: a tuple of the columns instead
     """
+    if aliases:
+        return renamed(nonzero, locals())
     if switch.users:
         found = intercepted(nonzero, locals())
         if found is not PLAIN:
@@ -965,13 +992,16 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         return retried(one_hot, locals())
 
 
-def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+def tril(input: Tensor = REQUIRED, diagonal: int = 0, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """tril(input, diagonal=0, *, out=None)
 
     Returns the lower triangles of the matrices in the last two dimensions; elements above the
     diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
+    if aliases:
+        return renamed(tril, locals())
     if switch.users:
         found = intercepted(tril, locals())
         if found is not PLAIN:
@@ -1023,13 +1053,16 @@ def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
         return retried(tril_, locals())
 
 
-def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+def triu(input: Tensor = REQUIRED, diagonal: int = 0, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """triu(input, diagonal=0, *, out=None)
 
     Returns the upper triangles of the matrices in the last two dimensions; elements below the
     diagonal are 0.
       diagonal: 0: the main diagonal; k > 0: the k-th above it; k < 0: the k-th below it
     """
+    if aliases:
+        return renamed(triu, locals())
     if switch.users:
         found = intercepted(triu, locals())
         if found is not PLAIN:
@@ -1082,7 +1115,8 @@ def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def where(condition: Tensor, input: Tensor | complex | None = None,
-          other: Tensor | complex | None = None, *, out: Tensor | None = None) -> Tensor:
+          other: Tensor | complex | None = None, *, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """where(condition, input=None, other=None, *, out=None)
 
     Selects input where condition is true and other elsewhere. All three broadcast; the dtypes of
@@ -1090,6 +1124,8 @@ def where(condition: Tensor, input: Tensor | complex | None = None,
     Of condition alone: nonzero(condition, as_tuple=True).
       condition: bool tensor
     """
+    if aliases:
+        return renamed(where, locals())
     if switch.users:
         found = intercepted(where, locals())
         if found is not PLAIN:
@@ -1125,7 +1161,8 @@ def _m_where(self: Tensor, condition: Tensor, other: Tensor | complex) -> Tensor
     return where(condition, self, other)
 
 
-def masked_fill(input: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
+def masked_fill(input: Tensor = REQUIRED, mask: Tensor = REQUIRED,
+                value: complex | Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """masked_fill(input, mask, value)
 
     masked_fill(input, mask, value: complex)
@@ -1137,6 +1174,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
       mask: bool tensor
       value: number; must fit the dtype of input
     """
+    if aliases:
+        return renamed(masked_fill, locals())
     if switch.users:
         found = intercepted(masked_fill, locals())
         if found is not PLAIN:
@@ -1203,12 +1242,15 @@ def masked_fill_(self: Tensor, mask: Tensor, value: complex | Tensor) -> Tensor:
         return retried(masked_fill_, locals())
 
 
-def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+def take(input: Tensor = REQUIRED, index: Tensor = REQUIRED, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """take(input, index, *, out=None)
 
     Selects elements of the flattened tensor.
       index: integer tensor of positions; negative ones count from the end
     """
+    if aliases:
+        return renamed(take, locals())
     if switch.users:
         found = intercepted(take, locals())
         if found is not PLAIN:
@@ -1234,7 +1276,8 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(take, locals())
 
 
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+def put(input: Tensor = REQUIRED, index: Tensor = REQUIRED, source: Tensor = REQUIRED,
+        accumulate: bool = False, **aliases: Any) -> Tensor:
     """put(input, index, source, accumulate=False)
 
     Returns a copy of input with the elements of source written at positions of the flattened
@@ -1243,6 +1286,8 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
       source: values to write, as many as index has elements
       accumulate: whether values are added instead of written; repeated positions accumulate
     """
+    if aliases:
+        return renamed(put, locals())
     if switch.users:
         found = intercepted(put, locals())
         if found is not PLAIN:
@@ -1295,13 +1340,16 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         return retried(put_, locals())
 
 
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+def masked_scatter(input: Tensor = REQUIRED, mask: Tensor = REQUIRED, source: Tensor = REQUIRED,
+                   **aliases: Any) -> Tensor:
     """masked_scatter(input, mask, source)
 
     Replaces the elements of input where mask is true by the elements of source, in order.
       mask: bool tensor
       source: values to write, at least as many as mask has true elements
     """
+    if aliases:
+        return renamed(masked_scatter, locals())
     if switch.users:
         found = intercepted(masked_scatter, locals())
         if found is not PLAIN:
@@ -1350,11 +1398,13 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         return retried(masked_scatter_, locals())
 
 
-def argwhere(input: Tensor) -> Tensor:
+def argwhere(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """argwhere(input)
 
     Returns the indices of the nonzero elements, as nonzero does; the name is NumPy's.
     """
+    if aliases:
+        return renamed(argwhere, locals())
     if switch.users:
         found = intercepted(argwhere, locals())
         if found is not PLAIN:
@@ -1373,13 +1423,16 @@ def argwhere(input: Tensor) -> Tensor:
         return retried(argwhere, locals())
 
 
-def nonzero_static(input: Tensor, *, size: int | None = None, fill_value: int = -1) -> Tensor:
+def nonzero_static(input: Tensor = REQUIRED, *, size: int | None = None, fill_value: int = -1,
+                   **aliases: Any) -> Tensor:
     """nonzero_static(input, *, size=None, fill_value=-1)
 
     Returns the indices of the first `size` nonzero elements, in row-major order.
       size: number of rows of the result
       fill_value: value of the rows that are left when the nonzero elements run out
     """
+    if aliases:
+        return renamed(nonzero_static, locals())
     if switch.users:
         found = intercepted(nonzero_static, locals())
         if found is not PLAIN:
@@ -1426,10 +1479,10 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         return retried(unravel_index, locals())
 
 
-def scatter_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+def scatter_reduce(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | None = None,
                    src: Tensor | None = None, reduce: Literal['sum', 'prod', 'mean', 'amax', 'amin']
                    | None = None, *, axis: int | None = None, include_self: bool = True,
-                   out: Tensor | None = None) -> Tensor:
+                   out: Tensor | None = None, **aliases: Any) -> Tensor:
     """scatter_reduce(input, dim=None, index=None, src=None, reduce=None, *, axis=None,
         include_self=True, out=None)
 
@@ -1441,6 +1494,8 @@ def scatter_reduce(input: Tensor, dim: int | None = None, index: Tensor | None =
       reduce: how values are combined
       include_self: whether the element of input takes part
     """
+    if aliases:
+        return renamed(scatter_reduce, locals())
     if switch.users:
         found = intercepted(scatter_reduce, locals())
         if found is not PLAIN:
@@ -1520,10 +1575,10 @@ def scatter_reduce_(self: Tensor, dim: int | None = None, index: Tensor | None =
         return retried(scatter_reduce_, locals())
 
 
-def index_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = None,
+def index_reduce(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | None = None,
                  source: Tensor | None = None, reduce: Literal['prod', 'mean', 'amax', 'amin']
                  | None = None, *, axis: int | None = None, include_self: bool = True,
-                 out: Tensor | None = None) -> Tensor:
+                 out: Tensor | None = None, **aliases: Any) -> Tensor:
     """index_reduce(input, dim=None, index=None, source=None, reduce=None, *, axis=None,
         include_self=True, out=None)
 
@@ -1535,6 +1590,8 @@ def index_reduce(input: Tensor, dim: int | None = None, index: Tensor | None = N
       reduce: how values are combined
       include_self: whether the element of input takes part
     """
+    if aliases:
+        return renamed(index_reduce, locals())
     if switch.users:
         found = intercepted(index_reduce, locals())
         if found is not PLAIN:

@@ -6,7 +6,7 @@ from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length, like,
     one_of, refit, out_tensors, pointers, real, tensor_address, tensor_list, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -188,9 +188,9 @@ _o_triangular_solve = Struct("Qiii0q").pack
 _r_triangular_solve = result_class("triangular_solve", "solution cloned_coefficient")
 
 
-def nuclear_norm(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
-                 axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
-                 out: Tensor | None = None) -> Tensor:
+def nuclear_norm(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None,
+                 keepdim: bool = False, *, axis: int | Sequence[int] | None = None,
+                 keepdims: bool | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """nuclear_norm(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     Computes the nuclear norm, the sum of the singular values, of the matrices in two dimensions. It
@@ -198,6 +198,8 @@ def nuclear_norm(input: Tensor, dim: int | Sequence[int] | None = None, keepdim:
       dim: the dimensions of rows and columns; default: the two dimensions of input
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(nuclear_norm, locals())
     if switch.users:
         found = intercepted(nuclear_norm, locals())
         if found is not PLAIN:
@@ -231,8 +233,9 @@ def nuclear_norm(input: Tensor, dim: int | Sequence[int] | None = None, keepdim:
         return retried(nuclear_norm, locals())
 
 
-def linalg_lu_factor_ex(input: Tensor, pivot: bool = True, check_errors: bool = False, *,
-                        out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_lu_factor_ex(input: Tensor = REQUIRED, pivot: bool = True, check_errors: bool = False, *,
+                        out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor,
+        ...]:
     """linalg_lu_factor_ex(input, pivot=True, check_errors=False, *, out=None)
 
     Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U in
@@ -242,6 +245,8 @@ def linalg_lu_factor_ex(input: Tensor, pivot: bool = True, check_errors: bool = 
       pivot: must be true
       check_errors: whether to fail if info is not 0
     """
+    if aliases:
+        return renamed(linalg_lu_factor_ex, locals())
     if switch.users:
         found = intercepted(linalg_lu_factor_ex, locals())
         if found is not PLAIN:
@@ -272,8 +277,8 @@ def linalg_lu_factor_ex(input: Tensor, pivot: bool = True, check_errors: bool = 
         return retried(linalg_lu_factor_ex, locals())
 
 
-def linalg_lu_factor(input: Tensor, pivot: bool = True, *,
-                     out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_lu_factor(input: Tensor = REQUIRED, pivot: bool = True, *,
+                     out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_lu_factor(input, pivot=True, *, out=None)
 
     Computes the LU factors of matrices with partial pivoting: the unit lower triangle of L and U in
@@ -281,6 +286,8 @@ def linalg_lu_factor(input: Tensor, pivot: bool = True, *,
       input: (…, m, n)
       pivot: must be true
     """
+    if aliases:
+        return renamed(linalg_lu_factor, locals())
     if switch.users:
         found = intercepted(linalg_lu_factor, locals())
         if found is not PLAIN:
@@ -349,8 +356,8 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
         return retried(lu_unpack, locals())
 
 
-def linalg_lu(input: Tensor, pivot: bool = True, *,
-              out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_lu(input: Tensor = REQUIRED, pivot: bool = True, *,
+              out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_lu(input, pivot=True, *, out=None)
 
     Decomposes matrices as A = P @ L @ U with a permutation P, a unit lower triangular L and an
@@ -358,6 +365,8 @@ def linalg_lu(input: Tensor, pivot: bool = True, *,
       input: (…, m, n)
       pivot: must be true
     """
+    if aliases:
+        return renamed(linalg_lu, locals())
     if switch.users:
         found = intercepted(linalg_lu, locals())
         if found is not PLAIN:
@@ -384,8 +393,8 @@ def linalg_lu(input: Tensor, pivot: bool = True, *,
         return retried(linalg_lu, locals())
 
 
-def linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: bool = True,
-                    adjoint: bool = False, *, out: Tensor | None = None) -> Tensor:
+def linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor = REQUIRED, left: bool = True,
+                    adjoint: bool = False, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_lu_solve(LU, pivots, other, left=True, adjoint=False, *, out=None)
 
     Solves A @ X = other with the factors of A from linalg_lu_factor.
@@ -395,6 +404,8 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: bool = True
       left: false: solves X @ A = other
       adjoint: whether A is replaced by its conjugate transpose
     """
+    if aliases:
+        return renamed(linalg_lu_solve, locals())
     if switch.users:
         found = intercepted(linalg_lu_solve, locals())
         if found is not PLAIN:
@@ -428,8 +439,9 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: bool = True
         return retried(linalg_lu_solve, locals())
 
 
-def linalg_solve_ex(input: Tensor, other: Tensor, left: bool = True, check_errors: bool = False, *,
-                    out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_solve_ex(input: Tensor = REQUIRED, other: Tensor = REQUIRED, left: bool = True,
+                    check_errors: bool = False, *, out: tuple[Tensor, ...] | None = None,
+                    **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_solve_ex(input, other, left=True, check_errors=False, *, out=None)
 
     Solves A @ X = other. info is 0, or the first position, from 1, of a zero on the diagonal of U
@@ -439,6 +451,8 @@ def linalg_solve_ex(input: Tensor, other: Tensor, left: bool = True, check_error
       left: false: solves X @ A = other
       check_errors: whether to fail if info is not 0
     """
+    if aliases:
+        return renamed(linalg_solve_ex, locals())
     if switch.users:
         found = intercepted(linalg_solve_ex, locals())
         if found is not PLAIN:
@@ -470,8 +484,8 @@ def linalg_solve_ex(input: Tensor, other: Tensor, left: bool = True, check_error
         return retried(linalg_solve_ex, locals())
 
 
-def linalg_solve(input: Tensor, other: Tensor, left: bool = True, *,
-                 out: Tensor | None = None) -> Tensor:
+def linalg_solve(input: Tensor = REQUIRED, other: Tensor = REQUIRED, left: bool = True, *,
+                 out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_solve(input, other, left=True, *, out=None)
 
     Solves A @ X = other. Fails if a matrix is singular.
@@ -479,6 +493,8 @@ def linalg_solve(input: Tensor, other: Tensor, left: bool = True, *,
       other: (…, n, k), or (…, k, n) if left is false; or (…, n), one vector for each matrix
       left: false: solves X @ A = other
     """
+    if aliases:
+        return renamed(linalg_solve, locals())
     if switch.users:
         found = intercepted(linalg_solve, locals())
         if found is not PLAIN:
@@ -507,8 +523,8 @@ def linalg_solve(input: Tensor, other: Tensor, left: bool = True, *,
         return retried(linalg_solve, locals())
 
 
-def linalg_inv_ex(input: Tensor, check_errors: bool = False, *,
-                  out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_inv_ex(input: Tensor = REQUIRED, check_errors: bool = False, *,
+                  out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_inv_ex(input, check_errors=False, *, out=None)
 
     Computes the inverses of matrices. info is 0, or the first position, from 1, of a zero on the
@@ -516,6 +532,8 @@ def linalg_inv_ex(input: Tensor, check_errors: bool = False, *,
       input: (…, n, n)
       check_errors: whether to fail if info is not 0
     """
+    if aliases:
+        return renamed(linalg_inv_ex, locals())
     if switch.users:
         found = intercepted(linalg_inv_ex, locals())
         if found is not PLAIN:
@@ -542,12 +560,14 @@ def linalg_inv_ex(input: Tensor, check_errors: bool = False, *,
         return retried(linalg_inv_ex, locals())
 
 
-def linalg_inv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def linalg_inv(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_inv(input, *, out=None)
 
     Computes the inverses of matrices. Fails if a matrix is singular.
       input: (…, n, n)
     """
+    if aliases:
+        return renamed(linalg_inv, locals())
     if switch.users:
         found = intercepted(linalg_inv, locals())
         if found is not PLAIN:
@@ -571,12 +591,14 @@ def linalg_inv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(linalg_inv, locals())
 
 
-def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def inverse(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """inverse(input, *, out=None)
 
     Computes the inverses of matrices. Fails if a matrix is singular.
       input: (…, n, n)
     """
+    if aliases:
+        return renamed(inverse, locals())
     if switch.users:
         found = intercepted(inverse, locals())
         if found is not PLAIN:
@@ -600,12 +622,14 @@ def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(inverse, locals())
 
 
-def linalg_det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def linalg_det(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_det(input, *, out=None)
 
     Computes the determinants of matrices.
       input: (…, n, n)
     """
+    if aliases:
+        return renamed(linalg_det, locals())
     if switch.users:
         found = intercepted(linalg_det, locals())
         if found is not PLAIN:
@@ -629,12 +653,14 @@ def linalg_det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(linalg_det, locals())
 
 
-def det(input: Tensor) -> Tensor:
+def det(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """det(input)
 
     Computes the determinants of matrices.
       input: (…, n, n)
     """
+    if aliases:
+        return renamed(det, locals())
     if switch.users:
         found = intercepted(det, locals())
         if found is not PLAIN:
@@ -653,13 +679,16 @@ def det(input: Tensor) -> Tensor:
         return retried(det, locals())
 
 
-def linalg_slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_slogdet(input: Tensor = REQUIRED, *, out: tuple[Tensor, ...] | None = None,
+                   **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_slogdet(input, *, out=None)
 
     Computes the sign and the logarithm of the absolute value of the determinants of matrices. The
     sign of a complex determinant is a number of absolute value 1; the sign of 0 is 0.
       input: (…, n, n)
     """
+    if aliases:
+        return renamed(linalg_slogdet, locals())
     if switch.users:
         found = intercepted(linalg_slogdet, locals())
         if found is not PLAIN:
@@ -683,12 +712,15 @@ def linalg_slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> t
         return retried(linalg_slogdet, locals())
 
 
-def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def slogdet(input: Tensor = REQUIRED, *, out: tuple[Tensor, ...] | None = None,
+            **aliases: Any) -> tuple[Tensor, ...]:
     """slogdet(input, *, out=None)
 
     Computes the sign and the logarithm of the absolute value of the determinants of matrices.
       input: (…, n, n)
     """
+    if aliases:
+        return renamed(slogdet, locals())
     if switch.users:
         found = intercepted(slogdet, locals())
         if found is not PLAIN:
@@ -712,12 +744,14 @@ def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Te
         return retried(slogdet, locals())
 
 
-def logdet(input: Tensor) -> Tensor:
+def logdet(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """logdet(input)
 
     Computes the logarithms of the determinants of matrices; nan for a negative determinant.
       input: (…, n, n)
     """
+    if aliases:
+        return renamed(logdet, locals())
     if switch.users:
         found = intercepted(logdet, locals())
         if found is not PLAIN:
@@ -736,8 +770,8 @@ def logdet(input: Tensor) -> Tensor:
         return retried(logdet, locals())
 
 
-def linalg_cholesky_ex(input: Tensor, upper: bool = False, check_errors: bool = False, *,
-                       out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_cholesky_ex(input: Tensor = REQUIRED, upper: bool = False, check_errors: bool = False, *,
+                       out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_cholesky_ex(input, upper=False, check_errors=False, *, out=None)
 
     Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of input. info is 0, or the
@@ -746,6 +780,8 @@ def linalg_cholesky_ex(input: Tensor, upper: bool = False, check_errors: bool = 
       upper: whether to return L^H, read from the upper triangle
       check_errors: whether to fail if info is not 0
     """
+    if aliases:
+        return renamed(linalg_cholesky_ex, locals())
     if switch.users:
         found = intercepted(linalg_cholesky_ex, locals())
         if found is not PLAIN:
@@ -776,7 +812,8 @@ def linalg_cholesky_ex(input: Tensor, upper: bool = False, check_errors: bool = 
         return retried(linalg_cholesky_ex, locals())
 
 
-def linalg_cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+def linalg_cholesky(input: Tensor = REQUIRED, upper: bool = False, *, out: Tensor | None = None,
+                    **aliases: Any) -> Tensor:
     """linalg_cholesky(input, upper=False, *, out=None)
 
     Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of input. Fails if a matrix is
@@ -784,6 +821,8 @@ def linalg_cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = 
       input: (…, n, n), Hermitian and positive definite
       upper: whether to return L^H, read from the upper triangle
     """
+    if aliases:
+        return renamed(linalg_cholesky, locals())
     if switch.users:
         found = intercepted(linalg_cholesky, locals())
         if found is not PLAIN:
@@ -810,7 +849,8 @@ def linalg_cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = 
         return retried(linalg_cholesky, locals())
 
 
-def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+def cholesky(input: Tensor = REQUIRED, upper: bool = False, *, out: Tensor | None = None,
+             **aliases: Any) -> Tensor:
     """cholesky(input, upper=False, *, out=None)
 
     Computes the Cholesky factor L of A = L @ L^H. Reads one triangle of input. Fails if a matrix is
@@ -818,6 +858,8 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
       input: (…, n, n), Hermitian and positive definite
       upper: whether to return L^H, read from the upper triangle
     """
+    if aliases:
+        return renamed(cholesky, locals())
     if switch.users:
         found = intercepted(cholesky, locals())
         if found is not PLAIN:
@@ -844,8 +886,8 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
         return retried(cholesky, locals())
 
 
-def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *,
-                   out: Tensor | None = None) -> Tensor:
+def cholesky_solve(input: Tensor = REQUIRED, input2: Tensor = REQUIRED, upper: bool = False, *,
+                   out: Tensor | None = None, **aliases: Any) -> Tensor:
     """cholesky_solve(input, input2, upper=False, *, out=None)
 
     Solves A @ X = input with the Cholesky factor of A.
@@ -853,6 +895,8 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *,
       input2: the factor, (…, n, n)
       upper: whether the factor is upper triangular
     """
+    if aliases:
+        return renamed(cholesky_solve, locals())
     if switch.users:
         found = intercepted(cholesky_solve, locals())
         if found is not PLAIN:
@@ -882,13 +926,16 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *,
         return retried(cholesky_solve, locals())
 
 
-def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+def cholesky_inverse(input: Tensor = REQUIRED, upper: bool = False, *, out: Tensor | None = None,
+                     **aliases: Any) -> Tensor:
     """cholesky_inverse(input, upper=False, *, out=None)
 
     Computes the inverse of A from its Cholesky factor.
       input: the factor, (…, n, n)
       upper: whether the factor is upper triangular
     """
+    if aliases:
+        return renamed(cholesky_inverse, locals())
     if switch.users:
         found = intercepted(cholesky_inverse, locals())
         if found is not PLAIN:
@@ -915,8 +962,9 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
         return retried(cholesky_inverse, locals())
 
 
-def linalg_solve_triangular(input: Tensor, other: Tensor, upper: bool, left: bool = True,
-                            unitriangular: bool = False, *, out: Tensor | None = None) -> Tensor:
+def linalg_solve_triangular(input: Tensor = REQUIRED, other: Tensor = REQUIRED,
+                            upper: bool = REQUIRED, left: bool = True, unitriangular: bool = False,
+                            *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_solve_triangular(input, other, upper, left=True, unitriangular=False, *, out=None)
 
     Solves A @ X = other with a triangular A. Reads one triangle of input; divides by zeros on its
@@ -927,6 +975,8 @@ def linalg_solve_triangular(input: Tensor, other: Tensor, upper: bool, left: boo
       left: false: solves X @ A = other
       unitriangular: whether the diagonal of A is taken as 1
     """
+    if aliases:
+        return renamed(linalg_solve_triangular, locals())
     if switch.users:
         found = intercepted(linalg_solve_triangular, locals())
         if found is not PLAIN:
@@ -963,14 +1013,16 @@ def linalg_solve_triangular(input: Tensor, other: Tensor, upper: bool, left: boo
         return retried(linalg_solve_triangular, locals())
 
 
-def linalg_qr(input: Tensor, mode: Literal['reduced', 'complete', 'r'] = "reduced", *,
-              out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_qr(input: Tensor = REQUIRED, mode: Literal['reduced', 'complete', 'r'] = "reduced", *,
+              out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_qr(input, mode="reduced", *, out=None)
 
     Decomposes matrices as A = Q @ R with orthonormal columns of Q and an upper triangular R.
       input: (…, m, n)
       mode: reduced, complete: square Q, or r: R alone
     """
+    if aliases:
+        return renamed(linalg_qr, locals())
     if switch.users:
         found = intercepted(linalg_qr, locals())
         if found is not PLAIN:
@@ -997,14 +1049,16 @@ def linalg_qr(input: Tensor, mode: Literal['reduced', 'complete', 'r'] = "reduce
         return retried(linalg_qr, locals())
 
 
-def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor,
-        ...]:
+def qr(input: Tensor = REQUIRED, some: bool = True, *, out: tuple[Tensor, ...] | None = None,
+       **aliases: Any) -> tuple[Tensor, ...]:
     """qr(input, some=True, *, out=None)
 
     Decomposes matrices as A = Q @ R with orthonormal columns of Q and an upper triangular R.
       input: (…, m, n)
       some: false: square Q
     """
+    if aliases:
+        return renamed(qr, locals())
     if switch.users:
         found = intercepted(qr, locals())
         if found is not PLAIN:
@@ -1031,13 +1085,16 @@ def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = Non
         return retried(qr, locals())
 
 
-def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def geqrf(input: Tensor = REQUIRED, *, out: tuple[Tensor, ...] | None = None,
+          **aliases: Any) -> tuple[Tensor, ...]:
     """geqrf(input, *, out=None)
 
     Computes the QR decomposition in the form of Householder reflectors, for
     linalg_householder_product: R in the upper triangle, the vectors below it.
       input: (…, m, n)
     """
+    if aliases:
+        return renamed(geqrf, locals())
     if switch.users:
         found = intercepted(geqrf, locals())
         if found is not PLAIN:
@@ -1061,7 +1118,8 @@ def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tens
         return retried(geqrf, locals())
 
 
-def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+def linalg_householder_product(input: Tensor = REQUIRED, tau: Tensor = REQUIRED, *,
+                               out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_householder_product(input, tau, *, out=None)
 
     Computes the first n columns of the product of k Householder matrices I - tau * v v^H. v has
@@ -1069,6 +1127,8 @@ def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None
       input: (…, m, n), m >= n
       tau: (…, k), k <= n
     """
+    if aliases:
+        return renamed(linalg_householder_product, locals())
     if switch.users:
         found = intercepted(linalg_householder_product, locals())
         if found is not PLAIN:
@@ -1096,8 +1156,8 @@ def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None
         return retried(linalg_householder_product, locals())
 
 
-def linalg_eigh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
-                out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_eigh(input: Tensor = REQUIRED, UPLO: Literal['L', 'U'] = "L", *,
+                out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_eigh(input, UPLO="L", *, out=None)
 
     Computes the eigenvalues, in ascending order, and the eigenvectors of Hermitian matrices. Reads
@@ -1105,6 +1165,8 @@ def linalg_eigh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
       input: (…, n, n), Hermitian
       UPLO: the triangle that is read
     """
+    if aliases:
+        return renamed(linalg_eigh, locals())
     if switch.users:
         found = intercepted(linalg_eigh, locals())
         if found is not PLAIN:
@@ -1131,8 +1193,8 @@ def linalg_eigh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
         return retried(linalg_eigh, locals())
 
 
-def linalg_eigvalsh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
-                    out: Tensor | None = None) -> Tensor:
+def linalg_eigvalsh(input: Tensor = REQUIRED, UPLO: Literal['L', 'U'] = "L", *,
+                    out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_eigvalsh(input, UPLO="L", *, out=None)
 
     Computes the eigenvalues, in ascending order, of Hermitian matrices. Reads one triangle of
@@ -1140,6 +1202,8 @@ def linalg_eigvalsh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
       input: (…, n, n), Hermitian
       UPLO: the triangle that is read
     """
+    if aliases:
+        return renamed(linalg_eigvalsh, locals())
     if switch.users:
         found = intercepted(linalg_eigvalsh, locals())
         if found is not PLAIN:
@@ -1166,13 +1230,16 @@ def linalg_eigvalsh(input: Tensor, UPLO: Literal['L', 'U'] = "L", *,
         return retried(linalg_eigvalsh, locals())
 
 
-def linalg_eig(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_eig(input: Tensor = REQUIRED, *, out: tuple[Tensor, ...] | None = None,
+               **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_eig(input, *, out=None)
 
     Computes the eigenvalues and the eigenvectors of square matrices: complex numbers, in no
     particular order. Eigenvectors have norm 1.
       input: (…, n, n)
     """
+    if aliases:
+        return renamed(linalg_eig, locals())
     if switch.users:
         found = intercepted(linalg_eig, locals())
         if found is not PLAIN:
@@ -1196,12 +1263,15 @@ def linalg_eig(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple
         return retried(linalg_eig, locals())
 
 
-def linalg_eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def linalg_eigvals(input: Tensor = REQUIRED, *, out: Tensor | None = None,
+                   **aliases: Any) -> Tensor:
     """linalg_eigvals(input, *, out=None)
 
     Computes the eigenvalues of square matrices: complex numbers, in no particular order.
       input: (…, n, n)
     """
+    if aliases:
+        return renamed(linalg_eigvals, locals())
     if switch.users:
         found = intercepted(linalg_eigvals, locals())
         if found is not PLAIN:
@@ -1225,14 +1295,16 @@ def linalg_eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(linalg_eigvals, locals())
 
 
-def linalg_svd(input: Tensor, full_matrices: bool = True, *,
-               out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_svd(input: Tensor = REQUIRED, full_matrices: bool = True, *,
+               out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_svd(input, full_matrices=True, *, out=None)
 
     Computes the singular value decomposition A = U @ diag(S) @ Vh. S is in descending order.
       input: (…, m, n)
       full_matrices: whether U and Vh are square
     """
+    if aliases:
+        return renamed(linalg_svd, locals())
     if switch.users:
         found = intercepted(linalg_svd, locals())
         if found is not PLAIN:
@@ -1259,8 +1331,8 @@ def linalg_svd(input: Tensor, full_matrices: bool = True, *,
         return retried(linalg_svd, locals())
 
 
-def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *,
-        out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def svd(input: Tensor = REQUIRED, some: bool = True, compute_uv: bool = True, *,
+        out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """svd(input, some=True, compute_uv=True, *, out=None)
 
     Computes the singular value decomposition A = U @ diag(S) @ V^H. S is in descending order.
@@ -1268,6 +1340,8 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *,
       some: false: square U and V
       compute_uv: false: zeros as U and V
     """
+    if aliases:
+        return renamed(svd, locals())
     if switch.users:
         found = intercepted(svd, locals())
         if found is not PLAIN:
@@ -1294,12 +1368,15 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *,
         return retried(svd, locals())
 
 
-def linalg_svdvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def linalg_svdvals(input: Tensor = REQUIRED, *, out: Tensor | None = None,
+                   **aliases: Any) -> Tensor:
     """linalg_svdvals(input, *, out=None)
 
     Computes the singular values of matrices, in descending order.
       input: (…, m, n)
     """
+    if aliases:
+        return renamed(linalg_svdvals, locals())
     if switch.users:
         found = intercepted(linalg_svdvals, locals())
         if found is not PLAIN:
@@ -1546,13 +1623,16 @@ def linalg_matrix_norm_str(input: Tensor, ord: Literal['fro', 'nuc'] = "fro",
         return retried(linalg_matrix_norm_str, locals())
 
 
-def linalg_cond(input: Tensor, p: float | None = None, *, out: Tensor | None = None) -> Tensor:
+def linalg_cond(input: Tensor = REQUIRED, p: float | None = None, *, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
     """linalg_cond(input, p=None, *, out=None)
 
     Computes the condition numbers of matrices, ||A|| * ||A^-1||; inf for a singular matrix.
       input: (…, m, n); (…, n, n) unless p is 2, -2 or absent
       p: order of the norm, as in linalg_matrix_norm; default: 2
     """
+    if aliases:
+        return renamed(linalg_cond, locals())
     if switch.users:
         found = intercepted(linalg_cond, locals())
         if found is not PLAIN:
@@ -1580,8 +1660,8 @@ def linalg_cond(input: Tensor, p: float | None = None, *, out: Tensor | None = N
         return retried(linalg_cond, locals())
 
 
-def linalg_cond_str(input: Tensor, p: Literal['fro', 'nuc'], *,
-                    out: Tensor | None = None) -> Tensor:
+def linalg_cond_str(input: Tensor = REQUIRED, p: Literal['fro', 'nuc'] = REQUIRED, *,
+                    out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_cond_str(input, p, *, out=None)
 
     Computes the condition numbers of matrices in the Frobenius or the nuclear norm; inf for a
@@ -1589,6 +1669,8 @@ def linalg_cond_str(input: Tensor, p: Literal['fro', 'nuc'], *,
       input: (…, n, n)
       p: the norm
     """
+    if aliases:
+        return renamed(linalg_cond_str, locals())
     if switch.users:
         found = intercepted(linalg_cond_str, locals())
         if found is not PLAIN:
@@ -1614,8 +1696,9 @@ def linalg_cond_str(input: Tensor, p: Literal['fro', 'nuc'], *,
         return retried(linalg_cond_str, locals())
 
 
-def linalg_matrix_rank(input: Tensor, atol: Tensor | None = None, rtol: Tensor | None = None,
-                       hermitian: bool = False, *, out: Tensor | None = None) -> Tensor:
+def linalg_matrix_rank(input: Tensor = REQUIRED, atol: Tensor | None = None,
+                       rtol: Tensor | None = None, hermitian: bool = False, *,
+                       out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_matrix_rank(input, atol=None, rtol=None, hermitian=False, *, out=None)
 
     Counts the singular values of matrices that are larger than the tolerances.
@@ -1625,6 +1708,8 @@ def linalg_matrix_rank(input: Tensor, atol: Tensor | None = None, rtol: Tensor |
         epsilon of the dtype, or 0 where atol is positive
       hermitian: whether input is Hermitian; its lower triangle is read
     """
+    if aliases:
+        return renamed(linalg_matrix_rank, locals())
     if switch.users:
         found = intercepted(linalg_matrix_rank, locals())
         if found is not PLAIN:
@@ -1656,8 +1741,8 @@ def linalg_matrix_rank(input: Tensor, atol: Tensor | None = None, rtol: Tensor |
         return retried(linalg_matrix_rank, locals())
 
 
-def linalg_pinv(input: Tensor, atol: Tensor | None = None, rtol: Tensor | None = None,
-                hermitian: bool = False, *, out: Tensor | None = None) -> Tensor:
+def linalg_pinv(input: Tensor = REQUIRED, atol: Tensor | None = None, rtol: Tensor | None = None,
+                hermitian: bool = False, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_pinv(input, atol=None, rtol=None, hermitian=False, *, out=None)
 
     Computes the Moore-Penrose inverses of matrices. Singular values up to the tolerances count as
@@ -1668,6 +1753,8 @@ def linalg_pinv(input: Tensor, atol: Tensor | None = None, rtol: Tensor | None =
         epsilon of the dtype, or 0 where atol is positive
       hermitian: whether input is Hermitian; its lower triangle is read
     """
+    if aliases:
+        return renamed(linalg_pinv, locals())
     if switch.users:
         found = intercepted(linalg_pinv, locals())
         if found is not PLAIN:
@@ -1698,13 +1785,15 @@ def linalg_pinv(input: Tensor, atol: Tensor | None = None, rtol: Tensor | None =
         return retried(linalg_pinv, locals())
 
 
-def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+def pinverse(input: Tensor = REQUIRED, rcond: float = 1e-15, **aliases: Any) -> Tensor:
     """pinverse(input, rcond=1e-15)
 
     Computes the Moore-Penrose inverses of matrices.
       input: (…, m, n)
       rcond: singular values up to rcond times the largest count as 0
     """
+    if aliases:
+        return renamed(pinverse, locals())
     if switch.users:
         found = intercepted(pinverse, locals())
         if found is not PLAIN:
@@ -1726,9 +1815,9 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
         return retried(pinverse, locals())
 
 
-def linalg_lstsq(input: Tensor, other: Tensor, rcond: float | None = None,
+def linalg_lstsq(input: Tensor = REQUIRED, other: Tensor = REQUIRED, rcond: float | None = None,
                  driver: Literal['gelsy', 'gels', 'gelsd', 'gelss'] = "gelsy", *,
-                 out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+                 out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_lstsq(input, other, rcond=None, driver="gelsy", *, out=None)
 
     Computes the X of smallest norm that minimizes || A @ X - other ||.
@@ -1738,6 +1827,8 @@ def linalg_lstsq(input: Tensor, other: Tensor, rcond: float | None = None,
         epsilon of the dtype
       driver: which results are computed; gels: A has full rank
     """
+    if aliases:
+        return renamed(linalg_lstsq, locals())
     if switch.users:
         found = intercepted(linalg_lstsq, locals())
         if found is not PLAIN:
@@ -1772,13 +1863,16 @@ def linalg_lstsq(input: Tensor, other: Tensor, rcond: float | None = None,
         return retried(linalg_lstsq, locals())
 
 
-def linalg_matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+def linalg_matrix_power(input: Tensor = REQUIRED, n: int = REQUIRED, *, out: Tensor | None = None,
+                        **aliases: Any) -> Tensor:
     """linalg_matrix_power(input, n, *, out=None)
 
     Computes the n-th powers of matrices; of the inverses if n is negative.
       input: (…, n, n)
       n: the exponent
     """
+    if aliases:
+        return renamed(linalg_matrix_power, locals())
     if switch.users:
         found = intercepted(linalg_matrix_power, locals())
         if found is not PLAIN:
@@ -1804,13 +1898,16 @@ def linalg_matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> 
         return retried(linalg_matrix_power, locals())
 
 
-def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+def matrix_power(input: Tensor = REQUIRED, n: int = REQUIRED, *, out: Tensor | None = None,
+                 **aliases: Any) -> Tensor:
     """matrix_power(input, n, *, out=None)
 
     Computes the n-th powers of matrices; of the inverses if n is negative.
       input: (…, n, n)
       n: the exponent
     """
+    if aliases:
+        return renamed(matrix_power, locals())
     if switch.users:
         found = intercepted(matrix_power, locals())
         if found is not PLAIN:
@@ -1835,12 +1932,14 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
         return retried(matrix_power, locals())
 
 
-def matrix_exp(input: Tensor) -> Tensor:
+def matrix_exp(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """matrix_exp(input)
 
     Computes the exponentials of matrices.
       input: (…, n, n)
     """
+    if aliases:
+        return renamed(matrix_exp, locals())
     if switch.users:
         found = intercepted(matrix_exp, locals())
         if found is not PLAIN:
@@ -1885,13 +1984,15 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) ->
         return retried(linalg_multi_dot, locals())
 
 
-def linalg_vecdot(input: Tensor, other: Tensor, dim: int = -1, *, axis: int | None = None,
-                  out: Tensor | None = None) -> Tensor:
+def linalg_vecdot(input: Tensor = REQUIRED, other: Tensor = REQUIRED, dim: int = -1, *,
+                  axis: int | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_vecdot(input, other, dim=-1, *, axis=None, out=None)
 
     Computes the dot products of vectors along dim; complex elements of input are conjugated.
       dim: dimension of the vectors
     """
+    if aliases:
+        return renamed(linalg_vecdot, locals())
     if switch.users:
         found = intercepted(linalg_vecdot, locals())
         if found is not PLAIN:
@@ -1989,8 +2090,9 @@ def linalg_tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None,
         return retried(linalg_tensorinv, locals())
 
 
-def linalg_tensorsolve(input: Tensor, other: Tensor, dims: int | Sequence[int] | None = None, *,
-                       out: Tensor | None = None) -> Tensor:
+def linalg_tensorsolve(input: Tensor = REQUIRED, other: Tensor = REQUIRED,
+                       dims: int | Sequence[int] | None = None, *, out: Tensor | None = None,
+                       **aliases: Any) -> Tensor:
     """linalg_tensorsolve(input, other, dims=None, *, out=None)
 
     Solves tensordot(input, X, X.ndim) = other.
@@ -1998,6 +2100,8 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: int | Sequence[int] |
       other: the right side
       dims: dimensions of input that are moved to its end first
     """
+    if aliases:
+        return renamed(linalg_tensorsolve, locals())
     if switch.users:
         found = intercepted(linalg_tensorsolve, locals())
         if found is not PLAIN:
@@ -2030,8 +2134,9 @@ def linalg_tensorsolve(input: Tensor, other: Tensor, dims: int | Sequence[int] |
         return retried(linalg_tensorsolve, locals())
 
 
-def linalg_ldl_factor_ex(input: Tensor, hermitian: bool = False, check_errors: bool = False, *,
-                         out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_ldl_factor_ex(input: Tensor = REQUIRED, hermitian: bool = False,
+                         check_errors: bool = False, *, out: tuple[Tensor, ...] | None = None,
+                         **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_ldl_factor_ex(input, hermitian=False, check_errors=False, *, out=None)
 
     Computes L and D of A = L @ D @ L^T with Bunch-Kaufman pivoting, for symmetric matrices. Reads
@@ -2041,6 +2146,8 @@ def linalg_ldl_factor_ex(input: Tensor, hermitian: bool = False, check_errors: b
       hermitian: whether input is Hermitian
       check_errors: whether to fail if info is not 0
     """
+    if aliases:
+        return renamed(linalg_ldl_factor_ex, locals())
     if switch.users:
         found = intercepted(linalg_ldl_factor_ex, locals())
         if found is not PLAIN:
@@ -2072,8 +2179,8 @@ def linalg_ldl_factor_ex(input: Tensor, hermitian: bool = False, check_errors: b
         return retried(linalg_ldl_factor_ex, locals())
 
 
-def linalg_ldl_factor(input: Tensor, hermitian: bool = False, *,
-                      out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def linalg_ldl_factor(input: Tensor = REQUIRED, hermitian: bool = False, *,
+                      out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """linalg_ldl_factor(input, hermitian=False, *, out=None)
 
     Computes L and D of A = L @ D @ L^T with Bunch-Kaufman pivoting, for symmetric matrices. Reads
@@ -2081,6 +2188,8 @@ def linalg_ldl_factor(input: Tensor, hermitian: bool = False, *,
       input: (…, n, n), symmetric or Hermitian
       hermitian: whether input is Hermitian
     """
+    if aliases:
+        return renamed(linalg_ldl_factor, locals())
     if switch.users:
         found = intercepted(linalg_ldl_factor, locals())
         if found is not PLAIN:
@@ -2107,8 +2216,8 @@ def linalg_ldl_factor(input: Tensor, hermitian: bool = False, *,
         return retried(linalg_ldl_factor, locals())
 
 
-def linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: bool = False, *,
-                     out: Tensor | None = None) -> Tensor:
+def linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor = REQUIRED, hermitian: bool = False,
+                     *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linalg_ldl_solve(LD, pivots, other, hermitian=False, *, out=None)
 
     Solves A @ X = other with the factors of linalg_ldl_factor.
@@ -2117,6 +2226,8 @@ def linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: bool 
       other: (…, n, k)
       hermitian: whether A is Hermitian
     """
+    if aliases:
+        return renamed(linalg_ldl_solve, locals())
     if switch.users:
         found = intercepted(linalg_ldl_solve, locals())
         if found is not PLAIN:
@@ -2149,13 +2260,16 @@ def linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: bool 
         return retried(linalg_ldl_solve, locals())
 
 
-def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
+def orgqr(input: Tensor = REQUIRED, input2: Tensor = REQUIRED, *, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """orgqr(input, input2, *, out=None)
 
     Computes the first n columns of the product of the reflections that geqrf returned.
       input: (…, m, n), m >= n
       input2: tau, (…, k), k <= n
     """
+    if aliases:
+        return renamed(orgqr, locals())
     if switch.users:
         found = intercepted(orgqr, locals())
         if found is not PLAIN:
@@ -2181,8 +2295,8 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
         return retried(orgqr, locals())
 
 
-def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *,
-             out: Tensor | None = None) -> Tensor:
+def lu_solve(input: Tensor = REQUIRED, LU_data: Tensor = REQUIRED, LU_pivots: Tensor = REQUIRED, *,
+             out: Tensor | None = None, **aliases: Any) -> Tensor:
     """lu_solve(input, LU_data, LU_pivots, *, out=None)
 
     Solves A @ X = input with the factors of A from linalg_lu_factor.
@@ -2190,6 +2304,8 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *,
       LU_data: (…, n, n)
       LU_pivots: int32 or int64, (…, n)
     """
+    if aliases:
+        return renamed(lu_solve, locals())
     if switch.users:
         found = intercepted(lu_solve, locals())
         if found is not PLAIN:
@@ -2217,8 +2333,9 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *,
         return retried(lu_solve, locals())
 
 
-def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
-                     unitriangular: bool = False) -> tuple[Tensor, ...]:
+def triangular_solve(input: Tensor = REQUIRED, A: Tensor = REQUIRED, upper: bool = True,
+                     transpose: bool = False, unitriangular: bool = False,
+                     **aliases: Any) -> tuple[Tensor, ...]:
     """triangular_solve(input, A, upper=True, transpose=False, unitriangular=False)
 
     Solves A @ X = input with a triangular A, and returns a copy of A, too.
@@ -2228,6 +2345,8 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
       transpose: whether A is replaced by its transpose
       unitriangular: whether the diagonal of A is taken as 1
     """
+    if aliases:
+        return renamed(triangular_solve, locals())
     if switch.users:
         found = intercepted(triangular_solve, locals())
         if found is not PLAIN:

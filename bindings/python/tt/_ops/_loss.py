@@ -5,14 +5,14 @@ from ctypes import byref
 from struct import Struct
 from .._convert import (boolean, integer, keeps, number_operand, one_of, real, tensor_address,
     wrong_kind, legacy_reduction)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import Any, Literal
 
 REDUCTION = {'none': 0, 'mean': 1, 'sum': 2}
 KLREDUCTION = {'none': 0, 'mean': 1, 'sum': 2, 'batchmean': 3}
@@ -60,15 +60,17 @@ _o_linear_cross_entropy = Struct("QPPqid0q").pack
 _o_ctc_loss = Struct("Qqii0q").pack
 
 
-def l1_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum'] = "mean",
-            weight: Tensor | None = None, *, size_average: bool | None = None,
-            reduce: bool | None = None) -> Tensor:
+def l1_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
+            reduction: Literal['none', 'mean', 'sum'] = "mean", weight: Tensor | None = None, *,
+            size_average: bool | None = None, reduce: bool | None = None, **aliases: Any) -> Tensor:
     """l1_loss(input, target, reduction="mean", weight=None, *, size_average=None, reduce=None)
 
     Computes |input - target|, elementwise with broadcasting, and reduces it.
       reduction: none: the loss of each element; sum: their sum; mean: their mean
       weight: factor of each element; has the shape of input
     """
+    if aliases:
+        return renamed(l1_loss, locals())
     if switch.users:
         found = intercepted(l1_loss, locals())
         if found is not PLAIN:
@@ -97,9 +99,10 @@ def l1_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 's
         return retried(l1_loss, locals())
 
 
-def mse_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum'] = "mean",
-             weight: Tensor | None = None, *, size_average: bool | None = None,
-             reduce: bool | None = None) -> Tensor:
+def mse_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
+             reduction: Literal['none', 'mean', 'sum'] = "mean", weight: Tensor | None = None, *,
+             size_average: bool | None = None, reduce: bool | None = None,
+             **aliases: Any) -> Tensor:
     """mse_loss(input, target, reduction="mean", weight=None, *, size_average=None, reduce=None)
 
     Computes (input - target)^2, elementwise with broadcasting, and reduces it.
@@ -107,6 +110,8 @@ def mse_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', '
         the sum divided by the sum of weight
       weight: factor of each element; has the shape of input
     """
+    if aliases:
+        return renamed(mse_loss, locals())
     if switch.users:
         found = intercepted(mse_loss, locals())
         if found is not PLAIN:
@@ -135,9 +140,10 @@ def mse_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', '
         return retried(mse_loss, locals())
 
 
-def smooth_l1_loss(input: Tensor, target: Tensor,
+def smooth_l1_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
                    reduction: Literal['none', 'mean', 'sum'] = "mean", beta: float = 1.0, *,
-                   size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+                   size_average: bool | None = None, reduce: bool | None = None,
+                   **aliases: Any) -> Tensor:
     """smooth_l1_loss(input, target, reduction="mean", beta=1.0, *, size_average=None, reduce=None)
 
     Computes, with d = |input - target|, d^2 / (2 * beta) where d < beta and d - beta / 2 elsewhere,
@@ -145,6 +151,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor,
       reduction: none: the loss of each element; sum: their sum; mean: their mean
       beta: difference at which the loss becomes linear, at least 0
     """
+    if aliases:
+        return renamed(smooth_l1_loss, locals())
     if switch.users:
         found = intercepted(smooth_l1_loss, locals())
         if found is not PLAIN:
@@ -172,8 +180,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor,
         return retried(smooth_l1_loss, locals())
 
 
-def huber_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum'] = "mean",
-               delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
+def huber_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
+               reduction: Literal['none', 'mean', 'sum'] = "mean", delta: float = 1.0,
+               weight: Tensor | None = None, **aliases: Any) -> Tensor:
     """huber_loss(input, target, reduction="mean", delta=1.0, weight=None)
 
     Computes, with d = |input - target|, d^2 / 2 where d <= delta and delta * (d - delta / 2)
@@ -182,6 +191,8 @@ def huber_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean',
       delta: difference at which the loss becomes linear, greater than 0
       weight: factor of each element; has the shape of input
     """
+    if aliases:
+        return renamed(huber_loss, locals())
     if switch.users:
         found = intercepted(huber_loss, locals())
         if found is not PLAIN:
@@ -209,9 +220,11 @@ def huber_loss(input: Tensor, target: Tensor, reduction: Literal['none', 'mean',
         return retried(huber_loss, locals())
 
 
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
+def binary_cross_entropy(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
+                         weight: Tensor | None = None,
                          reduction: Literal['none', 'mean', 'sum'] = "mean", *,
-                         size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+                         size_average: bool | None = None, reduce: bool | None = None,
+                         **aliases: Any) -> Tensor:
     """binary_cross_entropy(input, target, weight=None, reduction="mean", *, size_average=None,
         reduce=None)
 
@@ -222,6 +235,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
       weight: factor of each element; broadcast to the shape of target
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if aliases:
+        return renamed(binary_cross_entropy, locals())
     if switch.users:
         found = intercepted(binary_cross_entropy, locals())
         if found is not PLAIN:
@@ -251,11 +266,12 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
         return retried(binary_cross_entropy, locals())
 
 
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
+def binary_cross_entropy_with_logits(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
+                                     weight: Tensor | None = None,
                                      reduction: Literal['none', 'mean', 'sum'] = "mean",
                                      pos_weight: Tensor | None = None, *,
-                                     size_average: bool | None = None,
-                                     reduce: bool | None = None) -> Tensor:
+                                     size_average: bool | None = None, reduce: bool | None = None,
+                                     **aliases: Any) -> Tensor:
     """binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean",
         pos_weight=None, *, size_average=None, reduce=None)
 
@@ -267,6 +283,8 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
       pos_weight: factor of the positive term, target * log(sigmoid(input)); broadcast to the shape
         of target
     """
+    if aliases:
+        return renamed(binary_cross_entropy_with_logits, locals())
     if switch.users:
         found = intercepted(binary_cross_entropy_with_logits, locals())
         if found is not PLAIN:
@@ -300,9 +318,10 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
         return retried(binary_cross_entropy_with_logits, locals())
 
 
-def kl_div(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'sum',
-        'batchmean'] = "mean", log_target: bool = False, *, size_average: bool | None = None,
-           reduce: bool | None = None) -> Tensor:
+def kl_div(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
+           reduction: Literal['none', 'mean', 'sum', 'batchmean'] = "mean",
+           log_target: bool = False, *, size_average: bool | None = None,
+           reduce: bool | None = None, **aliases: Any) -> Tensor:
     """kl_div(input, target, reduction="mean", log_target=False, *, size_average=None, reduce=None)
 
     Computes the Kullback-Leibler divergence target * (log(target) - input), elementwise with
@@ -313,6 +332,8 @@ def kl_div(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'su
         input
       log_target: whether target holds log-probabilities
     """
+    if aliases:
+        return renamed(kl_div, locals())
     if switch.users:
         found = intercepted(kl_div, locals())
         if found is not PLAIN:
@@ -340,9 +361,10 @@ def kl_div(input: Tensor, target: Tensor, reduction: Literal['none', 'mean', 'su
         return retried(kl_div, locals())
 
 
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
-             reduction: Literal['none', 'mean', 'sum'] = "mean", *,
-             size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+def nll_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED, weight: Tensor | None = None,
+             ignore_index: int = -100, reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+             size_average: bool | None = None, reduce: bool | None = None,
+             **aliases: Any) -> Tensor:
     """nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean", *,
         size_average=None, reduce=None)
 
@@ -353,6 +375,8 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
       ignore_index: targets with this value do not contribute
       reduction: none; sum; mean: the sum divided by the sum of the weights of the targets
     """
+    if aliases:
+        return renamed(nll_loss, locals())
     if switch.users:
         found = intercepted(nll_loss, locals())
         if found is not PLAIN:
@@ -383,10 +407,10 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
         return retried(nll_loss, locals())
 
 
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
+def cross_entropy(input: Tensor = REQUIRED, target: Tensor = REQUIRED, weight: Tensor | None = None,
                   ignore_index: int = -100, reduction: Literal['none', 'mean', 'sum'] = "mean",
                   label_smoothing: float = 0.0, *, size_average: bool | None = None,
-                  reduce: bool | None = None) -> Tensor:
+                  reduce: bool | None = None, **aliases: Any) -> Tensor:
     """cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean",
         label_smoothing=0.0, *, size_average=None, reduce=None)
 
@@ -400,6 +424,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
         targets
       label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1]
     """
+    if aliases:
+        return renamed(cross_entropy, locals())
     if switch.users:
         found = intercepted(cross_entropy, locals())
         if found is not PLAIN:
@@ -431,9 +457,11 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
         return retried(cross_entropy, locals())
 
 
-def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
-                     eps: float = 1e-8, reduction: Literal['none', 'mean', 'sum'] = "mean", *,
-                     size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+def poisson_nll_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED, log_input: bool = True,
+                     full: bool = False, eps: float = 1e-8,
+                     reduction: Literal['none', 'mean', 'sum'] = "mean", *,
+                     size_average: bool | None = None, reduce: bool | None = None,
+                     **aliases: Any) -> Tensor:
     """poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-8, reduction="mean", *,
         size_average=None, reduce=None)
 
@@ -446,6 +474,8 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
       eps: added to input, so that its logarithm is finite; used without log_input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if aliases:
+        return renamed(poisson_nll_loss, locals())
     if switch.users:
         found = intercepted(poisson_nll_loss, locals())
         if found is not PLAIN:
@@ -477,9 +507,9 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
         return retried(poisson_nll_loss, locals())
 
 
-def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | complex, full: bool = False,
-                      eps: float = 1e-6,
-                      reduction: Literal['none', 'mean', 'sum'] = "mean") -> Tensor:
+def gaussian_nll_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
+                      var: Tensor | complex = REQUIRED, full: bool = False, eps: float = 1e-6,
+                      reduction: Literal['none', 'mean', 'sum'] = "mean", **aliases: Any) -> Tensor:
     """gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean")
 
     Negative log likelihood of a normal distribution: (log(var) + (input - target)^2 / var) / 2,
@@ -491,6 +521,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | complex, full
       eps: smallest variance; smaller ones are replaced
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if aliases:
+        return renamed(gaussian_nll_loss, locals())
     if switch.users:
         found = intercepted(gaussian_nll_loss, locals())
         if found is not PLAIN:
@@ -520,9 +552,10 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | complex, full
         return retried(gaussian_nll_loss, locals())
 
 
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
+def hinge_embedding_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED, margin: float = 1.0,
                          reduction: Literal['none', 'mean', 'sum'] = "mean", *,
-                         size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+                         size_average: bool | None = None, reduce: bool | None = None,
+                         **aliases: Any) -> Tensor:
     """hinge_embedding_loss(input, target, margin=1.0, reduction="mean", *, size_average=None,
         reduce=None)
 
@@ -533,6 +566,8 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
       margin: distance from which dissimilar pairs have no loss
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if aliases:
+        return renamed(hinge_embedding_loss, locals())
     if switch.users:
         found = intercepted(hinge_embedding_loss, locals())
         if found is not PLAIN:
@@ -647,9 +682,10 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
         return retried(margin_ranking_loss, locals())
 
 
-def soft_margin_loss(input: Tensor, target: Tensor,
+def soft_margin_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
                      reduction: Literal['none', 'mean', 'sum'] = "mean", *,
-                     size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+                     size_average: bool | None = None, reduce: bool | None = None,
+                     **aliases: Any) -> Tensor:
     """soft_margin_loss(input, target, reduction="mean", *, size_average=None, reduce=None)
 
     Computes log(1 + exp(-target * input)), elementwise with broadcasting, and reduces it.
@@ -657,6 +693,8 @@ def soft_margin_loss(input: Tensor, target: Tensor,
       target: 1 or -1
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if aliases:
+        return renamed(soft_margin_loss, locals())
     if switch.users:
         found = intercepted(soft_margin_loss, locals())
         if found is not PLAIN:
@@ -737,10 +775,11 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
         return retried(triplet_margin_loss, locals())
 
 
-def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
-                      weight: Tensor | None = None,
+def multi_margin_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED, p: int = 1,
+                      margin: float = 1.0, weight: Tensor | None = None,
                       reduction: Literal['none', 'mean', 'sum'] = "mean", *,
-                      size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+                      size_average: bool | None = None, reduce: bool | None = None,
+                      **aliases: Any) -> Tensor:
     """multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction="mean", *,
         size_average=None, reduce=None)
 
@@ -753,6 +792,8 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
       weight: factor of each class: (C)
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if aliases:
+        return renamed(multi_margin_loss, locals())
     if switch.users:
         found = intercepted(multi_margin_loss, locals())
         if found is not PLAIN:
@@ -785,9 +826,10 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         return retried(multi_margin_loss, locals())
 
 
-def multilabel_margin_loss(input: Tensor, target: Tensor,
+def multilabel_margin_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
                            reduction: Literal['none', 'mean', 'sum'] = "mean", *,
-                           size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+                           size_average: bool | None = None, reduce: bool | None = None,
+                           **aliases: Any) -> Tensor:
     """multilabel_margin_loss(input, target, reduction="mean", *, size_average=None, reduce=None)
 
     Sums max(0, 1 - input[t] + input[c]) over all targets t and all classes c that are not targets,
@@ -796,6 +838,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor,
       target: classes of each row, up to the first -1; has the shape of input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if aliases:
+        return renamed(multilabel_margin_loss, locals())
     if switch.users:
         found = intercepted(multilabel_margin_loss, locals())
         if found is not PLAIN:
@@ -824,10 +868,11 @@ def multilabel_margin_loss(input: Tensor, target: Tensor,
         return retried(multilabel_margin_loss, locals())
 
 
-def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
+def multilabel_soft_margin_loss(input: Tensor = REQUIRED, target: Tensor = REQUIRED,
+                                weight: Tensor | None = None,
                                 reduction: Literal['none', 'mean', 'sum'] = "mean", *,
-                                size_average: bool | None = None,
-                                reduce: bool | None = None) -> Tensor:
+                                size_average: bool | None = None, reduce: bool | None = None,
+                                **aliases: Any) -> Tensor:
     """multilabel_soft_margin_loss(input, target, weight=None, reduction="mean", *,
         size_average=None, reduce=None)
 
@@ -838,6 +883,8 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
       weight: factor of each class; broadcast to the shape of input
       reduction: none: the loss of each element; sum: their sum; mean: their mean
     """
+    if aliases:
+        return renamed(multilabel_soft_margin_loss, locals())
     if switch.users:
         found = intercepted(multilabel_soft_margin_loss, locals())
         if found is not PLAIN:
@@ -868,11 +915,11 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
         return retried(multilabel_soft_margin_loss, locals())
 
 
-def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *,
-                         linear_bias: Tensor | None = None, weight: Tensor | None = None,
-                         ignore_index: int | None = None,
+def linear_cross_entropy(input: Tensor = REQUIRED, linear_weight: Tensor = REQUIRED,
+                         target: Tensor = REQUIRED, *, linear_bias: Tensor | None = None,
+                         weight: Tensor | None = None, ignore_index: int | None = None,
                          reduction: Literal['none', 'mean', 'sum'] = "mean",
-                         label_smoothing: float = 0.0) -> Tensor:
+                         label_smoothing: float = 0.0, **aliases: Any) -> Tensor:
     """linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None,
         ignore_index=None, reduction="mean", label_smoothing=0.0)
 
@@ -889,6 +936,8 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
         targets
       label_smoothing: share of the target that is distributed evenly over all classes, in [0, 1]
     """
+    if aliases:
+        return renamed(linear_cross_entropy, locals())
     if switch.users:
         found = intercepted(linear_cross_entropy, locals())
         if found is not PLAIN:

@@ -5,7 +5,7 @@ from ctypes import byref
 from struct import Struct
 from .._convert import (gathered, instance, int_list, integer, keeps, length, like, optional_tensor,
     refit, pointers, scalar_field, tensor_list, text, wrong_kind, sparse_product)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -64,7 +64,8 @@ _o_addbmm = Struct("Q0qiiqdd0qiiqdd0q").pack
 _o_cross = Struct("Qq0q").pack
 
 
-def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def matmul(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
     """matmul(input, other, *, out=None)
 
     Matrix product. A 1-D operand is a row (input) or a column (other), and its dimension is dropped
@@ -72,6 +73,8 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
       input: (…, n, m) or (m)
       other: (…, m, p) or (m)
     """
+    if aliases:
+        return renamed(matmul, locals())
     if switch.users:
         found = intercepted(matmul, locals())
         if found is not PLAIN:
@@ -97,8 +100,8 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         return retried(matmul, locals())
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *,
-           out: Tensor | None = None) -> Tensor:
+def linear(input: Tensor = REQUIRED, weight: Tensor = REQUIRED, bias: Tensor | None = None, *,
+           out: Tensor | None = None, **aliases: Any) -> Tensor:
     """linear(input, weight, bias=None, *, out=None)
 
     Computes input @ weight.T + bias.
@@ -106,6 +109,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *,
       weight: (out, in); or (in), which drops the last dimension of the result
       bias: (out); none: no bias
     """
+    if aliases:
+        return renamed(linear, locals())
     if switch.users:
         found = intercepted(linear, locals())
         if found is not PLAIN:
@@ -132,8 +137,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *,
         return retried(linear, locals())
 
 
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha: complex = 1,
-          out: Tensor | None = None) -> Tensor:
+def addmm(input: Tensor = REQUIRED, mat1: Tensor = REQUIRED, mat2: Tensor = REQUIRED, *,
+          beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None)
 
     Computes beta * input + alpha * (mat1 @ mat2). input broadcasts; it is ignored, including nan,
@@ -143,6 +149,8 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha
       beta: factor of input
       alpha: factor of the product
     """
+    if aliases:
+        return renamed(addmm, locals())
     if switch.users:
         found = intercepted(addmm, locals())
         if found is not PLAIN:
@@ -210,8 +218,9 @@ def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1,
         return retried(addmm_, locals())
 
 
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1,
-            out: Tensor | None = None) -> Tensor:
+def baddbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor = REQUIRED, *,
+            beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
+            **aliases: Any) -> Tensor:
     """baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None)
 
     Computes beta * input + alpha * (batch1 @ batch2) for batches of matrices. input broadcasts; it
@@ -221,6 +230,8 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
       beta: factor of input
       alpha: factor of the product
     """
+    if aliases:
+        return renamed(baddbmm, locals())
     if switch.users:
         found = intercepted(baddbmm, locals())
         if found is not PLAIN:
@@ -288,13 +299,16 @@ def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
         return retried(baddbmm_, locals())
 
 
-def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+def mm(input: Tensor = REQUIRED, mat2: Tensor = REQUIRED, *, out: Tensor | None = None,
+       **aliases: Any) -> Tensor:
     """mm(input, mat2, *, out=None)
 
     Computes the product of two matrices.
       input: (n, m)
       mat2: (m, p)
     """
+    if aliases:
+        return renamed(mm, locals())
     if switch.users:
         found = intercepted(mm, locals())
         if found is not PLAIN:
@@ -320,13 +334,16 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(mm, locals())
 
 
-def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+def bmm(input: Tensor = REQUIRED, mat2: Tensor = REQUIRED, *, out: Tensor | None = None,
+        **aliases: Any) -> Tensor:
     """bmm(input, mat2, *, out=None)
 
     Computes the products of two batches of matrices.
       input: (b, n, m)
       mat2: (b, m, p)
     """
+    if aliases:
+        return renamed(bmm, locals())
     if switch.users:
         found = intercepted(bmm, locals())
         if found is not PLAIN:
@@ -352,13 +369,16 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(bmm, locals())
 
 
-def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+def mv(input: Tensor = REQUIRED, vec: Tensor = REQUIRED, *, out: Tensor | None = None,
+       **aliases: Any) -> Tensor:
     """mv(input, vec, *, out=None)
 
     Computes the product of a matrix and a vector.
       input: (n, m)
       vec: (m)
     """
+    if aliases:
+        return renamed(mv, locals())
     if switch.users:
         found = intercepted(mv, locals())
         if found is not PLAIN:
@@ -384,13 +404,16 @@ def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(mv, locals())
 
 
-def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+def dot(input: Tensor = REQUIRED, tensor: Tensor = REQUIRED, *, out: Tensor | None = None,
+        **aliases: Any) -> Tensor:
     """dot(input, tensor, *, out=None)
 
     Computes the dot product of two vectors. Complex elements are not conjugated.
       input: (n)
       tensor: (n)
     """
+    if aliases:
+        return renamed(dot, locals())
     if switch.users:
         found = intercepted(dot, locals())
         if found is not PLAIN:
@@ -416,13 +439,16 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(dot, locals())
 
 
-def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+def outer(input: Tensor = REQUIRED, vec2: Tensor = REQUIRED, *, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """outer(input, vec2, *, out=None)
 
     Computes the outer product of two vectors: out[i][j] = input[i] * vec2[j].
       input: (n)
       vec2: (m)
     """
+    if aliases:
+        return renamed(outer, locals())
     if switch.users:
         found = intercepted(outer, locals())
         if found is not PLAIN:
@@ -475,8 +501,9 @@ def einsum(equation: str, *args: Any, operands: Sequence[Tensor] | None = None) 
         return retried(einsum, locals())
 
 
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: complex = 1,
-          out: Tensor | None = None) -> Tensor:
+def addmv(input: Tensor = REQUIRED, mat: Tensor = REQUIRED, vec: Tensor = REQUIRED, *,
+          beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """addmv(input, mat, vec, *, beta=1, alpha=1, out=None)
 
     Computes beta * input + alpha * (mat @ vec). input broadcasts; it is ignored, including nan, if
@@ -486,6 +513,8 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: 
       beta: factor of input
       alpha: factor of the product
     """
+    if aliases:
+        return renamed(addmv, locals())
     if switch.users:
         found = intercepted(addmv, locals())
         if found is not PLAIN:
@@ -553,8 +582,9 @@ def addmv_(self: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1,
         return retried(addmv_, locals())
 
 
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha: complex = 1,
-         out: Tensor | None = None) -> Tensor:
+def addr(input: Tensor = REQUIRED, vec1: Tensor = REQUIRED, vec2: Tensor = REQUIRED, *,
+         beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """addr(input, vec1, vec2, *, beta=1, alpha=1, out=None)
 
     Computes beta * input + alpha * outer(vec1, vec2). input broadcasts; it is ignored, including
@@ -564,6 +594,8 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha:
       beta: factor of input
       alpha: factor of the product
     """
+    if aliases:
+        return renamed(addr, locals())
     if switch.users:
         found = intercepted(addr, locals())
         if found is not PLAIN:
@@ -630,8 +662,9 @@ def addr_(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1,
         return retried(addr_, locals())
 
 
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1,
-           out: Tensor | None = None) -> Tensor:
+def addbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor = REQUIRED, *,
+           beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
     """addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None)
 
     Computes beta * input + alpha * the sum of the products batch1[i] @ batch2[i]. input broadcasts;
@@ -641,6 +674,8 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, 
       beta: factor of input
       alpha: factor of the products
     """
+    if aliases:
+        return renamed(addbmm, locals())
     if switch.users:
         found = intercepted(addbmm, locals())
         if found is not PLAIN:
@@ -708,13 +743,16 @@ def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
         return retried(addbmm_, locals())
 
 
-def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def vdot(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """vdot(input, other, *, out=None)
 
     Computes the dot product of two vectors, of which the first is conjugated.
       input: (n)
       other: (n)
     """
+    if aliases:
+        return renamed(vdot, locals())
     if switch.users:
         found = intercepted(vdot, locals())
         if found is not PLAIN:
@@ -740,13 +778,16 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(vdot, locals())
 
 
-def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def inner(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """inner(input, other, *, out=None)
 
     Computes the dot products of the last dimensions. If an operand is 0-dim, the operands are
     multiplied.
       other: last size equal to that of input
     """
+    if aliases:
+        return renamed(inner, locals())
     if switch.users:
         found = intercepted(inner, locals())
         if found is not PLAIN:
@@ -772,14 +813,17 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(inner, locals())
 
 
-def tensordot(input: Tensor, other: Tensor, dims_self: int | Sequence[int],
-              dims_other: int | Sequence[int], *, out: Tensor | None = None) -> Tensor:
+def tensordot(input: Tensor = REQUIRED, other: Tensor = REQUIRED,
+              dims_self: int | Sequence[int] = REQUIRED, dims_other: int | Sequence[int] = REQUIRED,
+              *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """tensordot(input, other, dims_self, dims_other, *, out=None)
 
     Sums the products of the elements over dimensions of both operands, paired in order.
       dims_self: dimensions of input
       dims_other: dimensions of other, as many; of equal sizes or 1
     """
+    if aliases:
+        return renamed(tensordot, locals())
     if switch.users:
         found = intercepted(tensordot, locals())
         if found is not PLAIN:
@@ -811,11 +855,14 @@ def tensordot(input: Tensor, other: Tensor, dims_self: int | Sequence[int],
         return retried(tensordot, locals())
 
 
-def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def kron(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """kron(input, other, *, out=None)
 
     Computes the Kronecker product: each element of input times other, as blocks.
     """
+    if aliases:
+        return renamed(kron, locals())
     if switch.users:
         found = intercepted(kron, locals())
         if found is not PLAIN:
@@ -841,14 +888,16 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(kron, locals())
 
 
-def cross(input: Tensor, other: Tensor, dim: int | None = None, *, axis: int | None = None,
-          out: Tensor | None = None) -> Tensor:
+def cross(input: Tensor = REQUIRED, other: Tensor = REQUIRED, dim: int | None = None, *,
+          axis: int | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """cross(input, other, dim=None, *, axis=None, out=None)
 
     Computes the cross products of vectors of 3 elements along dim.
       other: as many dimensions as input, with size 3 in dim
       dim: dimension of the vectors; default: the first of input with size 3
     """
+    if aliases:
+        return renamed(cross, locals())
     if switch.users:
         found = intercepted(cross, locals())
         if found is not PLAIN:

@@ -4,14 +4,14 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import boolean, int_list, integer, keeps, optional_tensor, real, wrong_kind
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Any, Sequence
 
 tt_batch_norm = lib.tt_batch_norm
 tt_group_norm = lib.tt_group_norm
@@ -27,9 +27,10 @@ _o_layer_norm = Struct("Qd0q").pack
 _o_local_response_norm = Struct("Qddd0q").pack
 
 
-def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
-               weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
-               momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+def batch_norm(input: Tensor = REQUIRED, running_mean: Tensor | None = None,
+               running_var: Tensor | None = None, weight: Tensor | None = None,
+               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1,
+               eps: float = 1e-5, **aliases: Any) -> Tensor:
     """batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None,
         training=False, momentum=0.1, eps=1e-5)
 
@@ -45,6 +46,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
       momentum: weight of the batch in the update of the running statistics
       eps: added to the variance for numerical stability
     """
+    if aliases:
+        return renamed(batch_norm, locals())
     if switch.users:
         found = intercepted(batch_norm, locals())
         if found is not PLAIN:
@@ -73,8 +76,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
         return retried(batch_norm, locals())
 
 
-def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
-               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def group_norm(input: Tensor = REQUIRED, num_groups: int = REQUIRED, weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5, **aliases: Any) -> Tensor:
     """group_norm(input, num_groups, weight=None, bias=None, eps=1e-5)
 
     Group normalization: (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance
@@ -85,6 +88,8 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
       bias: (C); none: 0
       eps: added to the variance for numerical stability
     """
+    if aliases:
+        return renamed(group_norm, locals())
     if switch.users:
         found = intercepted(group_norm, locals())
         if found is not PLAIN:
@@ -109,10 +114,10 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
         return retried(group_norm, locals())
 
 
-def instance_norm(input: Tensor, running_mean: Tensor | None = None,
+def instance_norm(input: Tensor = REQUIRED, running_mean: Tensor | None = None,
                   running_var: Tensor | None = None, weight: Tensor | None = None,
                   bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1,
-                  eps: float = 1e-5) -> Tensor:
+                  eps: float = 1e-5, **aliases: Any) -> Tensor:
     """instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None,
         use_input_stats=True, momentum=0.1, eps=1e-5)
 
@@ -128,6 +133,8 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
       momentum: weight of input in the update of the running statistics
       eps: added to the variance for numerical stability
     """
+    if aliases:
+        return renamed(instance_norm, locals())
     if switch.users:
         found = intercepted(instance_norm, locals())
         if found is not PLAIN:
@@ -157,8 +164,8 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
         return retried(instance_norm, locals())
 
 
-def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
-             eps: float | None = None) -> Tensor:
+def rms_norm(input: Tensor = REQUIRED, normalized_shape: int | Sequence[int] = REQUIRED,
+             weight: Tensor | None = None, eps: float | None = None, **aliases: Any) -> Tensor:
     """rms_norm(input, normalized_shape, weight=None, eps=None)
 
     Root mean square normalization: x / sqrt(mean(x^2) + eps) * weight over the last dimensions.
@@ -167,6 +174,8 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
       eps: added to the mean for numerical stability; default: the machine epsilon of the dtype of
         the computation
     """
+    if aliases:
+        return renamed(rms_norm, locals())
     if switch.users:
         found = intercepted(rms_norm, locals())
         if found is not PLAIN:
@@ -193,8 +202,9 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
         return retried(rms_norm, locals())
 
 
-def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
-               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def layer_norm(input: Tensor = REQUIRED, normalized_shape: int | Sequence[int] = REQUIRED,
+               weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5,
+               **aliases: Any) -> Tensor:
     """layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5)
 
     Layer normalization: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions,
@@ -204,6 +214,8 @@ def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Ten
       bias: of shape normalized_shape; none: 0
       eps: added to the variance for numerical stability
     """
+    if aliases:
+        return renamed(layer_norm, locals())
     if switch.users:
         found = intercepted(layer_norm, locals())
         if found is not PLAIN:
@@ -230,8 +242,8 @@ def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Ten
         return retried(layer_norm, locals())
 
 
-def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
-                        k: float = 1.0) -> Tensor:
+def local_response_norm(input: Tensor = REQUIRED, size: int = REQUIRED, alpha: float = 1e-4,
+                        beta: float = 0.75, k: float = 1.0, **aliases: Any) -> Tensor:
     """local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0)
 
     Divides each element by (k + alpha * s)^beta, where s is the mean of the squares of `size`
@@ -242,6 +254,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
       beta: exponent
       k: added before the power
     """
+    if aliases:
+        return renamed(local_response_norm, locals())
     if switch.users:
         found = intercepted(local_response_norm, locals())
         if found is not PLAIN:

@@ -6,14 +6,14 @@ from struct import Struct
 from . import result_class
 from .._convert import (boolean, generator_handle, instance, int_list, list_field, integer, keeps,
     refit, real, tensor_address, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Any, Sequence
     from ..random import Generator
 
 tt_adaptive_avg_pool1d = lib.tt_adaptive_avg_pool1d
@@ -68,9 +68,10 @@ _o_max_unpool2d = Struct("QPqPqPq0q").pack
 _o_max_unpool3d = Struct("QPqPqPq0q").pack
 
 
-def max_pool1d(input: Tensor, kernel_size: int | Sequence[int],
+def max_pool1d(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
                stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-               dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
+               dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+               **aliases: Any) -> Tensor:
     """max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
 
     Returns the maximum of each window of the last dimension. nan counts as the maximum.
@@ -82,6 +83,8 @@ def max_pool1d(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if aliases:
+        return renamed(max_pool1d, locals())
     if switch.users:
         found = intercepted(max_pool1d, locals())
         if found is not PLAIN:
@@ -111,10 +114,10 @@ def max_pool1d(input: Tensor, kernel_size: int | Sequence[int],
         return retried(max_pool1d, locals())
 
 
-def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
+def max_pool1d_with_indices(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
                             stride: int | Sequence[int] | None = None,
                             padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1,
-                            ceil_mode: bool = False) -> tuple[Tensor, ...]:
+                            ceil_mode: bool = False, **aliases: Any) -> tuple[Tensor, ...]:
     """max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1,
         ceil_mode=False)
 
@@ -127,6 +130,8 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if aliases:
+        return renamed(max_pool1d_with_indices, locals())
     if switch.users:
         found = intercepted(max_pool1d_with_indices, locals())
         if found is not PLAIN:
@@ -159,9 +164,10 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
         return retried(max_pool1d_with_indices, locals())
 
 
-def max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
+def max_pool2d(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
                stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-               dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
+               dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+               **aliases: Any) -> Tensor:
     """max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
 
     Returns the maximum of each window of the last two dimensions. nan counts as the maximum.
@@ -174,6 +180,8 @@ def max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if aliases:
+        return renamed(max_pool2d, locals())
     if switch.users:
         found = intercepted(max_pool2d, locals())
         if found is not PLAIN:
@@ -203,10 +211,10 @@ def max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
         return retried(max_pool2d, locals())
 
 
-def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
+def max_pool2d_with_indices(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
                             stride: int | Sequence[int] | None = None,
                             padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1,
-                            ceil_mode: bool = False) -> tuple[Tensor, ...]:
+                            ceil_mode: bool = False, **aliases: Any) -> tuple[Tensor, ...]:
     """max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1,
         ceil_mode=False)
 
@@ -221,6 +229,8 @@ def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if aliases:
+        return renamed(max_pool2d_with_indices, locals())
     if switch.users:
         found = intercepted(max_pool2d_with_indices, locals())
         if found is not PLAIN:
@@ -253,7 +263,8 @@ def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
         return retried(max_pool2d_with_indices, locals())
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int]) -> tuple[Tensor, ...]:
+def adaptive_max_pool1d(input: Tensor = REQUIRED, output_size: int | Sequence[int] = REQUIRED,
+                        **aliases: Any) -> tuple[Tensor, ...]:
     """adaptive_max_pool1d(input, output_size)
 
     Divides the last dimension evenly into output_size windows and returns the maximum of each and
@@ -261,6 +272,8 @@ def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int]) -> tupl
       input: (N, C, L) or (C, L)
       output_size: number of windows
     """
+    if aliases:
+        return renamed(adaptive_max_pool1d, locals())
     if switch.users:
         found = intercepted(adaptive_max_pool1d, locals())
         if found is not PLAIN:
@@ -282,7 +295,8 @@ def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int]) -> tupl
         return retried(adaptive_max_pool1d, locals())
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: int | Sequence[int]) -> tuple[Tensor, ...]:
+def adaptive_max_pool2d(input: Tensor = REQUIRED, output_size: int | Sequence[int] = REQUIRED,
+                        **aliases: Any) -> tuple[Tensor, ...]:
     """adaptive_max_pool2d(input, output_size)
 
     Divides the last two dimensions evenly into output_size windows and returns the maximum of each
@@ -290,6 +304,8 @@ def adaptive_max_pool2d(input: Tensor, output_size: int | Sequence[int]) -> tupl
       input: (N, C, H, W) or (C, H, W)
       output_size: numbers of windows along both dimensions, or one number for both
     """
+    if aliases:
+        return renamed(adaptive_max_pool2d, locals())
     if switch.users:
         found = intercepted(adaptive_max_pool2d, locals())
         if found is not PLAIN:
@@ -311,9 +327,9 @@ def adaptive_max_pool2d(input: Tensor, output_size: int | Sequence[int]) -> tupl
         return retried(adaptive_max_pool2d, locals())
 
 
-def avg_pool1d(input: Tensor, kernel_size: int | Sequence[int],
+def avg_pool1d(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
                stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-               ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
+               ceil_mode: bool = False, count_include_pad: bool = True, **aliases: Any) -> Tensor:
     """avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False,
         count_include_pad=True)
 
@@ -325,6 +341,8 @@ def avg_pool1d(input: Tensor, kernel_size: int | Sequence[int],
       ceil_mode: whether the number of windows is rounded up instead of down
       count_include_pad: whether the divisor counts the padding
     """
+    if aliases:
+        return renamed(avg_pool1d, locals())
     if switch.users:
         found = intercepted(avg_pool1d, locals())
         if found is not PLAIN:
@@ -354,10 +372,11 @@ def avg_pool1d(input: Tensor, kernel_size: int | Sequence[int],
         return retried(avg_pool1d, locals())
 
 
-def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int],
+def avg_pool2d(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
                stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
                ceil_mode: bool = False, count_include_pad: bool = True,
-               divisor_override: int | None = None, *, out: Tensor | None = None) -> Tensor:
+               divisor_override: int | None = None, *, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False,
         count_include_pad=True, divisor_override=None, *, out=None)
 
@@ -371,6 +390,8 @@ def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int],
       count_include_pad: whether the divisor counts the padding
       divisor_override: divisor of the sums, not 0; default: the number of elements of the window
     """
+    if aliases:
+        return renamed(avg_pool2d, locals())
     if switch.users:
         found = intercepted(avg_pool2d, locals())
         if found is not PLAIN:
@@ -410,13 +431,16 @@ def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int],
         return retried(avg_pool2d, locals())
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor = REQUIRED, output_size: int | Sequence[int] = REQUIRED,
+                        **aliases: Any) -> Tensor:
     """adaptive_avg_pool1d(input, output_size)
 
     Divides the last dimension evenly into output_size windows and returns the mean of each.
       input: (N, C, L) or (C, L)
       output_size: number of windows
     """
+    if aliases:
+        return renamed(adaptive_avg_pool1d, locals())
     if switch.users:
         found = intercepted(adaptive_avg_pool1d, locals())
         if found is not PLAIN:
@@ -437,13 +461,16 @@ def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tens
         return retried(adaptive_avg_pool1d, locals())
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor = REQUIRED, output_size: int | Sequence[int] = REQUIRED,
+                        **aliases: Any) -> Tensor:
     """adaptive_avg_pool2d(input, output_size)
 
     Divides the last two dimensions evenly into output_size windows and returns the mean of each.
       input: (N, C, H, W) or (C, H, W)
       output_size: numbers of windows along both dimensions, or one number for both
     """
+    if aliases:
+        return renamed(adaptive_avg_pool2d, locals())
     if switch.users:
         found = intercepted(adaptive_avg_pool2d, locals())
         if found is not PLAIN:
@@ -464,9 +491,10 @@ def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int]) -> Tens
         return retried(adaptive_avg_pool2d, locals())
 
 
-def max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
+def max_pool3d(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
                stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-               dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
+               dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+               **aliases: Any) -> Tensor:
     """max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False)
 
     Returns the maximum of each window of the last three dimensions. nan counts as the maximum.
@@ -479,6 +507,8 @@ def max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if aliases:
+        return renamed(max_pool3d, locals())
     if switch.users:
         found = intercepted(max_pool3d, locals())
         if found is not PLAIN:
@@ -508,10 +538,10 @@ def max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
         return retried(max_pool3d, locals())
 
 
-def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
+def max_pool3d_with_indices(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
                             stride: int | Sequence[int] | None = None,
                             padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1,
-                            ceil_mode: bool = False) -> tuple[Tensor, ...]:
+                            ceil_mode: bool = False, **aliases: Any) -> tuple[Tensor, ...]:
     """max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1,
         ceil_mode=False)
 
@@ -526,6 +556,8 @@ def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
       dilation: step between the elements of a window
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if aliases:
+        return renamed(max_pool3d_with_indices, locals())
     if switch.users:
         found = intercepted(max_pool3d_with_indices, locals())
         if found is not PLAIN:
@@ -558,10 +590,11 @@ def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int],
         return retried(max_pool3d_with_indices, locals())
 
 
-def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int],
+def avg_pool3d(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
                stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
                ceil_mode: bool = False, count_include_pad: bool = True,
-               divisor_override: int | None = None, *, out: Tensor | None = None) -> Tensor:
+               divisor_override: int | None = None, *, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
     """avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False,
         count_include_pad=True, divisor_override=None, *, out=None)
 
@@ -575,6 +608,8 @@ def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int],
       count_include_pad: whether the divisor counts the padding
       divisor_override: divisor of the sums, not 0; default: the number of elements of the window
     """
+    if aliases:
+        return renamed(avg_pool3d, locals())
     if switch.users:
         found = intercepted(avg_pool3d, locals())
         if found is not PLAIN:
@@ -614,7 +649,8 @@ def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int],
         return retried(avg_pool3d, locals())
 
 
-def adaptive_max_pool3d(input: Tensor, output_size: int | Sequence[int]) -> tuple[Tensor, ...]:
+def adaptive_max_pool3d(input: Tensor = REQUIRED, output_size: int | Sequence[int] = REQUIRED,
+                        **aliases: Any) -> tuple[Tensor, ...]:
     """adaptive_max_pool3d(input, output_size)
 
     Divides the last three dimensions evenly into output_size windows and returns the maximum of
@@ -622,6 +658,8 @@ def adaptive_max_pool3d(input: Tensor, output_size: int | Sequence[int]) -> tupl
       input: (N, C, D, H, W) or (C, D, H, W)
       output_size: numbers of windows along the three dimensions, or one number for all
     """
+    if aliases:
+        return renamed(adaptive_max_pool3d, locals())
     if switch.users:
         found = intercepted(adaptive_max_pool3d, locals())
         if found is not PLAIN:
@@ -643,13 +681,16 @@ def adaptive_max_pool3d(input: Tensor, output_size: int | Sequence[int]) -> tupl
         return retried(adaptive_max_pool3d, locals())
 
 
-def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor = REQUIRED, output_size: int | Sequence[int] = REQUIRED,
+                        **aliases: Any) -> Tensor:
     """adaptive_avg_pool3d(input, output_size)
 
     Divides the last three dimensions evenly into output_size windows and returns the mean of each.
       input: (N, C, D, H, W) or (C, D, H, W)
       output_size: numbers of windows along the three dimensions, or one number for all
     """
+    if aliases:
+        return renamed(adaptive_avg_pool3d, locals())
     if switch.users:
         found = intercepted(adaptive_avg_pool3d, locals())
         if found is not PLAIN:
@@ -670,8 +711,10 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int]) -> Tens
         return retried(adaptive_avg_pool3d, locals())
 
 
-def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
-              stride: int | Sequence[int] | None = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool1d(input: Tensor = REQUIRED, norm_type: float = REQUIRED,
+              kernel_size: int | Sequence[int] = REQUIRED,
+              stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
+              **aliases: Any) -> Tensor:
     """lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False)
 
     Returns the p-th root of the sum of the p-th powers of each window of the last dimension.
@@ -681,6 +724,8 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
       stride: step between windows; default: kernel_size
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if aliases:
+        return renamed(lp_pool1d, locals())
     if switch.users:
         found = intercepted(lp_pool1d, locals())
         if found is not PLAIN:
@@ -707,8 +752,10 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
         return retried(lp_pool1d, locals())
 
 
-def lp_pool2d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
-              stride: int | Sequence[int] | None = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool2d(input: Tensor = REQUIRED, norm_type: float = REQUIRED,
+              kernel_size: int | Sequence[int] = REQUIRED,
+              stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
+              **aliases: Any) -> Tensor:
     """lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False)
 
     Returns the p-th root of the sum of the p-th powers of each window of the last two dimensions.
@@ -718,6 +765,8 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
       stride: step between windows; default: kernel_size
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if aliases:
+        return renamed(lp_pool2d, locals())
     if switch.users:
         found = intercepted(lp_pool2d, locals())
         if found is not PLAIN:
@@ -744,8 +793,10 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
         return retried(lp_pool2d, locals())
 
 
-def lp_pool3d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
-              stride: int | Sequence[int] | None = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool3d(input: Tensor = REQUIRED, norm_type: float = REQUIRED,
+              kernel_size: int | Sequence[int] = REQUIRED,
+              stride: int | Sequence[int] | None = None, ceil_mode: bool = False,
+              **aliases: Any) -> Tensor:
     """lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False)
 
     Returns the p-th root of the sum of the p-th powers of each window of the last three dimensions.
@@ -755,6 +806,8 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
       stride: step between windows; default: kernel_size
       ceil_mode: whether the number of windows is rounded up instead of down
     """
+    if aliases:
+        return renamed(lp_pool3d, locals())
     if switch.users:
         found = intercepted(lp_pool3d, locals())
         if found is not PLAIN:
@@ -781,9 +834,10 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
         return retried(lp_pool3d, locals())
 
 
-def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
-                          output_size: int | Sequence[int], random_samples: Tensor | None = None, *,
-                          generator: Generator | None = None) -> tuple[Tensor, ...]:
+def fractional_max_pool2d(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
+                          output_size: int | Sequence[int] = REQUIRED,
+                          random_samples: Tensor | None = None, *,
+                          generator: Generator | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """fractional_max_pool2d(input, kernel_size, output_size, random_samples=None, *,
         generator=None)
 
@@ -797,6 +851,8 @@ def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
         default: drawn
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(fractional_max_pool2d, locals())
     if switch.users:
         found = intercepted(fractional_max_pool2d, locals())
         if found is not PLAIN:
@@ -827,9 +883,10 @@ def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int],
         return retried(fractional_max_pool2d, locals())
 
 
-def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
-                          output_size: int | Sequence[int], random_samples: Tensor | None = None, *,
-                          generator: Generator | None = None) -> tuple[Tensor, ...]:
+def fractional_max_pool3d(input: Tensor = REQUIRED, kernel_size: int | Sequence[int] = REQUIRED,
+                          output_size: int | Sequence[int] = REQUIRED,
+                          random_samples: Tensor | None = None, *,
+                          generator: Generator | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """fractional_max_pool3d(input, kernel_size, output_size, random_samples=None, *,
         generator=None)
 
@@ -843,6 +900,8 @@ def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
         default: drawn
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(fractional_max_pool3d, locals())
     if switch.users:
         found = intercepted(fractional_max_pool3d, locals())
         if found is not PLAIN:
@@ -873,9 +932,10 @@ def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int],
         return retried(fractional_max_pool3d, locals())
 
 
-def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int],
+def max_unpool1d(input: Tensor = REQUIRED, indices: Tensor = REQUIRED,
+                 kernel_size: int | Sequence[int] = REQUIRED,
                  stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-                 output_size: int | Sequence[int] | None = None) -> Tensor:
+                 output_size: int | Sequence[int] | None = None, **aliases: Any) -> Tensor:
     """max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None)
 
     Returns zeros with the elements of input at indices: a partial inverse of max_pool1d.
@@ -888,6 +948,8 @@ def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
       output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride -
         2 * padding + kernel_size
     """
+    if aliases:
+        return renamed(max_unpool1d, locals())
     if switch.users:
         found = intercepted(max_unpool1d, locals())
         if found is not PLAIN:
@@ -918,9 +980,10 @@ def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
         return retried(max_unpool1d, locals())
 
 
-def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int],
+def max_unpool2d(input: Tensor = REQUIRED, indices: Tensor = REQUIRED,
+                 kernel_size: int | Sequence[int] = REQUIRED,
                  stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-                 output_size: int | Sequence[int] | None = None) -> Tensor:
+                 output_size: int | Sequence[int] | None = None, **aliases: Any) -> Tensor:
     """max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None)
 
     Returns zeros with the elements of input at indices: a partial inverse of max_pool2d.
@@ -933,6 +996,8 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
       output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride -
         2 * padding + kernel_size
     """
+    if aliases:
+        return renamed(max_unpool2d, locals())
     if switch.users:
         found = intercepted(max_unpool2d, locals())
         if found is not PLAIN:
@@ -963,9 +1028,10 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
         return retried(max_unpool2d, locals())
 
 
-def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int],
+def max_unpool3d(input: Tensor = REQUIRED, indices: Tensor = REQUIRED,
+                 kernel_size: int | Sequence[int] = REQUIRED,
                  stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-                 output_size: int | Sequence[int] | None = None) -> Tensor:
+                 output_size: int | Sequence[int] | None = None, **aliases: Any) -> Tensor:
     """max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None)
 
     Returns zeros with the elements of input at indices: a partial inverse of max_pool3d.
@@ -978,6 +1044,8 @@ def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int
       output_size: sizes of the result, less than a stride away from the default: (s - 1) * stride -
         2 * padding + kernel_size
     """
+    if aliases:
+        return renamed(max_unpool3d, locals())
     if switch.users:
         found = intercepted(max_unpool3d, locals())
         if found is not PLAIN:

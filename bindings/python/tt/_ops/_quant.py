@@ -5,14 +5,14 @@ from ctypes import byref, c_double, c_int64
 from struct import Struct
 from .._convert import (dtype_code, list_field, integer, is_int, keeps, is_number, no_overload,
     one_of, optional_tensor, real, tensor_address, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal, Sequence
+    from typing import Any, Literal, Sequence
     from .._types import dtype
 
 BLOCKFORMAT = {'q8_0': 0, 'q4_0': 1}
@@ -34,8 +34,9 @@ _o_quantized_linear = Struct("QP0q").pack
 _o_quantized_conv2d = Struct("QPPqPqPqq0q").pack
 
 
-def fake_quantize_per_tensor_affine(input: Tensor, scale: float | Tensor, zero_point: int | Tensor,
-                                    quant_min: int, quant_max: int) -> Tensor:
+def fake_quantize_per_tensor_affine(input: Tensor = REQUIRED, scale: float | Tensor = REQUIRED,
+                                    zero_point: int | Tensor = REQUIRED, quant_min: int = REQUIRED,
+                                    quant_max: int = REQUIRED, **aliases: Any) -> Tensor:
     """fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)
 
     fake_quantize_per_tensor_affine(input, scale: float, zero_point: int, quant_min, quant_max)
@@ -50,6 +51,8 @@ def fake_quantize_per_tensor_affine(input: Tensor, scale: float | Tensor, zero_p
       quant_min: smallest integer
       quant_max: largest integer
     """
+    if aliases:
+        return renamed(fake_quantize_per_tensor_affine, locals())
     if switch.users:
         found = intercepted(fake_quantize_per_tensor_affine, locals())
         if found is not PLAIN:
@@ -88,8 +91,10 @@ def fake_quantize_per_tensor_affine(input: Tensor, scale: float | Tensor, zero_p
         return retried(fake_quantize_per_tensor_affine, locals())
 
 
-def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: int,
-                                     quant_min: int, quant_max: int) -> Tensor:
+def fake_quantize_per_channel_affine(input: Tensor = REQUIRED, scale: Tensor = REQUIRED,
+                                     zero_point: Tensor = REQUIRED, axis: int = REQUIRED,
+                                     quant_min: int = REQUIRED, quant_max: int = REQUIRED,
+                                     **aliases: Any) -> Tensor:
     """fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, quant_max)
 
     Like fake_quantize_per_tensor_affine, with a scale and a zero point for each position along
@@ -100,6 +105,8 @@ def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: T
       quant_min: smallest integer
       quant_max: largest integer
     """
+    if aliases:
+        return renamed(fake_quantize_per_channel_affine, locals())
     if switch.users:
         found = intercepted(fake_quantize_per_channel_affine, locals())
         if found is not PLAIN:
@@ -129,8 +136,10 @@ def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: T
         return retried(fake_quantize_per_channel_affine, locals())
 
 
-def quantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_min: int,
-                        quant_max: int, dtype: dtype) -> Tensor:
+def quantize_per_tensor(input: Tensor = REQUIRED, scale: float = REQUIRED,
+                        zero_point: int = REQUIRED, quant_min: int = REQUIRED,
+                        quant_max: int = REQUIRED, dtype: dtype = REQUIRED,
+                        **aliases: Any) -> Tensor:
     """quantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype)
 
     Quantizes input: clamp(round(input / scale) + zero_point, quant_min, quant_max) as integers.
@@ -141,6 +150,8 @@ def quantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_min:
       quant_max: largest integer
       dtype: integer dtype of the result, which must hold quant_min and quant_max
     """
+    if aliases:
+        return renamed(quantize_per_tensor, locals())
     if switch.users:
         found = intercepted(quantize_per_tensor, locals())
         if found is not PLAIN:
@@ -165,8 +176,10 @@ def quantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_min:
         return retried(quantize_per_tensor, locals())
 
 
-def dequantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_min: int,
-                          quant_max: int, dtype: dtype) -> Tensor:
+def dequantize_per_tensor(input: Tensor = REQUIRED, scale: float = REQUIRED,
+                          zero_point: int = REQUIRED, quant_min: int = REQUIRED,
+                          quant_max: int = REQUIRED, dtype: dtype = REQUIRED,
+                          **aliases: Any) -> Tensor:
     """dequantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype)
 
     Computes the float32 numbers that integers represent: (input - zero_point) * scale.
@@ -176,6 +189,8 @@ def dequantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_mi
       quant_max: largest integer, accepted for compatibility
       dtype: dtype of input
     """
+    if aliases:
+        return renamed(dequantize_per_tensor, locals())
     if switch.users:
         found = intercepted(dequantize_per_tensor, locals())
         if found is not PLAIN:
@@ -203,8 +218,10 @@ def dequantize_per_tensor(input: Tensor, scale: float, zero_point: int, quant_mi
         return retried(dequantize_per_tensor, locals())
 
 
-def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: int,
-                         quant_min: int, quant_max: int, dtype: dtype) -> Tensor:
+def quantize_per_channel(input: Tensor = REQUIRED, scales: Tensor = REQUIRED,
+                         zero_points: Tensor = REQUIRED, axis: int = REQUIRED,
+                         quant_min: int = REQUIRED, quant_max: int = REQUIRED,
+                         dtype: dtype = REQUIRED, **aliases: Any) -> Tensor:
     """quantize_per_channel(input, scales, zero_points, axis, quant_min, quant_max, dtype)
 
     Like quantize_per_tensor, with a scale and a zero point for each position along axis.
@@ -215,6 +232,8 @@ def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axi
       quant_max: largest integer
       dtype: integer dtype of the result, which must hold quant_min and quant_max
     """
+    if aliases:
+        return renamed(quantize_per_channel, locals())
     if switch.users:
         found = intercepted(quantize_per_channel, locals())
         if found is not PLAIN:
@@ -242,8 +261,10 @@ def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axi
         return retried(quantize_per_channel, locals())
 
 
-def dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int,
-                           quant_min: int, quant_max: int, dtype: dtype) -> Tensor:
+def dequantize_per_channel(input: Tensor = REQUIRED, scales: Tensor = REQUIRED,
+                           zero_points: Tensor | None = REQUIRED, axis: int = REQUIRED,
+                           quant_min: int = REQUIRED, quant_max: int = REQUIRED,
+                           dtype: dtype = REQUIRED, **aliases: Any) -> Tensor:
     """dequantize_per_channel(input, scales, zero_points, axis, quant_min, quant_max, dtype)
 
     Like dequantize_per_tensor, with a scale and a zero point for each position along axis.
@@ -254,6 +275,8 @@ def dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor | 
       quant_max: largest integer, accepted for compatibility
       dtype: dtype of input
     """
+    if aliases:
+        return renamed(dequantize_per_channel, locals())
     if switch.users:
         found = intercepted(dequantize_per_channel, locals())
         if found is not PLAIN:
@@ -285,13 +308,15 @@ def dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor | 
         return retried(dequantize_per_channel, locals())
 
 
-def _int_mm(input: Tensor, mat2: Tensor) -> Tensor:
+def _int_mm(input: Tensor = REQUIRED, mat2: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """_int_mm(input, mat2)
 
     Computes the product of two matrices of 8-bit integers as int32. Sums wrap around modulo 2^32.
       input: (n, m), int8 or uint8
       mat2: (m, p), int8
     """
+    if aliases:
+        return renamed(_int_mm, locals())
     if switch.users:
         found = intercepted(_int_mm, locals())
         if found is not PLAIN:
@@ -312,8 +337,10 @@ def _int_mm(input: Tensor, mat2: Tensor) -> Tensor:
         return retried(_int_mm, locals())
 
 
-def quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tensor, weight: Tensor,
-                     weight_scale: Tensor, bias: Tensor | None = None) -> Tensor:
+def quantized_linear(input: Tensor = REQUIRED, input_scale: Tensor = REQUIRED,
+                     input_zero_point: Tensor = REQUIRED, weight: Tensor = REQUIRED,
+                     weight_scale: Tensor = REQUIRED, bias: Tensor | None = None,
+                     **aliases: Any) -> Tensor:
     """quantized_linear(input, input_scale, input_zero_point, weight, weight_scale, bias=None)
 
     Computes linear of quantized input and weight in integers, as float32: the sum over in of (input
@@ -325,6 +352,8 @@ def quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tenso
       weight_scale: one element, or (out)
       bias: (out), float32; none: no bias
     """
+    if aliases:
+        return renamed(quantized_linear, locals())
     if switch.users:
         found = intercepted(quantized_linear, locals())
         if found is not PLAIN:
@@ -358,10 +387,11 @@ def quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tenso
         return retried(quantized_linear, locals())
 
 
-def quantized_conv2d(input: Tensor, input_scale: float, input_zero_point: int, weight: Tensor,
-                     weight_scale: Tensor, bias: Tensor | None = None,
+def quantized_conv2d(input: Tensor = REQUIRED, input_scale: float = REQUIRED,
+                     input_zero_point: int = REQUIRED, weight: Tensor = REQUIRED,
+                     weight_scale: Tensor = REQUIRED, bias: Tensor | None = None,
                      stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
-                     dilation: int | Sequence[int] = 1, groups: int = 1) -> Tensor:
+                     dilation: int | Sequence[int] = 1, groups: int = 1, **aliases: Any) -> Tensor:
     """quantized_conv2d(input, input_scale, input_zero_point, weight, weight_scale, bias=None,
         stride=1, padding=0, dilation=1, groups=1)
 
@@ -377,6 +407,8 @@ def quantized_conv2d(input: Tensor, input_scale: float, input_zero_point: int, w
       dilation: step between the elements of a window
       groups: number of blocked connections from input to output channels; divides both
     """
+    if aliases:
+        return renamed(quantized_conv2d, locals())
     if switch.users:
         found = intercepted(quantized_conv2d, locals())
         if found is not PLAIN:
@@ -416,7 +448,8 @@ def quantized_conv2d(input: Tensor, input_scale: float, input_zero_point: int, w
         return retried(quantized_conv2d, locals())
 
 
-def quantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor:
+def quantize_blockwise(input: Tensor = REQUIRED, format: Literal['q8_0', 'q4_0'] = REQUIRED,
+                       **aliases: Any) -> Tensor:
     """quantize_blockwise(input, format)
 
     Packs each row of input in blocks of 32 numbers with a scale of their own, as bytes. A block
@@ -424,6 +457,8 @@ def quantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor
       input: (…, k), k a multiple of 32
       format: q8_0: 34 bytes a block, q4_0: 18
     """
+    if aliases:
+        return renamed(quantize_blockwise, locals())
     if switch.users:
         found = intercepted(quantize_blockwise, locals())
         if found is not PLAIN:
@@ -443,13 +478,16 @@ def quantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor
         return retried(quantize_blockwise, locals())
 
 
-def dequantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor:
+def dequantize_blockwise(input: Tensor = REQUIRED, format: Literal['q8_0', 'q4_0'] = REQUIRED,
+                         **aliases: Any) -> Tensor:
     """dequantize_blockwise(input, format)
 
     Computes the float32 numbers of packed rows.
       input: (…, bytes of a row), uint8, of quantize_blockwise or a GGUF file
       format: q8_0: 34 bytes a block, q4_0: 18
     """
+    if aliases:
+        return renamed(dequantize_blockwise, locals())
     if switch.users:
         found = intercepted(dequantize_blockwise, locals())
         if found is not PLAIN:
@@ -470,8 +508,9 @@ def dequantize_blockwise(input: Tensor, format: Literal['q8_0', 'q4_0']) -> Tens
         return retried(dequantize_blockwise, locals())
 
 
-def blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor | None,
-                     format: Literal['q8_0', 'q4_0']) -> Tensor:
+def blockwise_linear(input: Tensor = REQUIRED, weight: Tensor = REQUIRED,
+                     bias: Tensor | None = REQUIRED, format: Literal['q8_0', 'q4_0'] = REQUIRED,
+                     **aliases: Any) -> Tensor:
     """blockwise_linear(input, weight, bias, format)
 
     Computes linear with a packed weight. Up to 8 rows of input are multiplied by the packed
@@ -481,6 +520,8 @@ def blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor | None,
       bias: (out); none: no bias
       format: that of weight
     """
+    if aliases:
+        return renamed(blockwise_linear, locals())
     if switch.users:
         found = intercepted(blockwise_linear, locals())
         if found is not PLAIN:

@@ -6,7 +6,7 @@ from struct import Struct
 from .._convert import (boolean, device_field, dtype_code, gathered, generator_handle, instance,
     int_list, integer, keeps, is_number, left_out, no_overload, refit, written, check_layout, real,
     wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -168,10 +168,10 @@ def randn(*args: Any, dtype: dtype | None = None, device: device | str | None = 
     return t.requires_grad_() if requires_grad else t
 
 
-def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-              generator: Generator | None = None, out: Tensor | None = None,
-              memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
-              requires_grad: bool = False) -> Tensor:
+def rand_like(input: Tensor = REQUIRED, *, dtype: dtype | None = None,
+              device: device | str | None = None, generator: Generator | None = None,
+              out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
+              pin_memory: bool = False, requires_grad: bool = False, **aliases: Any) -> Tensor:
     """rand_like(input, *, dtype=None, device=None, generator=None, out=None, memory_format=None,
         layout=None, pin_memory=False, requires_grad=False)
 
@@ -181,6 +181,8 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
       device: device of the result; default: that of input
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(rand_like, locals())
     if switch.users:
         found = intercepted(rand_like, locals())
         if found is not PLAIN:
@@ -217,10 +219,10 @@ def rand_like(input: Tensor, *, dtype: dtype | None = None, device: device | str
         return retried(rand_like, locals())
 
 
-def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | str | None = None,
-               generator: Generator | None = None, out: Tensor | None = None,
-               memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
-               requires_grad: bool = False) -> Tensor:
+def randn_like(input: Tensor = REQUIRED, *, dtype: dtype | None = None,
+               device: device | str | None = None, generator: Generator | None = None,
+               out: Tensor | None = None, memory_format: Any = None, layout: Any = None,
+               pin_memory: bool = False, requires_grad: bool = False, **aliases: Any) -> Tensor:
     """randn_like(input, *, dtype=None, device=None, generator=None, out=None, memory_format=None,
         layout=None, pin_memory=False, requires_grad=False)
 
@@ -230,6 +232,8 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
       device: device of the result; default: that of input
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(randn_like, locals())
     if switch.users:
         found = intercepted(randn_like, locals())
         if found is not PLAIN:
@@ -266,8 +270,9 @@ def randn_like(input: Tensor, *, dtype: dtype | None = None, device: device | st
         return retried(randn_like, locals())
 
 
-def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None,
-              out: Tensor | None = None) -> Tensor:
+def bernoulli(input: Tensor = REQUIRED, p: float | None = None, *,
+              generator: Generator | None = None, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """bernoulli(input, p=None, *, generator=None, out=None)
 
     bernoulli(input, *, generator=None)
@@ -280,6 +285,8 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
       generator: random number generator; default: the one of the ctx
       p: probability in [0, 1]
     """
+    if aliases:
+        return renamed(bernoulli, locals())
     if switch.users:
         found = intercepted(bernoulli, locals())
         if found is not PLAIN:
@@ -396,11 +403,11 @@ def randint(low: int | None = None, high: int | None = None,
     return t.requires_grad_() if requires_grad else t
 
 
-def randint_like(input: Tensor, low: int | None = None, high: int | None = None, *,
+def randint_like(input: Tensor = REQUIRED, low: int | None = None, high: int | None = None, *,
                  dtype: dtype | None = None, device: device | str | None = None,
                  generator: Generator | None = None, out: Tensor | None = None,
                  memory_format: Any = None, layout: Any = None, pin_memory: bool = False,
-                 requires_grad: bool = False) -> Tensor:
+                 requires_grad: bool = False, **aliases: Any) -> Tensor:
     """randint_like(input, low=None, high=None, *, dtype=None, device=None, generator=None,
         out=None, memory_format=None, layout=None, pin_memory=False, requires_grad=False)
 
@@ -412,6 +419,8 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
       device: device of the result; default: that of input
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(randint_like, locals())
     if switch.users:
         found = intercepted(randint_like, locals())
         if found is not PLAIN:
@@ -775,8 +784,8 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
         return retried(geometric_, locals())
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
-            generator: Generator | None = None) -> Tensor:
+def dropout(input: Tensor = REQUIRED, p: float = 0.5, training: bool = True, inplace: bool = False,
+            *, generator: Generator | None = None, **aliases: Any) -> Tensor:
     """dropout(input, p=0.5, training=True, inplace=False, *, generator=None)
 
     Zeroes each element with probability p and scales the others by 1 / (1 - p). Returns input
@@ -785,6 +794,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(dropout, locals())
     if switch.users:
         found = intercepted(dropout, locals())
         if found is not PLAIN:
@@ -880,8 +891,9 @@ def randperm(n: int, *, dtype: dtype | None = None, device: device | str | None 
     return t.requires_grad_() if requires_grad else t
 
 
-def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
-                generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+def multinomial(input: Tensor = REQUIRED, num_samples: int = REQUIRED, replacement: bool = False, *,
+                generator: Generator | None = None, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
     """multinomial(input, num_samples, replacement=False, *, generator=None, out=None)
 
     Draws positions from each row of input with probabilities proportional to its weights.
@@ -890,6 +902,8 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
       replacement: whether a position can be drawn more than once
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(multinomial, locals())
     if switch.users:
         found = intercepted(multinomial, locals())
         if found is not PLAIN:
@@ -924,8 +938,9 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
         return retried(multinomial, locals())
 
 
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
-              generator: Generator | None = None) -> Tensor:
+def dropout1d(input: Tensor = REQUIRED, p: float = 0.5, training: bool = True,
+              inplace: bool = False, *, generator: Generator | None = None,
+              **aliases: Any) -> Tensor:
     """dropout1d(input, p=0.5, training=True, inplace=False, *, generator=None)
 
     Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
@@ -935,6 +950,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(dropout1d, locals())
     if switch.users:
         found = intercepted(dropout1d, locals())
         if found is not PLAIN:
@@ -994,8 +1011,9 @@ def dropout1d_(self: Tensor, p: float = 0.5, training: bool = True, *,
         return retried(dropout1d_, locals())
 
 
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
-              generator: Generator | None = None) -> Tensor:
+def dropout2d(input: Tensor = REQUIRED, p: float = 0.5, training: bool = True,
+              inplace: bool = False, *, generator: Generator | None = None,
+              **aliases: Any) -> Tensor:
     """dropout2d(input, p=0.5, training=True, inplace=False, *, generator=None)
 
     Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
@@ -1005,6 +1023,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(dropout2d, locals())
     if switch.users:
         found = intercepted(dropout2d, locals())
         if found is not PLAIN:
@@ -1064,8 +1084,9 @@ def dropout2d_(self: Tensor, p: float = 0.5, training: bool = True, *,
         return retried(dropout2d_, locals())
 
 
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
-              generator: Generator | None = None) -> Tensor:
+def dropout3d(input: Tensor = REQUIRED, p: float = 0.5, training: bool = True,
+              inplace: bool = False, *, generator: Generator | None = None,
+              **aliases: Any) -> Tensor:
     """dropout3d(input, p=0.5, training=True, inplace=False, *, generator=None)
 
     Zeroes each channel with probability p and scales the others by 1 / (1 - p). Returns input
@@ -1075,6 +1096,8 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(dropout3d, locals())
     if switch.users:
         found = intercepted(dropout3d, locals())
         if found is not PLAIN:
@@ -1134,8 +1157,9 @@ def dropout3d_(self: Tensor, p: float = 0.5, training: bool = True, *,
         return retried(dropout3d_, locals())
 
 
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *,
-                  generator: Generator | None = None) -> Tensor:
+def alpha_dropout(input: Tensor = REQUIRED, p: float = 0.5, training: bool = False,
+                  inplace: bool = False, *, generator: Generator | None = None,
+                  **aliases: Any) -> Tensor:
     """alpha_dropout(input, p=0.5, training=False, inplace=False, *, generator=None)
 
     Sets each element to the negative saturation of selu with probability p, then scales and shifts
@@ -1144,6 +1168,8 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(alpha_dropout, locals())
     if switch.users:
         found = intercepted(alpha_dropout, locals())
         if found is not PLAIN:
@@ -1204,8 +1230,9 @@ def alpha_dropout_(self: Tensor, p: float = 0.5, training: bool = False, *,
         return retried(alpha_dropout_, locals())
 
 
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
-                          inplace: bool = False, *, generator: Generator | None = None) -> Tensor:
+def feature_alpha_dropout(input: Tensor = REQUIRED, p: float = 0.5, training: bool = False,
+                          inplace: bool = False, *, generator: Generator | None = None,
+                          **aliases: Any) -> Tensor:
     """feature_alpha_dropout(input, p=0.5, training=False, inplace=False, *, generator=None)
 
     Sets each channel to the negative saturation of selu with probability p, then scales and shifts
@@ -1215,6 +1242,8 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
       training: whether to apply dropout
       generator: random number generator; default: the one of the ctx
     """
+    if aliases:
+        return renamed(feature_alpha_dropout, locals())
     if switch.users:
         found = intercepted(feature_alpha_dropout, locals())
         if found is not PLAIN:

@@ -6,14 +6,14 @@ from struct import Struct
 from . import result_class
 from .._convert import (boolean, list_field, integer, keeps, length, optional_tensor, pointers,
     real, tensor_list, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Any, Sequence
 
 tt_gru = lib.tt_gru
 tt_gru_cell = lib.tt_gru_cell
@@ -34,9 +34,11 @@ _r_rnn_relu = result_class("rnn_relu", "output h_n")
 _r_lstm_cell = result_class("lstm_cell", "h_1 c_1")
 
 
-def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: bool,
-         num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool,
-         batch_sizes: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
+def lstm(input: Tensor = REQUIRED, hx: Sequence[Tensor] = REQUIRED,
+         params: Sequence[Tensor] = REQUIRED, has_biases: bool = REQUIRED,
+         num_layers: int = REQUIRED, dropout: float = REQUIRED, train: bool = REQUIRED,
+         bidirectional: bool = REQUIRED, batch_first: bool = REQUIRED,
+         batch_sizes: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
         batch_sizes=None)
 
@@ -56,6 +58,8 @@ def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_bias
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
+    if aliases:
+        return renamed(lstm, locals())
     if switch.users:
         found = intercepted(lstm, locals())
         if found is not PLAIN:
@@ -89,9 +93,10 @@ def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_bias
         return retried(lstm, locals())
 
 
-def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, num_layers: int,
-        dropout: float, train: bool, bidirectional: bool, batch_first: bool,
-        batch_sizes: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
+def gru(input: Tensor = REQUIRED, hx: Tensor = REQUIRED, params: Sequence[Tensor] = REQUIRED,
+        has_biases: bool = REQUIRED, num_layers: int = REQUIRED, dropout: float = REQUIRED,
+        train: bool = REQUIRED, bidirectional: bool = REQUIRED, batch_first: bool = REQUIRED,
+        batch_sizes: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
         batch_sizes=None)
 
@@ -110,6 +115,8 @@ def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, n
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
+    if aliases:
+        return renamed(gru, locals())
     if switch.users:
         found = intercepted(gru, locals())
         if found is not PLAIN:
@@ -143,9 +150,10 @@ def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, n
         return retried(gru, locals())
 
 
-def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, num_layers: int,
-             dropout: float, train: bool, bidirectional: bool, batch_first: bool,
-             batch_sizes: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
+def rnn_tanh(input: Tensor = REQUIRED, hx: Tensor = REQUIRED, params: Sequence[Tensor] = REQUIRED,
+             has_biases: bool = REQUIRED, num_layers: int = REQUIRED, dropout: float = REQUIRED,
+             train: bool = REQUIRED, bidirectional: bool = REQUIRED, batch_first: bool = REQUIRED,
+             batch_sizes: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
         batch_first, batch_sizes=None)
 
@@ -164,6 +172,8 @@ def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bo
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
+    if aliases:
+        return renamed(rnn_tanh, locals())
     if switch.users:
         found = intercepted(rnn_tanh, locals())
         if found is not PLAIN:
@@ -198,9 +208,10 @@ def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bo
         return retried(rnn_tanh, locals())
 
 
-def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, num_layers: int,
-             dropout: float, train: bool, bidirectional: bool, batch_first: bool,
-             batch_sizes: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
+def rnn_relu(input: Tensor = REQUIRED, hx: Tensor = REQUIRED, params: Sequence[Tensor] = REQUIRED,
+             has_biases: bool = REQUIRED, num_layers: int = REQUIRED, dropout: float = REQUIRED,
+             train: bool = REQUIRED, bidirectional: bool = REQUIRED, batch_first: bool = REQUIRED,
+             batch_sizes: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """rnn_relu(input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
         batch_first, batch_sizes=None)
 
@@ -219,6 +230,8 @@ def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bo
       batch_sizes: packed sequences: the number of rows of each step, not increasing; default: input
         is not packed
     """
+    if aliases:
+        return renamed(rnn_relu, locals())
     if switch.users:
         found = intercepted(rnn_relu, locals())
         if found is not PLAIN:
@@ -253,8 +266,9 @@ def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bo
         return retried(rnn_relu, locals())
 
 
-def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor,
-              b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, ...]:
+def lstm_cell(input: Tensor = REQUIRED, hx: Sequence[Tensor] = REQUIRED, w_ih: Tensor = REQUIRED,
+              w_hh: Tensor = REQUIRED, b_ih: Tensor | None = None, b_hh: Tensor | None = None,
+              **aliases: Any) -> tuple[Tensor, ...]:
     """lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None)
 
     Computes one step of a long short-term memory network: c = f * c + i * g, h = o * tanh(c), with
@@ -266,6 +280,8 @@ def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor,
       b_ih: (4 * hidden); none: 0
       b_hh: (4 * hidden); none: 0
     """
+    if aliases:
+        return renamed(lstm_cell, locals())
     if switch.users:
         found = intercepted(lstm_cell, locals())
         if found is not PLAIN:
@@ -292,8 +308,9 @@ def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor,
         return retried(lstm_cell, locals())
 
 
-def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
-             b_hh: Tensor | None = None) -> Tensor:
+def gru_cell(input: Tensor = REQUIRED, hx: Tensor = REQUIRED, w_ih: Tensor = REQUIRED,
+             w_hh: Tensor = REQUIRED, b_ih: Tensor | None = None, b_hh: Tensor | None = None,
+             **aliases: Any) -> Tensor:
     """gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None)
 
     Computes one step of a gated recurrent unit: n = tanh(x_n + r * h_n), h = (1 - z) * n + z * h,
@@ -305,6 +322,8 @@ def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor
       b_ih: (3 * hidden); none: 0
       b_hh: (3 * hidden); none: 0
     """
+    if aliases:
+        return renamed(gru_cell, locals())
     if switch.users:
         found = intercepted(gru_cell, locals())
         if found is not PLAIN:
@@ -331,8 +350,9 @@ def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor
         return retried(gru_cell, locals())
 
 
-def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
-                  b_hh: Tensor | None = None) -> Tensor:
+def rnn_tanh_cell(input: Tensor = REQUIRED, hx: Tensor = REQUIRED, w_ih: Tensor = REQUIRED,
+                  w_hh: Tensor = REQUIRED, b_ih: Tensor | None = None, b_hh: Tensor | None = None,
+                  **aliases: Any) -> Tensor:
     """rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None)
 
     Computes one step of an Elman network: tanh(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh).
@@ -343,6 +363,8 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
       b_ih: (hidden); none: 0
       b_hh: (hidden); none: 0
     """
+    if aliases:
+        return renamed(rnn_tanh_cell, locals())
     if switch.users:
         found = intercepted(rnn_tanh_cell, locals())
         if found is not PLAIN:
@@ -370,8 +392,9 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
         return retried(rnn_tanh_cell, locals())
 
 
-def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
-                  b_hh: Tensor | None = None) -> Tensor:
+def rnn_relu_cell(input: Tensor = REQUIRED, hx: Tensor = REQUIRED, w_ih: Tensor = REQUIRED,
+                  w_hh: Tensor = REQUIRED, b_ih: Tensor | None = None, b_hh: Tensor | None = None,
+                  **aliases: Any) -> Tensor:
     """rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None)
 
     Computes one step of an Elman network: relu(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh).
@@ -382,6 +405,8 @@ def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
       b_ih: (hidden); none: 0
       b_hh: (hidden); none: 0
     """
+    if aliases:
+        return renamed(rnn_relu_cell, locals())
     if switch.users:
         found = intercepted(rnn_relu_cell, locals())
         if found is not PLAIN:

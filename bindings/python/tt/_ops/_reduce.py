@@ -6,7 +6,7 @@ from struct import Struct
 from . import result_class
 from .._convert import (boolean, dtype_code, gathered, instance, int_list, integer, is_int, keeps,
     no_overload, one_of, refit, written, unreduced, out_tensors, real, tensor_address, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -120,9 +120,10 @@ _o_cdist = Struct("Qdi0q").pack
 _o_pdist = Struct("Qd0q").pack
 
 
-def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *,
+def max(input: Tensor = REQUIRED, dim: int | Tensor | None = None, keepdim: bool = False, *,
         other: int | Tensor | None = None, axis: int | Tensor | None = None,
-        keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
+        keepdims: bool | None = None, out: Tensor | None = None,
+        **aliases: Any) -> Tensor | tuple[Tensor, ...]:
     """max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
     max(input)
@@ -137,6 +138,8 @@ def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if aliases:
+        return renamed(max, locals())
     if switch.users:
         found = intercepted(max, locals())
         if found is not PLAIN:
@@ -190,9 +193,10 @@ def max(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
         return retried(max, locals())
 
 
-def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *,
+def min(input: Tensor = REQUIRED, dim: int | Tensor | None = None, keepdim: bool = False, *,
         other: int | Tensor | None = None, axis: int | Tensor | None = None,
-        keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
+        keepdims: bool | None = None, out: Tensor | None = None,
+        **aliases: Any) -> Tensor | tuple[Tensor, ...]:
     """min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None)
 
     min(input)
@@ -207,6 +211,8 @@ def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if aliases:
+        return renamed(min, locals())
     if switch.users:
         found = intercepted(min, locals())
         if found is not PLAIN:
@@ -260,9 +266,9 @@ def min(input: Tensor, dim: int | Tensor | None = None, keepdim: bool = False, *
         return retried(min, locals())
 
 
-def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
+def sum(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
         axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
-        dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+        dtype: dtype | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """sum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
     sum(input, *, dtype=None)
@@ -274,6 +280,8 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(sum, locals())
     if switch.users:
         found = intercepted(sum, locals())
         if found is not PLAIN:
@@ -320,12 +328,15 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
         return retried(sum, locals())
 
 
-def sum_to_size(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
+def sum_to_size(input: Tensor = REQUIRED, *args: Any, size: int | Sequence[int] | None = None,
+                **aliases: Any) -> Tensor:
     """sum_to_size(input, *size)
 
     Sums the dimensions along which size broadcasts to the shape of input; the adjoint of expand.
       size: sizes of the result; must broadcast to the shape of input
     """
+    if aliases:
+        return renamed(sum_to_size, locals())
     if switch.users:
         found = intercepted(sum_to_size, locals())
         if found is not PLAIN:
@@ -347,9 +358,9 @@ def sum_to_size(input: Tensor, *args: Any, size: int | Sequence[int] | None = No
         return retried(sum_to_size, locals())
 
 
-def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
+def mean(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
          axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
-         dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+         dtype: dtype | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """mean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
     mean(input, *, dtype=None)
@@ -360,6 +371,8 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(mean, locals())
     if switch.users:
         found = intercepted(mean, locals())
         if found is not PLAIN:
@@ -407,8 +420,9 @@ def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         return retried(mean, locals())
 
 
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
-           keepdims: bool | None = None, out: Tensor | None = None) -> Tensor:
+def argmax(input: Tensor = REQUIRED, dim: int | None = None, keepdim: bool = False, *,
+           axis: int | None = None, keepdims: bool | None = None, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
     """argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     Returns the indices of the maxima. nan counts as the maximum; among equal elements the first is
@@ -416,6 +430,8 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
       dim: dimension to reduce; default: input is flattened
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if aliases:
+        return renamed(argmax, locals())
     if switch.users:
         found = intercepted(argmax, locals())
         if found is not PLAIN:
@@ -447,9 +463,9 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
         return retried(argmax, locals())
 
 
-def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
+def any(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
         axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
-        out: Tensor | None = None) -> Tensor:
+        out: Tensor | None = None, **aliases: Any) -> Tensor:
     """any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     any(input)
@@ -459,6 +475,8 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(any, locals())
     if switch.users:
         found = intercepted(any, locals())
         if found is not PLAIN:
@@ -501,9 +519,9 @@ def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
         return retried(any, locals())
 
 
-def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
+def all(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
         axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
-        out: Tensor | None = None) -> Tensor:
+        out: Tensor | None = None, **aliases: Any) -> Tensor:
     """all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     all(input)
@@ -513,6 +531,8 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(all, locals())
     if switch.users:
         found = intercepted(all, locals())
         if found is not PLAIN:
@@ -555,15 +575,17 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
         return retried(all, locals())
 
 
-def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
+def amax(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
          axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
-         out: Tensor | None = None) -> Tensor:
+         out: Tensor | None = None, **aliases: Any) -> Tensor:
     """amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     Returns the maxima over dim; nan if any element is nan. Equal maxima share the gradient equally.
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(amax, locals())
     if switch.users:
         found = intercepted(amax, locals())
         if found is not PLAIN:
@@ -595,15 +617,17 @@ def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         return retried(amax, locals())
 
 
-def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
+def amin(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
          axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
-         out: Tensor | None = None) -> Tensor:
+         out: Tensor | None = None, **aliases: Any) -> Tensor:
     """amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     Returns the minima over dim; nan if any element is nan. Equal minima share the gradient equally.
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(amin, locals())
     if switch.users:
         found = intercepted(amin, locals())
         if found is not PLAIN:
@@ -635,15 +659,17 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         return retried(amin, locals())
 
 
-def logsumexp(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
-              axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
-              out: Tensor | None = None) -> Tensor:
+def logsumexp(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None,
+              keepdim: bool = False, *, axis: int | Sequence[int] | None = None,
+              keepdims: bool | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     Computes log(sum(exp(x))) over dim without overflow. Integers are converted to float32.
       dim: dimensions to reduce; an empty list: all dimensions
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(logsumexp, locals())
     if switch.users:
         found = intercepted(logsumexp, locals())
         if found is not PLAIN:
@@ -675,10 +701,10 @@ def logsumexp(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bo
         return retried(logsumexp, locals())
 
 
-def var(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
-        keepdim: bool = False, *, axis: int | Sequence[int] | None = None,
-        correction: float | bool | None = None, keepdims: bool | None = None,
-        out: Tensor | None = None) -> Tensor:
+def var(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None,
+        unbiased: float | bool = 1.0, keepdim: bool = False, *,
+        axis: int | Sequence[int] | None = None, correction: float | bool | None = None,
+        keepdims: bool | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """var(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
         keepdims=None, out=None)
 
@@ -689,6 +715,8 @@ def var(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float |
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(var, locals())
     if switch.users:
         found = intercepted(var, locals())
         if found is not PLAIN:
@@ -724,10 +752,10 @@ def var(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float |
         return retried(var, locals())
 
 
-def std(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
-        keepdim: bool = False, *, axis: int | Sequence[int] | None = None,
-        correction: float | bool | None = None, keepdims: bool | None = None,
-        out: Tensor | None = None) -> Tensor:
+def std(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None,
+        unbiased: float | bool = 1.0, keepdim: bool = False, *,
+        axis: int | Sequence[int] | None = None, correction: float | bool | None = None,
+        keepdims: bool | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """std(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
         keepdims=None, out=None)
 
@@ -738,6 +766,8 @@ def std(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float |
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(std, locals())
     if switch.users:
         found = intercepted(std, locals())
         if found is not PLAIN:
@@ -773,10 +803,10 @@ def std(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float |
         return retried(std, locals())
 
 
-def var_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
-             keepdim: bool = False, *, axis: int | Sequence[int] | None = None,
-             correction: float | bool | None = None, keepdims: bool | None = None) -> tuple[Tensor,
-        ...]:
+def var_mean(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None,
+             unbiased: float | bool = 1.0, keepdim: bool = False, *,
+             axis: int | Sequence[int] | None = None, correction: float | bool | None = None,
+             keepdims: bool | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """var_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
         keepdims=None)
 
@@ -786,6 +816,8 @@ def var_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: fl
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(var_mean, locals())
     if switch.users:
         found = intercepted(var_mean, locals())
         if found is not PLAIN:
@@ -818,9 +850,9 @@ def var_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: fl
         return retried(var_mean, locals())
 
 
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
-         keepdims: bool | None = None, dtype: dtype | None = None,
-         out: Tensor | None = None) -> Tensor:
+def prod(input: Tensor = REQUIRED, dim: int | None = None, keepdim: bool = False, *,
+         axis: int | None = None, keepdims: bool | None = None, dtype: dtype | None = None,
+         out: Tensor | None = None, **aliases: Any) -> Tensor:
     """prod(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
     prod(input, *, dtype=None)
@@ -832,6 +864,8 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: 
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if aliases:
+        return renamed(prod, locals())
     if switch.users:
         found = intercepted(prod, locals())
         if found is not PLAIN:
@@ -879,8 +913,9 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: 
         return retried(prod, locals())
 
 
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
-           keepdims: bool | None = None, out: Tensor | None = None) -> Tensor:
+def argmin(input: Tensor = REQUIRED, dim: int | None = None, keepdim: bool = False, *,
+           axis: int | None = None, keepdims: bool | None = None, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
     """argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     Returns the indices of the minima. nan counts as the minimum; among equal elements the first is
@@ -888,6 +923,8 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
       dim: dimension to reduce; default: input is flattened
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if aliases:
+        return renamed(argmin, locals())
     if switch.users:
         found = intercepted(argmin, locals())
         if found is not PLAIN:
@@ -919,10 +956,10 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
         return retried(argmin, locals())
 
 
-def norm(input: Tensor, p: float | str = 'fro', dim: int | Sequence[int] | None = None,
+def norm(input: Tensor = REQUIRED, p: float | str = 'fro', dim: int | Sequence[int] | None = None,
          keepdim: bool = False, *, axis: int | Sequence[int] | None = None,
-         keepdims: bool | None = None, dtype: dtype | None = None,
-         out: Tensor | None = None) -> Tensor:
+         keepdims: bool | None = None, dtype: dtype | None = None, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """norm(input, p='fro', dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None,
         out=None)
 
@@ -933,6 +970,8 @@ def norm(input: Tensor, p: float | str = 'fro', dim: int | Sequence[int] | None 
       keepdim: whether the reduced dimensions are kept with size 1
       dtype: dtype to which input is converted first; default: that of input
     """
+    if aliases:
+        return renamed(norm, locals())
     if switch.users:
         found = intercepted(norm, locals())
         if found is not PLAIN:
@@ -972,13 +1011,15 @@ def norm(input: Tensor, p: float | str = 'fro', dim: int | Sequence[int] | None 
         return retried(norm, locals())
 
 
-def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None, *,
-                  axis: int | Sequence[int] | None = None) -> Tensor:
+def count_nonzero(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, *,
+                  axis: int | Sequence[int] | None = None, **aliases: Any) -> Tensor:
     """count_nonzero(input, dim=None, *, axis=None)
 
     Counts the nonzero elements over dim.
       dim: dimensions to reduce; an empty list: all dimensions
     """
+    if aliases:
+        return renamed(count_nonzero, locals())
     if switch.users:
         found = intercepted(count_nonzero, locals())
         if found is not PLAIN:
@@ -1000,9 +1041,9 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None, *,
         return retried(count_nonzero, locals())
 
 
-def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False,
-                mode: int = 0, *, axis: int | Sequence[int] | None = None,
-                keepdims: bool | None = None, out: Tensor | None = None) -> Tensor:
+def hash_tensor(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None,
+                keepdim: bool = False, mode: int = 0, *, axis: int | Sequence[int] | None = None,
+                keepdims: bool | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """hash_tensor(input, dim=None, keepdim=False, mode=0, *, axis=None, keepdims=None, out=None)
 
     Returns hashes over dim, as uint64: the exclusive or of the bits of the elements as float64, or
@@ -1011,6 +1052,8 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: 
       keepdim: whether the reduced dimensions are kept with size 1
       mode: 0, the exclusive or
     """
+    if aliases:
+        return renamed(hash_tensor, locals())
     if switch.users:
         found = intercepted(hash_tensor, locals())
         if found is not PLAIN:
@@ -1041,9 +1084,9 @@ def hash_tensor(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: 
         return retried(hash_tensor, locals())
 
 
-def aminmax(input: Tensor, *, axis: int | None = None, keepdims: bool | None = None,
-            dim: int | None = None, keepdim: bool = False,
-            out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def aminmax(input: Tensor = REQUIRED, *, axis: int | None = None, keepdims: bool | None = None,
+            dim: int | None = None, keepdim: bool = False, out: tuple[Tensor, ...] | None = None,
+            **aliases: Any) -> tuple[Tensor, ...]:
     """aminmax(input, *, axis=None, keepdims=None, dim=None, keepdim=False, out=None)
 
     Returns the minima and the maxima over dim; nan if any element is nan. Equal extremes share the
@@ -1051,6 +1094,8 @@ def aminmax(input: Tensor, *, axis: int | None = None, keepdims: bool | None = N
       dim: dimension to reduce; default: all
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(aminmax, locals())
     if switch.users:
         found = intercepted(aminmax, locals())
         if found is not PLAIN:
@@ -1083,10 +1128,10 @@ def aminmax(input: Tensor, *, axis: int | None = None, keepdims: bool | None = N
         return retried(aminmax, locals())
 
 
-def std_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: float | bool = 1.0,
-             keepdim: bool = False, *, axis: int | Sequence[int] | None = None,
-             correction: float | bool | None = None, keepdims: bool | None = None) -> tuple[Tensor,
-        ...]:
+def std_mean(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None,
+             unbiased: float | bool = 1.0, keepdim: bool = False, *,
+             axis: int | Sequence[int] | None = None, correction: float | bool | None = None,
+             keepdims: bool | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """std_mean(input, dim=None, unbiased=1.0, keepdim=False, *, axis=None, correction=None,
         keepdims=None)
 
@@ -1096,6 +1141,8 @@ def std_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: fl
         population; 1: unbiased estimate from a sample
       keepdim: whether the reduced dimensions are kept with size 1
     """
+    if aliases:
+        return renamed(std_mean, locals())
     if switch.users:
         found = intercepted(std_mean, locals())
         if found is not PLAIN:
@@ -1128,9 +1175,9 @@ def std_mean(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: fl
         return retried(std_mean, locals())
 
 
-def nansum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
-           axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
-           dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+def nansum(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdim: bool = False,
+           *, axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
+           dtype: dtype | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """nansum(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
     Computes sums over dim in which nan counts as 0.
@@ -1139,6 +1186,8 @@ def nansum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of input
     """
+    if aliases:
+        return renamed(nansum, locals())
     if switch.users:
         found = intercepted(nansum, locals())
         if found is not PLAIN:
@@ -1173,9 +1222,9 @@ def nansum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
         return retried(nansum, locals())
 
 
-def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
-            axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
-            dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+def nanmean(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdim: bool = False,
+            *, axis: int | Sequence[int] | None = None, keepdims: bool | None = None,
+            dtype: dtype | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """nanmean(input, dim=None, keepdim=False, *, axis=None, keepdims=None, dtype=None, out=None)
 
     Computes means over dim of the elements that are not nan.
@@ -1183,6 +1232,8 @@ def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool
       keepdim: whether the reduced dimensions are kept with size 1
       dtype: dtype of the computation and of the result; default: that of input
     """
+    if aliases:
+        return renamed(nanmean, locals())
     if switch.users:
         found = intercepted(nanmean, locals())
         if found is not PLAIN:
@@ -1217,8 +1268,8 @@ def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool
         return retried(nanmean, locals())
 
 
-def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
-        aweights: Tensor | None = None) -> Tensor:
+def cov(input: Tensor = REQUIRED, *, correction: int = 1, fweights: Tensor | None = None,
+        aweights: Tensor | None = None, **aliases: Any) -> Tensor:
     """cov(input, *, correction=1, fweights=None, aweights=None)
 
     Computes the covariances of variables, the rows of a matrix; each column is an observation.
@@ -1227,6 +1278,8 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
       fweights: (m), integers: how often each observation counts
       aweights: (m), floating: how much each observation weighs
     """
+    if aliases:
+        return renamed(cov, locals())
     if switch.users:
         found = intercepted(cov, locals())
         if found is not PLAIN:
@@ -1253,13 +1306,15 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
         return retried(cov, locals())
 
 
-def corrcoef(input: Tensor) -> Tensor:
+def corrcoef(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """corrcoef(input)
 
     Computes Pearson's correlation coefficients of variables, the rows of a matrix; each column is
     an observation.
       input: (n, m), or (m) for one variable
     """
+    if aliases:
+        return renamed(corrcoef, locals())
     if switch.users:
         found = intercepted(corrcoef, locals())
         if found is not PLAIN:
@@ -1278,12 +1333,15 @@ def corrcoef(input: Tensor) -> Tensor:
         return retried(corrcoef, locals())
 
 
-def dist(input: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
+def dist(input: Tensor = REQUIRED, other: Tensor = REQUIRED, p: float = 2.0,
+         **aliases: Any) -> Tensor:
     """dist(input, other, p=2.0)
 
     Computes the p-norm of input - other, over all elements.
       p: order of the norm, as of norm
     """
+    if aliases:
+        return renamed(dist, locals())
     if switch.users:
         found = intercepted(dist, locals())
         if found is not PLAIN:
@@ -1377,8 +1435,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8, *
         return retried(cosine_similarity, locals())
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *,
-              axis: int | None = None, out: Tensor | None = None) -> Tensor:
+def normalize(input: Tensor = REQUIRED, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *,
+              axis: int | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """normalize(input, p=2.0, dim=1, eps=1e-12, *, axis=None, out=None)
 
     Divides vectors along dim by their p-norms.
@@ -1386,6 +1444,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *
       dim: dimension of the vectors
       eps: lower bound of the norms
     """
+    if aliases:
+        return renamed(normalize, locals())
     if switch.users:
         found = intercepted(normalize, locals())
         if found is not PLAIN:
@@ -1416,8 +1476,9 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, *
         return retried(normalize, locals())
 
 
-def renorm(input: Tensor, p: float, dim: int | None = None, maxnorm: float | None = None, *,
-           axis: int | None = None, out: Tensor | None = None) -> Tensor:
+def renorm(input: Tensor = REQUIRED, p: float = REQUIRED, dim: int | None = None,
+           maxnorm: float | None = None, *, axis: int | None = None, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
     """renorm(input, p, dim=None, maxnorm=None, *, axis=None, out=None)
 
     Scales every slice of dim whose p-norm exceeds maxnorm to that norm.
@@ -1425,6 +1486,8 @@ def renorm(input: Tensor, p: float, dim: int | None = None, maxnorm: float | Non
       dim: dimension whose slices are scaled
       maxnorm: largest norm of a slice
     """
+    if aliases:
+        return renamed(renorm, locals())
     if switch.users:
         found = intercepted(renorm, locals())
         if found is not PLAIN:
@@ -1518,7 +1581,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
         return retried(cdist, locals())
 
 
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+def pdist(input: Tensor = REQUIRED, p: float = 2.0, **aliases: Any) -> Tensor:
     """pdist(input, p=2.0)
 
     Computes the p-norm distances between every two rows of a matrix, in the order of the upper
@@ -1526,6 +1589,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
       input: (n, m)
       p: order of the norm, as of norm
     """
+    if aliases:
+        return renamed(pdist, locals())
     if switch.users:
         found = intercepted(pdist, locals())
         if found is not PLAIN:
@@ -1547,11 +1612,13 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         return retried(pdist, locals())
 
 
-def trace(input: Tensor) -> Tensor:
+def trace(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """trace(input)
 
     Computes the sum of the main diagonal of a matrix.
     """
+    if aliases:
+        return renamed(trace, locals())
     if switch.users:
         found = intercepted(trace, locals())
         if found is not PLAIN:

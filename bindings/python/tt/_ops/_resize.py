@@ -4,14 +4,14 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import boolean, int_list, keeps, one_of, real, wrong_kind
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal, Sequence
+    from typing import Any, Literal, Sequence
 
 INTERPOLATION = {'nearest': 0, 'linear': 1, 'bilinear': 2, 'nearest-exact': 3, 'area': 4,
                  'bicubic': 5, 'trilinear': 6}
@@ -19,12 +19,12 @@ tt_interpolate = lib.tt_interpolate
 _o_interpolate = Struct("Qdiiiiddd0q").pack
 
 
-def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
+def interpolate(input: Tensor = REQUIRED, size: int | Sequence[int] | None = None,
                 scale_factor: float | None = None, mode: Literal['nearest', 'linear', 'bilinear',
         'nearest-exact', 'area', 'bicubic', 'trilinear'] = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
                 antialias: bool = False, scale_d: float | None = None, scale_h: float | None = None,
-                scale_w: float | None = None) -> Tensor:
+                scale_w: float | None = None, **aliases: Any) -> Tensor:
     """interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None,
         recompute_scale_factor=None, antialias=False, scale_d=None, scale_h=None, scale_w=None)
 
@@ -42,6 +42,8 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
       scale_h: factor of the second-last dimension
       scale_w: factor of the last dimension
     """
+    if aliases:
+        return renamed(interpolate, locals())
     if switch.users:
         found = intercepted(interpolate, locals())
         if found is not PLAIN:

@@ -7,14 +7,14 @@ from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length,
     optional_tensor, refit, out_tensors, pointers, scalar_field, tensor_address, tensor_list,
     wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Any, Sequence
     from .._types import dtype
 
 tt_cummax = lib.tt_cummax
@@ -48,8 +48,8 @@ _o_gradient = Struct("Q0qiiqddPqq0q").pack
 _o_gradient_points = Struct("QPqq0q").pack
 
 
-def cumsum(input: Tensor, dim: int | None = None, *, axis: int | None = None,
-           dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+def cumsum(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
+           dtype: dtype | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """cumsum(input, dim=None, *, axis=None, dtype=None, out=None)
 
     Computes cumulative sums along dim.
@@ -57,6 +57,8 @@ def cumsum(input: Tensor, dim: int | None = None, *, axis: int | None = None,
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of input
     """
+    if aliases:
+        return renamed(cumsum, locals())
     if switch.users:
         found = intercepted(cumsum, locals())
         if found is not PLAIN:
@@ -114,8 +116,8 @@ def cumsum_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
         return retried(cumsum_, locals())
 
 
-def cumprod(input: Tensor, dim: int | None = None, *, axis: int | None = None,
-            dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+def cumprod(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
+            dtype: dtype | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """cumprod(input, dim=None, *, axis=None, dtype=None, out=None)
 
     Computes cumulative products along dim.
@@ -123,6 +125,8 @@ def cumprod(input: Tensor, dim: int | None = None, *, axis: int | None = None,
       dtype: dtype of the computation and of the result; default: int64 for integers and bool, else
         that of input
     """
+    if aliases:
+        return renamed(cumprod, locals())
     if switch.users:
         found = intercepted(cumprod, locals())
         if found is not PLAIN:
@@ -181,9 +185,9 @@ def cumprod_(self: Tensor, dim: int | None = None, *, axis: int | None = None,
         return retried(cumprod_, locals())
 
 
-def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
-         append: Tensor | None = None, *, axis: int | None = None,
-         out: Tensor | None = None) -> Tensor:
+def diff(input: Tensor = REQUIRED, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
+         append: Tensor | None = None, *, axis: int | None = None, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """diff(input, n=1, dim=-1, prepend=None, append=None, *, axis=None, out=None)
 
     Computes the n-th differences of neighbours along dim. Bool elements are compared.
@@ -192,6 +196,8 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
       prepend: values prepended to input along dim
       append: values appended to input along dim
     """
+    if aliases:
+        return renamed(diff, locals())
     if switch.users:
         found = intercepted(diff, locals())
         if found is not PLAIN:
@@ -327,14 +333,16 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         return retried(vander, locals())
 
 
-def cummax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
-           out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def cummax(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
+           out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """cummax(input, dim=None, *, axis=None, out=None)
 
     Returns the cumulative maxima along dim and their indices; among equal elements the last is
     taken. nan counts as the maximum.
       dim: dimension to scan along
     """
+    if aliases:
+        return renamed(cummax, locals())
     if switch.users:
         found = intercepted(cummax, locals())
         if found is not PLAIN:
@@ -362,14 +370,16 @@ def cummax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
         return retried(cummax, locals())
 
 
-def cummin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
-           out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def cummin(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
+           out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """cummin(input, dim=None, *, axis=None, out=None)
 
     Returns the cumulative minima along dim and their indices; among equal elements the last is
     taken. nan counts as the minimum.
       dim: dimension to scan along
     """
+    if aliases:
+        return renamed(cummin, locals())
     if switch.users:
         found = intercepted(cummin, locals())
         if found is not PLAIN:
@@ -397,13 +407,15 @@ def cummin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
         return retried(cummin, locals())
 
 
-def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = None,
-                 out: Tensor | None = None) -> Tensor:
+def logcumsumexp(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
+                 out: Tensor | None = None, **aliases: Any) -> Tensor:
     """logcumsumexp(input, dim=None, *, axis=None, out=None)
 
     Computes the cumulative log(sum(exp(x))) along dim, without overflow.
       dim: dimension to scan along
     """
+    if aliases:
+        return renamed(logcumsumexp, locals())
     if switch.users:
         found = intercepted(logcumsumexp, locals())
         if found is not PLAIN:
@@ -431,8 +443,9 @@ def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = No
         return retried(logcumsumexp, locals())
 
 
-def gradient(input: Tensor, dim: int | Sequence[int] | None = None, edge_order: int = 1, *,
-             axis: int | Sequence[int] | None = None, spacing: complex = 1) -> tuple[Tensor, ...]:
+def gradient(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, edge_order: int = 1,
+             *, axis: int | Sequence[int] | None = None, spacing: complex = 1,
+             **aliases: Any) -> tuple[Tensor, ...]:
     """gradient(input, dim=None, edge_order=1, *, axis=None, spacing=1)
 
     Estimates the derivative of a function along each dimension from its values at equal distances:
@@ -442,6 +455,8 @@ def gradient(input: Tensor, dim: int | Sequence[int] | None = None, edge_order: 
       dim: dimensions; default: all
       edge_order: 1 or 2: the order of the one-sided differences
     """
+    if aliases:
+        return renamed(gradient, locals())
     if switch.users:
         found = intercepted(gradient, locals())
         if found is not PLAIN:
@@ -468,9 +483,9 @@ def gradient(input: Tensor, dim: int | Sequence[int] | None = None, edge_order: 
         return retried(gradient, locals())
 
 
-def gradient_points(input: Tensor, spacing: Sequence[Tensor],
+def gradient_points(input: Tensor = REQUIRED, spacing: Sequence[Tensor] = REQUIRED,
                     dim: int | Sequence[int] | None = None, edge_order: int = 1, *,
-                    axis: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
+                    axis: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """gradient_points(input, spacing, dim=None, edge_order=1, *, axis=None)
 
     Estimates the derivative of a function along each dimension from its values at given points: by
@@ -480,6 +495,8 @@ def gradient_points(input: Tensor, spacing: Sequence[Tensor],
       dim: dimensions; default: all
       edge_order: 1 or 2: the order of the one-sided differences
     """
+    if aliases:
+        return renamed(gradient_points, locals())
     if switch.users:
         found = intercepted(gradient_points, locals())
         if found is not PLAIN:

@@ -4,13 +4,14 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import dtype_code, instance, integer, keeps, refit, wrong_kind
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
     from .._types import dtype
 
 tt_log_softmax = lib.tt_log_softmax
@@ -23,14 +24,16 @@ _o_softmin = Struct("Qi0q").pack
 _o_log_softmax = Struct("Qi0q").pack
 
 
-def softmax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
-            dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+def softmax(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
+            dtype: dtype | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """softmax(input, dim=None, *, axis=None, dtype=None, out=None)
 
     Computes exp(x) / sum(exp(x)) along dim, without overflow.
       dim: dimension along which the result sums to 1
       dtype: dtype to which input is converted first; default: no conversion
     """
+    if aliases:
+        return renamed(softmax, locals())
     if switch.users:
         found = intercepted(softmax, locals())
         if found is not PLAIN:
@@ -60,14 +63,16 @@ def softmax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
         return retried(softmax, locals())
 
 
-def softmin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
-            dtype: dtype | None = None) -> Tensor:
+def softmin(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
+            dtype: dtype | None = None, **aliases: Any) -> Tensor:
     """softmin(input, dim=None, *, axis=None, dtype=None)
 
     Computes exp(-x) / sum(exp(-x)) along dim, without overflow.
       dim: dimension along which the result sums to 1
       dtype: dtype to which input is converted first; default: no conversion
     """
+    if aliases:
+        return renamed(softmin, locals())
     if switch.users:
         found = intercepted(softmin, locals())
         if found is not PLAIN:
@@ -91,14 +96,16 @@ def softmin(input: Tensor, dim: int | None = None, *, axis: int | None = None,
         return retried(softmin, locals())
 
 
-def log_softmax(input: Tensor, dim: int | None = None, *, axis: int | None = None,
-                dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
+def log_softmax(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
+                dtype: dtype | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """log_softmax(input, dim=None, *, axis=None, dtype=None, out=None)
 
     Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
       dim: dimension along which exp of the result sums to 1
       dtype: dtype to which input is converted first; default: no conversion
     """
+    if aliases:
+        return renamed(log_softmax, locals())
     if switch.users:
         found = intercepted(log_softmax, locals())
         if found is not PLAIN:

@@ -6,7 +6,7 @@ from struct import Struct
 from . import result_class
 from .._convert import (boolean, instance, integer, is_int, keeps, is_number, no_overload,
     number_operand, one_of, refit, written, out_tensors, real, tensor_address, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -84,8 +84,9 @@ _o_histogram_edges = Struct("QPi0q").pack
 _r_histogram_edges = result_class("histogram_edges", "hist bin_edges")
 
 
-def sort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int | None = None,
-         stable: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def sort(input: Tensor = REQUIRED, dim: int = -1, descending: bool = False, *,
+         axis: int | None = None, stable: bool = False, out: tuple[Tensor, ...] | None = None,
+         **aliases: Any) -> tuple[Tensor, ...]:
     """sort(input, dim=-1, descending=False, *, axis=None, stable=False, out=None)
 
     Sorts the elements along dim and returns them with their indices. Sorting is stable, and nan is
@@ -94,6 +95,8 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int | 
       descending: whether the largest element is first
       stable: accepted for compatibility: sorting is always stable
     """
+    if aliases:
+        return renamed(sort, locals())
     if switch.users:
         found = intercepted(sort, locals())
         if found is not PLAIN:
@@ -125,8 +128,8 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int | 
         return retried(sort, locals())
 
 
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int | None = None,
-            stable: bool = False) -> Tensor:
+def argsort(input: Tensor = REQUIRED, dim: int = -1, descending: bool = False, *,
+            axis: int | None = None, stable: bool = False, **aliases: Any) -> Tensor:
     """argsort(input, dim=-1, descending=False, *, axis=None, stable=False)
 
     Returns the indices that sort the elements along dim. Sorting is stable, and nan is larger than
@@ -135,6 +138,8 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int
       descending: whether the largest element is first
       stable: accepted for compatibility: sorting is always stable
     """
+    if aliases:
+        return renamed(argsort, locals())
     if switch.users:
         found = intercepted(argsort, locals())
         if found is not PLAIN:
@@ -161,8 +166,9 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, axis: int
         return retried(argsort, locals())
 
 
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *,
-         axis: int | None = None, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def topk(input: Tensor = REQUIRED, k: int = REQUIRED, dim: int = -1, largest: bool = True,
+         sorted: bool = True, *, axis: int | None = None, out: tuple[Tensor, ...] | None = None,
+         **aliases: Any) -> tuple[Tensor, ...]:
     """topk(input, k, dim=-1, largest=True, sorted=True, *, axis=None, out=None)
 
     Returns the k largest (or smallest) elements along dim, sorted, with their indices. nan is
@@ -172,6 +178,8 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
       largest: false: the smallest elements
       sorted: accepted for compatibility: the result is always sorted
     """
+    if aliases:
+        return renamed(topk, locals())
     if switch.users:
         found = intercepted(topk, locals())
         if found is not PLAIN:
@@ -203,9 +211,10 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         return retried(topk, locals())
 
 
-def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32: bool = False,
-                 right: bool = False, side: Literal['left', 'right'] | None = None,
-                 sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, input: Tensor | complex = REQUIRED, *,
+                 out_int32: bool = False, right: bool = False, side: Literal['left', 'right']
+                 | None = None, sorter: Tensor | None = None, out: Tensor | None = None,
+                 **aliases: Any) -> Tensor:
     """searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None,
         out=None)
 
@@ -217,6 +226,8 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32:
       side: left or right; alternative to right
       sorter: indices that sort sorted_sequence along its last dimension, if it is not sorted
     """
+    if aliases:
+        return renamed(searchsorted, locals())
     if switch.users:
         found = intercepted(searchsorted, locals())
         if found is not PLAIN:
@@ -253,8 +264,9 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | complex, *, out_int32:
         return retried(searchsorted, locals())
 
 
-def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = False,
-              right: bool = False, out: Tensor | None = None) -> Tensor:
+def bucketize(input: Tensor | complex = REQUIRED, boundaries: Tensor = REQUIRED, *,
+              out_int32: bool = False, right: bool = False, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """bucketize(input, boundaries, *, out_int32=False, right=False, out=None)
 
     Returns the index of the bucket of each element: the number of boundaries less than it.
@@ -262,6 +274,8 @@ def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = 
       out_int32: whether the result is int32 instead of int64
       right: whether boundaries equal to the element are counted, too
     """
+    if aliases:
+        return renamed(bucketize, locals())
     if switch.users:
         found = intercepted(bucketize, locals())
         if found is not PLAIN:
@@ -293,8 +307,9 @@ def bucketize(input: Tensor | complex, boundaries: Tensor, *, out_int32: bool = 
         return retried(bucketize, locals())
 
 
-def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False,
-           return_counts: bool = False, dim: int | None = None, *, axis: int | None = None) -> Any:
+def unique(input: Tensor = REQUIRED, sorted: bool = True, return_inverse: bool = False,
+           return_counts: bool = False, dim: int | None = None, *, axis: int | None = None,
+           **aliases: Any) -> Any:
     """unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None, *, axis=None)
 
     Returns the distinct elements, or slices of dim, in ascending order. Every nan is distinct;
@@ -304,6 +319,8 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False,
       return_counts: whether to return the number of occurrences of each value
       dim: dimension whose slices are compared; default: elements of the flattened tensor
     """
+    if aliases:
+        return renamed(unique, locals())
     if switch.users:
         found = intercepted(unique, locals())
         if found is not PLAIN:
@@ -334,12 +351,14 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False,
         return retried(unique, locals())
 
 
-def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def msort(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """msort(input, *, out=None)
 
     Sorts the elements along the first dimension in ascending order. nan is larger than all other
     values.
     """
+    if aliases:
+        return renamed(msort, locals())
     if switch.users:
         found = intercepted(msort, locals())
         if found is not PLAIN:
@@ -363,9 +382,9 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(msort, locals())
 
 
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *,
+def kthvalue(input: Tensor = REQUIRED, k: int = REQUIRED, dim: int = -1, keepdim: bool = False, *,
              axis: int | None = None, keepdims: bool | None = None,
-             out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+             out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """kthvalue(input, k, dim=-1, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     Returns the k-th smallest elements along dim with their indices. nan is larger than all other
@@ -374,6 +393,8 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *,
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if aliases:
+        return renamed(kthvalue, locals())
     if switch.users:
         found = intercepted(kthvalue, locals())
         if found is not PLAIN:
@@ -407,8 +428,9 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *,
         return retried(kthvalue, locals())
 
 
-def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None,
-           keepdims: bool | None = None, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
+def median(input: Tensor = REQUIRED, dim: int | None = None, keepdim: bool = False, *,
+           axis: int | None = None, keepdims: bool | None = None, out: Tensor | None = None,
+           **aliases: Any) -> Tensor | tuple[Tensor, ...]:
     """median(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     median(input)
@@ -420,6 +442,8 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if aliases:
+        return renamed(median, locals())
     if switch.users:
         found = intercepted(median, locals())
         if found is not PLAIN:
@@ -461,9 +485,9 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
         return retried(median, locals())
 
 
-def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *,
-              axis: int | None = None, keepdims: bool | None = None,
-              out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
+def nanmedian(input: Tensor = REQUIRED, dim: int | None = None, keepdim: bool = False, *,
+              axis: int | None = None, keepdims: bool | None = None, out: Tensor | None = None,
+              **aliases: Any) -> Tensor | tuple[Tensor, ...]:
     """nanmedian(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     nanmedian(input)
@@ -473,6 +497,8 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *,
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if aliases:
+        return renamed(nanmedian, locals())
     if switch.users:
         found = intercepted(nanmedian, locals())
         if found is not PLAIN:
@@ -515,14 +541,17 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *,
         return retried(nanmedian, locals())
 
 
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, axis: int | None = None,
-         keepdims: bool | None = None, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def mode(input: Tensor = REQUIRED, dim: int = -1, keepdim: bool = False, *, axis: int | None = None,
+         keepdims: bool | None = None, out: tuple[Tensor, ...] | None = None,
+         **aliases: Any) -> tuple[Tensor, ...]:
     """mode(input, dim=-1, keepdim=False, *, axis=None, keepdims=None, out=None)
 
     Returns the most frequent elements along dim, the smallest of several, with their last indices.
       dim: dimension to reduce
       keepdim: whether the reduced dimension is kept with size 1
     """
+    if aliases:
+        return renamed(mode, locals())
     if switch.users:
         found = intercepted(mode, locals())
         if found is not PLAIN:
@@ -553,10 +582,10 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, axis: int | Non
         return retried(mode, locals())
 
 
-def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
-             axis: int | None = None, keepdims: bool | None = None,
+def quantile(input: Tensor = REQUIRED, q: Tensor | float = REQUIRED, dim: int | None = None,
+             keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None,
              interpolation: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = "linear",
-             out: Tensor | None = None) -> Tensor:
+             out: Tensor | None = None, **aliases: Any) -> Tensor:
     """quantile(input, q, dim=None, keepdim=False, *, axis=None, keepdims=None,
         interpolation="linear", out=None)
 
@@ -569,6 +598,8 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
       keepdim: whether the reduced dimensions are kept with size 1
       interpolation: how a quantile between two elements is computed
     """
+    if aliases:
+        return renamed(quantile, locals())
     if switch.users:
         found = intercepted(quantile, locals())
         if found is not PLAIN:
@@ -628,10 +659,11 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
         return retried(quantile, locals())
 
 
-def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
-                axis: int | None = None, keepdims: bool | None = None,
+def nanquantile(input: Tensor = REQUIRED, q: Tensor | float = REQUIRED, dim: int | None = None,
+                keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None,
                 interpolation: Literal['linear', 'lower', 'higher', 'midpoint',
-                                       'nearest'] = "linear", out: Tensor | None = None) -> Tensor:
+                                       'nearest'] = "linear", out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
     """nanquantile(input, q, dim=None, keepdim=False, *, axis=None, keepdims=None,
         interpolation="linear", out=None)
 
@@ -644,6 +676,8 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
       keepdim: whether the reduced dimensions are kept with size 1
       interpolation: how a quantile between two elements is computed
     """
+    if aliases:
+        return renamed(nanquantile, locals())
     if switch.users:
         found = intercepted(nanquantile, locals())
         if found is not PLAIN:
@@ -702,8 +736,9 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
         return retried(nanquantile, locals())
 
 
-def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
-                       dim: int | None = None, *, axis: int | None = None) -> Any:
+def unique_consecutive(input: Tensor = REQUIRED, return_inverse: bool = False,
+                       return_counts: bool = False, dim: int | None = None, *,
+                       axis: int | None = None, **aliases: Any) -> Any:
     """unique_consecutive(input, return_inverse=False, return_counts=False, dim=None, *, axis=None)
 
     Returns the first element, or slice of dim, of each run of equal ones. Every nan is a run;
@@ -712,6 +747,8 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
       return_counts: whether to return the length of each run
       dim: dimension whose slices are compared; default: elements of the flattened tensor
     """
+    if aliases:
+        return renamed(unique_consecutive, locals())
     if switch.users:
         found = intercepted(unique_consecutive, locals())
         if found is not PLAIN:
@@ -744,7 +781,8 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
         return retried(unique_consecutive, locals())
 
 
-def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+def bincount(input: Tensor = REQUIRED, weights: Tensor | None = None, minlength: int = 0,
+             **aliases: Any) -> Tensor:
     """bincount(input, weights=None, minlength=0)
 
     Counts how often each number occurs, or sums the weights of its occurrences.
@@ -752,6 +790,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
       weights: (n); default: 1 each
       minlength: smallest length of the result
     """
+    if aliases:
+        return renamed(bincount, locals())
     if switch.users:
         found = intercepted(bincount, locals())
         if found is not PLAIN:
@@ -775,8 +815,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         return retried(bincount, locals())
 
 
-def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
-          out: Tensor | None = None) -> Tensor:
+def histc(input: Tensor = REQUIRED, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
+          out: Tensor | None = None, **aliases: Any) -> Tensor:
     """histc(input, bins=100, min=0.0, max=0.0, *, out=None)
 
     Counts the elements in bins of equal width from min to max, both included. Other elements are
@@ -786,6 +826,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
       max: upper end of the range; if both ends are equal, they are the smallest and the largest
         element
     """
+    if aliases:
+        return renamed(histc, locals())
     if switch.users:
         found = intercepted(histc, locals())
         if found is not PLAIN:
@@ -814,9 +856,9 @@ def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, *,
         return retried(histc, locals())
 
 
-def histogram(input: Tensor, bins: int = 100, lower: float | None = None,
+def histogram(input: Tensor = REQUIRED, bins: int = 100, lower: float | None = None,
               upper: float | None = None, weight: Tensor | None = None, density: bool = False, *,
-              out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+              out: tuple[Tensor, ...] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
     """histogram(input, bins=100, lower=None, upper=None, weight=None, density=False, *, out=None)
 
     Counts the elements in bins of equal width, or adds up their weights. A bin includes its left
@@ -827,6 +869,8 @@ def histogram(input: Tensor, bins: int = 100, lower: float | None = None,
       weight: weights of the elements, of the shape and dtype of input; default: 1 each
       density: whether the result is divided so that its integral over the range is 1
     """
+    if aliases:
+        return renamed(histogram, locals())
     if switch.users:
         found = intercepted(histogram, locals())
         if found is not PLAIN:
@@ -862,9 +906,9 @@ def histogram(input: Tensor, bins: int = 100, lower: float | None = None,
         return retried(histogram, locals())
 
 
-def histogram_edges(input: Tensor, bins: Tensor, weight: Tensor | None = None,
-                    density: bool = False, *,
-                    out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def histogram_edges(input: Tensor = REQUIRED, bins: Tensor = REQUIRED, weight: Tensor | None = None,
+                    density: bool = False, *, out: tuple[Tensor, ...] | None = None,
+                    **aliases: Any) -> tuple[Tensor, ...]:
     """histogram_edges(input, bins, weight=None, density=False, *, out=None)
 
     Counts the elements in bins with the given edges, or adds up their weights. A bin includes its
@@ -873,6 +917,8 @@ def histogram_edges(input: Tensor, bins: Tensor, weight: Tensor | None = None,
       weight: weights of the elements, of the shape and dtype of input; default: 1 each
       density: whether the result is divided so that its integral over the range is 1
     """
+    if aliases:
+        return renamed(histogram_edges, locals())
     if switch.users:
         found = intercepted(histogram_edges, locals())
         if found is not PLAIN:

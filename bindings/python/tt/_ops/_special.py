@@ -4,10 +4,14 @@ from __future__ import annotations
 from ctypes import byref, c_int64
 from .._convert import (instance, integer, keeps, is_number, no_overload, number_form,
     number_operand, refit, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 tt_digamma = lib.tt_digamma
 tt_digamma_ = lib.tt_digamma_
@@ -75,11 +79,13 @@ tt_zeta = lib.tt_zeta
 tt_zeta_into = lib.tt_zeta_into
 
 
-def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def lgamma(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """lgamma(input, *, out=None)
 
     Computes log(|Gamma(x)|), elementwise; inf at 0 and the negative integers.
     """
+    if aliases:
+        return renamed(lgamma, locals())
     if switch.users:
         found = intercepted(lgamma, locals())
         if found is not PLAIN:
@@ -123,11 +129,13 @@ def lgamma_(self: Tensor) -> Tensor:
         return retried(lgamma_, locals())
 
 
-def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def digamma(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """digamma(input, *, out=None)
 
     Computes the derivative of log(Gamma(x)), elementwise; nan at the negative integers.
     """
+    if aliases:
+        return renamed(digamma, locals())
     if switch.users:
         found = intercepted(digamma, locals())
         if found is not PLAIN:
@@ -171,12 +179,15 @@ def digamma_(self: Tensor) -> Tensor:
         return retried(digamma_, locals())
 
 
-def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def polygamma(n: int, input: Tensor = REQUIRED, *, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
     """polygamma(n, input, *, out=None)
 
     Computes the n-th derivative of digamma, elementwise.
       n: order, at least 0; 0: digamma itself
     """
+    if aliases:
+        return renamed(polygamma, locals())
     if switch.users:
         found = intercepted(polygamma, locals())
         if found is not PLAIN:
@@ -205,13 +216,16 @@ def _m_polygamma(self: Tensor, n: int) -> Tensor:
     return polygamma(n, self)
 
 
-def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
+def mvlgamma(input: Tensor = REQUIRED, p: int = REQUIRED, *, out: Tensor | None = None,
+             **aliases: Any) -> Tensor:
     """mvlgamma(input, p, *, out=None)
 
     Computes the logarithm of the multivariate Gamma function, elementwise: p (p - 1) / 4 log(pi)
     plus the sum of lgamma(x - j / 2) over j < p.
       p: number of dimensions, at least 1
     """
+    if aliases:
+        return renamed(mvlgamma, locals())
     if switch.users:
         found = intercepted(mvlgamma, locals())
         if found is not PLAIN:
@@ -257,11 +271,13 @@ def mvlgamma_(self: Tensor, p: int) -> Tensor:
         return retried(mvlgamma_, locals())
 
 
-def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def erfinv(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """erfinv(input, *, out=None)
 
     Computes the inverse of erf, elementwise: infinite at -1 and 1, nan outside.
     """
+    if aliases:
+        return renamed(erfinv, locals())
     if switch.users:
         found = intercepted(erfinv, locals())
         if found is not PLAIN:
@@ -305,11 +321,13 @@ def erfinv_(self: Tensor) -> Tensor:
         return retried(erfinv_, locals())
 
 
-def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def erfcx(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """erfcx(input, *, out=None)
 
     Computes exp(x^2) * erfc(x), elementwise, without intermediate overflow or underflow.
     """
+    if aliases:
+        return renamed(erfcx, locals())
     if switch.users:
         found = intercepted(erfcx, locals())
         if found is not PLAIN:
@@ -333,11 +351,13 @@ def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(erfcx, locals())
 
 
-def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def ndtr(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """ndtr(input, *, out=None)
 
     Computes the distribution function of the standard normal distribution, elementwise.
     """
+    if aliases:
+        return renamed(ndtr, locals())
     if switch.users:
         found = intercepted(ndtr, locals())
         if found is not PLAIN:
@@ -361,12 +381,14 @@ def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(ndtr, locals())
 
 
-def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def log_ndtr(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """log_ndtr(input, *, out=None)
 
     Computes the logarithm of the distribution function of the standard normal distribution,
     elementwise, without underflow.
     """
+    if aliases:
+        return renamed(log_ndtr, locals())
     if switch.users:
         found = intercepted(log_ndtr, locals())
         if found is not PLAIN:
@@ -390,12 +412,14 @@ def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(log_ndtr, locals())
 
 
-def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def ndtri(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """ndtri(input, *, out=None)
 
     Computes the inverse of the distribution function of the standard normal distribution,
     elementwise: infinite at 0 and 1, nan outside.
     """
+    if aliases:
+        return renamed(ndtri, locals())
     if switch.users:
         found = intercepted(ndtri, locals())
         if found is not PLAIN:
@@ -419,11 +443,13 @@ def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(ndtri, locals())
 
 
-def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def i0(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """i0(input, *, out=None)
 
     Computes the modified Bessel function of the first kind of order 0, elementwise.
     """
+    if aliases:
+        return renamed(i0, locals())
     if switch.users:
         found = intercepted(i0, locals())
         if found is not PLAIN:
@@ -467,11 +493,13 @@ def i0_(self: Tensor) -> Tensor:
         return retried(i0_, locals())
 
 
-def i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def i0e(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """i0e(input, *, out=None)
 
     Computes exp(-|x|) * i0(x), elementwise.
     """
+    if aliases:
+        return renamed(i0e, locals())
     if switch.users:
         found = intercepted(i0e, locals())
         if found is not PLAIN:
@@ -495,11 +523,13 @@ def i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(i0e, locals())
 
 
-def i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def i1(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """i1(input, *, out=None)
 
     Computes the modified Bessel function of the first kind of order 1, elementwise.
     """
+    if aliases:
+        return renamed(i1, locals())
     if switch.users:
         found = intercepted(i1, locals())
         if found is not PLAIN:
@@ -523,11 +553,13 @@ def i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(i1, locals())
 
 
-def i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def i1e(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """i1e(input, *, out=None)
 
     Computes exp(-|x|) * i1(x), elementwise.
     """
+    if aliases:
+        return renamed(i1e, locals())
     if switch.users:
         found = intercepted(i1e, locals())
         if found is not PLAIN:
@@ -551,11 +583,13 @@ def i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(i1e, locals())
 
 
-def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def sinc(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """sinc(input, *, out=None)
 
     Computes sin(pi x) / (pi x), elementwise, and 1 at 0. Complex tensors are supported.
     """
+    if aliases:
+        return renamed(sinc, locals())
     if switch.users:
         found = intercepted(sinc, locals())
         if found is not PLAIN:
@@ -599,11 +633,13 @@ def sinc_(self: Tensor) -> Tensor:
         return retried(sinc_, locals())
 
 
-def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def entr(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """entr(input, *, out=None)
 
     Computes -x * log(x), elementwise: 0 at 0, -inf for negative elements.
     """
+    if aliases:
+        return renamed(entr, locals())
     if switch.users:
         found = intercepted(entr, locals())
         if found is not PLAIN:
@@ -627,12 +663,15 @@ def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(entr, locals())
 
 
-def xlogy(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+def xlogy(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+          out: Tensor | None = None, **aliases: Any) -> Tensor:
     """xlogy(input, other, *, out=None)
 
     Computes input * log(other), elementwise with broadcasting; 0 where input is 0 and other is not
     nan.
     """
+    if aliases:
+        return renamed(xlogy, locals())
     if switch.users:
         found = intercepted(xlogy, locals())
         if found is not PLAIN:
@@ -672,12 +711,14 @@ def xlogy(input: Tensor | complex, other: Tensor | complex, *, out: Tensor | Non
         return retried(xlogy, locals())
 
 
-def xlogy_(self: Tensor, other: Tensor | complex) -> Tensor:
+def xlogy_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
     """xlogy_(self, other)
 
     In place: computes input * log(other), elementwise with broadcasting; 0 where input is 0 and
     other is not nan.
     """
+    if aliases:
+        return renamed(xlogy_, locals())
     if switch.users:
         found = intercepted(xlogy_, locals())
         if found is not PLAIN:
@@ -701,13 +742,15 @@ def xlogy_(self: Tensor, other: Tensor | complex) -> Tensor:
         return retried(xlogy_, locals())
 
 
-def xlog1py(input: Tensor | complex, other: Tensor | complex, *,
-            out: Tensor | None = None) -> Tensor:
+def xlog1py(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+            out: Tensor | None = None, **aliases: Any) -> Tensor:
     """xlog1py(input, other, *, out=None)
 
     Computes input * log(1 + other), elementwise with broadcasting; 0 where input is 0 and other is
     not nan.
     """
+    if aliases:
+        return renamed(xlog1py, locals())
     if switch.users:
         found = intercepted(xlog1py, locals())
         if found is not PLAIN:
@@ -747,7 +790,8 @@ def xlog1py(input: Tensor | complex, other: Tensor | complex, *,
         return retried(xlog1py, locals())
 
 
-def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def igamma(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
     """igamma(input, other, *, out=None)
 
     Computes the regularized lower incomplete Gamma function P(input, other), elementwise with
@@ -755,6 +799,8 @@ def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
       input: shape parameter a, not negative
       other: upper bound x of the integral, not negative
     """
+    if aliases:
+        return renamed(igamma, locals())
     if switch.users:
         found = intercepted(igamma, locals())
         if found is not PLAIN:
@@ -780,7 +826,7 @@ def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         return retried(igamma, locals())
 
 
-def igamma_(self: Tensor, other: Tensor) -> Tensor:
+def igamma_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """igamma_(self, other)
 
     In place: computes the regularized lower incomplete Gamma function P(input, other), elementwise
@@ -788,6 +834,8 @@ def igamma_(self: Tensor, other: Tensor) -> Tensor:
       input: shape parameter a, not negative
       other: upper bound x of the integral, not negative
     """
+    if aliases:
+        return renamed(igamma_, locals())
     if switch.users:
         found = intercepted(igamma_, locals())
         if found is not PLAIN:
@@ -805,7 +853,8 @@ def igamma_(self: Tensor, other: Tensor) -> Tensor:
         return retried(igamma_, locals())
 
 
-def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def igammac(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+            **aliases: Any) -> Tensor:
     """igammac(input, other, *, out=None)
 
     Computes the regularized upper incomplete Gamma function Q(input, other) = 1 - igamma(input,
@@ -813,6 +862,8 @@ def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
       input: shape parameter a, not negative
       other: lower bound x of the integral, not negative
     """
+    if aliases:
+        return renamed(igammac, locals())
     if switch.users:
         found = intercepted(igammac, locals())
         if found is not PLAIN:
@@ -838,7 +889,7 @@ def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
         return retried(igammac, locals())
 
 
-def igammac_(self: Tensor, other: Tensor) -> Tensor:
+def igammac_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """igammac_(self, other)
 
     In place: computes the regularized upper incomplete Gamma function Q(input, other) = 1 -
@@ -846,6 +897,8 @@ def igammac_(self: Tensor, other: Tensor) -> Tensor:
       input: shape parameter a, not negative
       other: lower bound x of the integral, not negative
     """
+    if aliases:
+        return renamed(igammac_, locals())
     if switch.users:
         found = intercepted(igammac_, locals())
         if found is not PLAIN:
@@ -863,7 +916,8 @@ def igammac_(self: Tensor, other: Tensor) -> Tensor:
         return retried(igammac_, locals())
 
 
-def zeta(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+def zeta(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """zeta(input, other, *, out=None)
 
     Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-input
@@ -871,6 +925,8 @@ def zeta(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
       input: exponent, greater than 1
       other: first base
     """
+    if aliases:
+        return renamed(zeta, locals())
     if switch.users:
         found = intercepted(zeta, locals())
         if found is not PLAIN:

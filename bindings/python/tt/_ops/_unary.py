@@ -4,10 +4,14 @@ from __future__ import annotations
 from ctypes import byref
 from struct import Struct
 from .._convert import instance, integer, keeps, refit, real, wrong_kind
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 tt_abs = lib.tt_abs
 tt_abs_ = lib.tt_abs_
@@ -139,11 +143,13 @@ _o_round = Struct("Qq0q").pack
 _o_nan_to_num = Struct("Qddd0q").pack
 
 
-def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def exp(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """exp(input, *, out=None)
 
     Computes e^x, elementwise.
     """
+    if aliases:
+        return renamed(exp, locals())
     if switch.users:
         found = intercepted(exp, locals())
         if found is not PLAIN:
@@ -187,11 +193,13 @@ def exp_(self: Tensor) -> Tensor:
         return retried(exp_, locals())
 
 
-def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def log(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """log(input, *, out=None)
 
     Computes the natural logarithm, elementwise; -inf for 0 and nan for negative elements.
     """
+    if aliases:
+        return renamed(log, locals())
     if switch.users:
         found = intercepted(log, locals())
         if found is not PLAIN:
@@ -235,11 +243,14 @@ def log_(self: Tensor) -> Tensor:
         return retried(log_, locals())
 
 
-def tanh(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
+def tanh(input: Tensor = REQUIRED, inplace: bool = False, *, out: Tensor | None = None,
+         **aliases: Any) -> Tensor:
     """tanh(input, inplace=False, *, out=None)
 
     Computes the hyperbolic tangent, elementwise.
     """
+    if aliases:
+        return renamed(tanh, locals())
     if switch.users:
         found = intercepted(tanh, locals())
         if found is not PLAIN:
@@ -285,11 +296,14 @@ def tanh_(self: Tensor) -> Tensor:
         return retried(tanh_, locals())
 
 
-def sigmoid(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
+def sigmoid(input: Tensor = REQUIRED, inplace: bool = False, *, out: Tensor | None = None,
+            **aliases: Any) -> Tensor:
     """sigmoid(input, inplace=False, *, out=None)
 
     Computes 1 / (1 + exp(-x)), elementwise.
     """
+    if aliases:
+        return renamed(sigmoid, locals())
     if switch.users:
         found = intercepted(sigmoid, locals())
         if found is not PLAIN:
@@ -335,12 +349,14 @@ def sigmoid_(self: Tensor) -> Tensor:
         return retried(sigmoid_, locals())
 
 
-def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def abs(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """abs(input, *, out=None)
 
     Computes the absolute value, elementwise. For complex elements it is the modulus, which is real.
     The gradient at 0 is 0.
     """
+    if aliases:
+        return renamed(abs, locals())
     if switch.users:
         found = intercepted(abs, locals())
         if found is not PLAIN:
@@ -385,12 +401,14 @@ def abs_(self: Tensor) -> Tensor:
         return retried(abs_, locals())
 
 
-def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def sgn(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """sgn(input, *, out=None)
 
     Computes x / |x|, elementwise, and 0 for 0: the sign of real elements, the direction of complex
     ones.
     """
+    if aliases:
+        return renamed(sgn, locals())
     if switch.users:
         found = intercepted(sgn, locals())
         if found is not PLAIN:
@@ -435,11 +453,13 @@ def sgn_(self: Tensor) -> Tensor:
         return retried(sgn_, locals())
 
 
-def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def sign(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """sign(input, *, out=None)
 
     Computes the sign of each element: -1, 0 or 1, and 0 for nan. Complex tensors are not supported.
     """
+    if aliases:
+        return renamed(sign, locals())
     if switch.users:
         found = intercepted(sign, locals())
         if found is not PLAIN:
@@ -484,11 +504,13 @@ def sign_(self: Tensor) -> Tensor:
         return retried(sign_, locals())
 
 
-def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def sqrt(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """sqrt(input, *, out=None)
 
     Computes the square root, elementwise; nan for negative elements.
     """
+    if aliases:
+        return renamed(sqrt, locals())
     if switch.users:
         found = intercepted(sqrt, locals())
         if found is not PLAIN:
@@ -532,11 +554,13 @@ def sqrt_(self: Tensor) -> Tensor:
         return retried(sqrt_, locals())
 
 
-def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def rsqrt(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """rsqrt(input, *, out=None)
 
     Computes 1 / sqrt(x), elementwise; inf for 0 and nan for negative elements.
     """
+    if aliases:
+        return renamed(rsqrt, locals())
     if switch.users:
         found = intercepted(rsqrt, locals())
         if found is not PLAIN:
@@ -580,11 +604,13 @@ def rsqrt_(self: Tensor) -> Tensor:
         return retried(rsqrt_, locals())
 
 
-def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def square(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """square(input, *, out=None)
 
     Computes the square, elementwise. The dtype is kept; bool gives int64.
     """
+    if aliases:
+        return renamed(square, locals())
     if switch.users:
         found = intercepted(square, locals())
         if found is not PLAIN:
@@ -628,11 +654,13 @@ def square_(self: Tensor) -> Tensor:
         return retried(square_, locals())
 
 
-def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def reciprocal(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """reciprocal(input, *, out=None)
 
     Computes 1 / x, elementwise.
     """
+    if aliases:
+        return renamed(reciprocal, locals())
     if switch.users:
         found = intercepted(reciprocal, locals())
         if found is not PLAIN:
@@ -676,11 +704,13 @@ def reciprocal_(self: Tensor) -> Tensor:
         return retried(reciprocal_, locals())
 
 
-def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def exp2(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """exp2(input, *, out=None)
 
     Computes 2^x, elementwise.
     """
+    if aliases:
+        return renamed(exp2, locals())
     if switch.users:
         found = intercepted(exp2, locals())
         if found is not PLAIN:
@@ -724,11 +754,13 @@ def exp2_(self: Tensor) -> Tensor:
         return retried(exp2_, locals())
 
 
-def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def expm1(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """expm1(input, *, out=None)
 
     Computes exp(x) - 1, elementwise, accurately also near 0.
     """
+    if aliases:
+        return renamed(expm1, locals())
     if switch.users:
         found = intercepted(expm1, locals())
         if found is not PLAIN:
@@ -772,11 +804,13 @@ def expm1_(self: Tensor) -> Tensor:
         return retried(expm1_, locals())
 
 
-def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def log2(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """log2(input, *, out=None)
 
     Computes the logarithm to base 2, elementwise; -inf for 0 and nan for negative elements.
     """
+    if aliases:
+        return renamed(log2, locals())
     if switch.users:
         found = intercepted(log2, locals())
         if found is not PLAIN:
@@ -821,11 +855,13 @@ def log2_(self: Tensor) -> Tensor:
         return retried(log2_, locals())
 
 
-def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def log10(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """log10(input, *, out=None)
 
     Computes the logarithm to base 10, elementwise; -inf for 0 and nan for negative elements.
     """
+    if aliases:
+        return renamed(log10, locals())
     if switch.users:
         found = intercepted(log10, locals())
         if found is not PLAIN:
@@ -870,11 +906,13 @@ def log10_(self: Tensor) -> Tensor:
         return retried(log10_, locals())
 
 
-def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def log1p(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """log1p(input, *, out=None)
 
     Computes log(1 + x), elementwise, accurately also near 0; -inf for -1 and nan below.
     """
+    if aliases:
+        return renamed(log1p, locals())
     if switch.users:
         found = intercepted(log1p, locals())
         if found is not PLAIN:
@@ -918,11 +956,13 @@ def log1p_(self: Tensor) -> Tensor:
         return retried(log1p_, locals())
 
 
-def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def sin(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """sin(input, *, out=None)
 
     Computes the sine, elementwise; angles are in radians.
     """
+    if aliases:
+        return renamed(sin, locals())
     if switch.users:
         found = intercepted(sin, locals())
         if found is not PLAIN:
@@ -966,11 +1006,13 @@ def sin_(self: Tensor) -> Tensor:
         return retried(sin_, locals())
 
 
-def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def cos(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """cos(input, *, out=None)
 
     Computes the cosine, elementwise; angles are in radians.
     """
+    if aliases:
+        return renamed(cos, locals())
     if switch.users:
         found = intercepted(cos, locals())
         if found is not PLAIN:
@@ -1014,11 +1056,13 @@ def cos_(self: Tensor) -> Tensor:
         return retried(cos_, locals())
 
 
-def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def tan(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """tan(input, *, out=None)
 
     Computes the tangent, elementwise; angles are in radians.
     """
+    if aliases:
+        return renamed(tan, locals())
     if switch.users:
         found = intercepted(tan, locals())
         if found is not PLAIN:
@@ -1062,11 +1106,13 @@ def tan_(self: Tensor) -> Tensor:
         return retried(tan_, locals())
 
 
-def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def asin(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """asin(input, *, out=None)
 
     Computes the arc sine in [-pi/2, pi/2], elementwise; nan outside [-1, 1].
     """
+    if aliases:
+        return renamed(asin, locals())
     if switch.users:
         found = intercepted(asin, locals())
         if found is not PLAIN:
@@ -1110,11 +1156,13 @@ def asin_(self: Tensor) -> Tensor:
         return retried(asin_, locals())
 
 
-def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def acos(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """acos(input, *, out=None)
 
     Computes the arc cosine in [0, pi], elementwise; nan outside [-1, 1].
     """
+    if aliases:
+        return renamed(acos, locals())
     if switch.users:
         found = intercepted(acos, locals())
         if found is not PLAIN:
@@ -1158,11 +1206,13 @@ def acos_(self: Tensor) -> Tensor:
         return retried(acos_, locals())
 
 
-def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def atan(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """atan(input, *, out=None)
 
     Computes the arc tangent in [-pi/2, pi/2], elementwise.
     """
+    if aliases:
+        return renamed(atan, locals())
     if switch.users:
         found = intercepted(atan, locals())
         if found is not PLAIN:
@@ -1206,11 +1256,13 @@ def atan_(self: Tensor) -> Tensor:
         return retried(atan_, locals())
 
 
-def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def sinh(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """sinh(input, *, out=None)
 
     Computes the hyperbolic sine, elementwise.
     """
+    if aliases:
+        return renamed(sinh, locals())
     if switch.users:
         found = intercepted(sinh, locals())
         if found is not PLAIN:
@@ -1254,11 +1306,13 @@ def sinh_(self: Tensor) -> Tensor:
         return retried(sinh_, locals())
 
 
-def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def cosh(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """cosh(input, *, out=None)
 
     Computes the hyperbolic cosine, elementwise.
     """
+    if aliases:
+        return renamed(cosh, locals())
     if switch.users:
         found = intercepted(cosh, locals())
         if found is not PLAIN:
@@ -1302,11 +1356,13 @@ def cosh_(self: Tensor) -> Tensor:
         return retried(cosh_, locals())
 
 
-def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def asinh(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """asinh(input, *, out=None)
 
     Computes the inverse hyperbolic sine, elementwise.
     """
+    if aliases:
+        return renamed(asinh, locals())
     if switch.users:
         found = intercepted(asinh, locals())
         if found is not PLAIN:
@@ -1350,11 +1406,13 @@ def asinh_(self: Tensor) -> Tensor:
         return retried(asinh_, locals())
 
 
-def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def acosh(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """acosh(input, *, out=None)
 
     Computes the inverse hyperbolic cosine, elementwise; nan for elements below 1.
     """
+    if aliases:
+        return renamed(acosh, locals())
     if switch.users:
         found = intercepted(acosh, locals())
         if found is not PLAIN:
@@ -1398,11 +1456,13 @@ def acosh_(self: Tensor) -> Tensor:
         return retried(acosh_, locals())
 
 
-def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def atanh(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """atanh(input, *, out=None)
 
     Computes the inverse hyperbolic tangent, elementwise; infinite at -1 and 1, nan outside.
     """
+    if aliases:
+        return renamed(atanh, locals())
     if switch.users:
         found = intercepted(atanh, locals())
         if found is not PLAIN:
@@ -1447,13 +1507,16 @@ def atanh_(self: Tensor) -> Tensor:
         return retried(atanh_, locals())
 
 
-def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
+def logit(input: Tensor = REQUIRED, eps: float | None = None, *, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """logit(input, eps=None, *, out=None)
 
     Computes log(x / (1 - x)), elementwise: the inverse of sigmoid.
       eps: x is clamped to [eps, 1 - eps] first; default: x is not clamped, and the result is nan
         outside [0, 1]
     """
+    if aliases:
+        return renamed(logit, locals())
     if switch.users:
         found = intercepted(logit, locals())
         if found is not PLAIN:
@@ -1505,11 +1568,13 @@ def logit_(self: Tensor, eps: float | None = None) -> Tensor:
         return retried(logit_, locals())
 
 
-def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def deg2rad(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """deg2rad(input, *, out=None)
 
     Converts angles from degrees to radians, elementwise.
     """
+    if aliases:
+        return renamed(deg2rad, locals())
     if switch.users:
         found = intercepted(deg2rad, locals())
         if found is not PLAIN:
@@ -1553,11 +1618,13 @@ def deg2rad_(self: Tensor) -> Tensor:
         return retried(deg2rad_, locals())
 
 
-def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def rad2deg(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """rad2deg(input, *, out=None)
 
     Converts angles from radians to degrees, elementwise.
     """
+    if aliases:
+        return renamed(rad2deg, locals())
     if switch.users:
         found = intercepted(rad2deg, locals())
         if found is not PLAIN:
@@ -1601,12 +1668,14 @@ def rad2deg_(self: Tensor) -> Tensor:
         return retried(rad2deg_, locals())
 
 
-def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def erf(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """erf(input, *, out=None)
 
     Computes the error function, elementwise: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to
     x.
     """
+    if aliases:
+        return renamed(erf, locals())
     if switch.users:
         found = intercepted(erf, locals())
         if found is not PLAIN:
@@ -1651,11 +1720,13 @@ def erf_(self: Tensor) -> Tensor:
         return retried(erf_, locals())
 
 
-def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def erfc(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """erfc(input, *, out=None)
 
     Computes 1 - erf(x), elementwise, accurately also for large x.
     """
+    if aliases:
+        return renamed(erfc, locals())
     if switch.users:
         found = intercepted(erfc, locals())
         if found is not PLAIN:
@@ -1699,11 +1770,13 @@ def erfc_(self: Tensor) -> Tensor:
         return retried(erfc_, locals())
 
 
-def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def floor(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """floor(input, *, out=None)
 
     Rounds each element down to an integer. Integer tensors are unchanged.
     """
+    if aliases:
+        return renamed(floor, locals())
     if switch.users:
         found = intercepted(floor, locals())
         if found is not PLAIN:
@@ -1747,11 +1820,13 @@ def floor_(self: Tensor) -> Tensor:
         return retried(floor_, locals())
 
 
-def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def ceil(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """ceil(input, *, out=None)
 
     Rounds each element up to an integer. Integer tensors are unchanged.
     """
+    if aliases:
+        return renamed(ceil, locals())
     if switch.users:
         found = intercepted(ceil, locals())
         if found is not PLAIN:
@@ -1795,11 +1870,13 @@ def ceil_(self: Tensor) -> Tensor:
         return retried(ceil_, locals())
 
 
-def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def trunc(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """trunc(input, *, out=None)
 
     Rounds each element toward zero. Integer tensors are unchanged.
     """
+    if aliases:
+        return renamed(trunc, locals())
     if switch.users:
         found = intercepted(trunc, locals())
         if found is not PLAIN:
@@ -1843,12 +1920,14 @@ def trunc_(self: Tensor) -> Tensor:
         return retried(trunc_, locals())
 
 
-def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def frac(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """frac(input, *, out=None)
 
     Computes the fractional part x - trunc(x), elementwise, with the sign of x. Integer tensors are
     not supported.
     """
+    if aliases:
+        return renamed(frac, locals())
     if switch.users:
         found = intercepted(frac, locals())
         if found is not PLAIN:
@@ -1893,11 +1972,13 @@ def frac_(self: Tensor) -> Tensor:
         return retried(frac_, locals())
 
 
-def positive(input: Tensor) -> Tensor:
+def positive(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """positive(input)
 
     Returns input itself. Bool tensors are not supported.
     """
+    if aliases:
+        return renamed(positive, locals())
     if switch.users:
         found = intercepted(positive, locals())
         if found is not PLAIN:
@@ -1916,13 +1997,16 @@ def positive(input: Tensor) -> Tensor:
         return retried(positive, locals())
 
 
-def round(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
+def round(input: Tensor = REQUIRED, decimals: int = 0, *, out: Tensor | None = None,
+          **aliases: Any) -> Tensor:
     """round(input, decimals=0, *, out=None)
 
     Rounds each element to the nearest integer, or to the given number of decimals; ties are rounded
     to even. Integer tensors are unchanged and take no decimals.
       decimals: number of decimal places; negative values round to tens, hundreds, …
     """
+    if aliases:
+        return renamed(round, locals())
     if switch.users:
         found = intercepted(round, locals())
         if found is not PLAIN:
@@ -1974,11 +2058,13 @@ def round_(self: Tensor, decimals: int = 0) -> Tensor:
         return retried(round_, locals())
 
 
-def isnan(input: Tensor) -> Tensor:
+def isnan(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """isnan(input)
 
     Tests whether each element is nan; for complex elements, whether either part is.
     """
+    if aliases:
+        return renamed(isnan, locals())
     if switch.users:
         found = intercepted(isnan, locals())
         if found is not PLAIN:
@@ -1997,11 +2083,13 @@ def isnan(input: Tensor) -> Tensor:
         return retried(isnan, locals())
 
 
-def isinf(input: Tensor) -> Tensor:
+def isinf(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """isinf(input)
 
     Tests whether each element is infinite; for complex elements, whether either part is.
     """
+    if aliases:
+        return renamed(isinf, locals())
     if switch.users:
         found = intercepted(isinf, locals())
         if found is not PLAIN:
@@ -2020,12 +2108,14 @@ def isinf(input: Tensor) -> Tensor:
         return retried(isinf, locals())
 
 
-def isfinite(input: Tensor) -> Tensor:
+def isfinite(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """isfinite(input)
 
     Tests whether each element is neither infinite nor nan; for complex elements, whether both parts
     are finite.
     """
+    if aliases:
+        return renamed(isfinite, locals())
     if switch.users:
         found = intercepted(isfinite, locals())
         if found is not PLAIN:
@@ -2044,11 +2134,13 @@ def isfinite(input: Tensor) -> Tensor:
         return retried(isfinite, locals())
 
 
-def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def isposinf(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """isposinf(input, *, out=None)
 
     Tests whether each element is positive infinity.
     """
+    if aliases:
+        return renamed(isposinf, locals())
     if switch.users:
         found = intercepted(isposinf, locals())
         if found is not PLAIN:
@@ -2072,11 +2164,13 @@ def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(isposinf, locals())
 
 
-def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def isneginf(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """isneginf(input, *, out=None)
 
     Tests whether each element is negative infinity.
     """
+    if aliases:
+        return renamed(isneginf, locals())
     if switch.users:
         found = intercepted(isneginf, locals())
         if found is not PLAIN:
@@ -2100,12 +2194,14 @@ def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(isneginf, locals())
 
 
-def isreal(input: Tensor) -> Tensor:
+def isreal(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """isreal(input)
 
     Tests whether each element is real: every element of a real tensor, and those with an imaginary
     part of 0 of a complex one.
     """
+    if aliases:
+        return renamed(isreal, locals())
     if switch.users:
         found = intercepted(isreal, locals())
         if found is not PLAIN:
@@ -2124,11 +2220,13 @@ def isreal(input: Tensor) -> Tensor:
         return retried(isreal, locals())
 
 
-def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+def signbit(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """signbit(input, *, out=None)
 
     Tests whether the sign bit of each element is set: for negative elements, and for -0.0.
     """
+    if aliases:
+        return renamed(signbit, locals())
     if switch.users:
         found = intercepted(signbit, locals())
         if found is not PLAIN:
@@ -2152,8 +2250,8 @@ def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return retried(signbit, locals())
 
 
-def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None,
-               neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
+def nan_to_num(input: Tensor = REQUIRED, nan: float | None = None, posinf: float | None = None,
+               neginf: float | None = None, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None)
 
     Replaces nan and infinities by numbers, elementwise, in each part of complex elements. The
@@ -2162,6 +2260,8 @@ def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = N
       posinf: value for infinity; default: the largest finite number of the dtype
       neginf: value for -infinity; default: the smallest finite number of the dtype
     """
+    if aliases:
+        return renamed(nan_to_num, locals())
     if switch.users:
         found = intercepted(nan_to_num, locals())
         if found is not PLAIN:

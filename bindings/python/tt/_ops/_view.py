@@ -5,7 +5,7 @@ from ctypes import byref, c_int64
 from struct import Struct
 from .._convert import (gathered, instance, int_list, integer, is_int, keeps, length, no_overload,
     refit, pointers, tensor_list, wrong_kind)
-from .._interception import PLAIN, intercepted, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
@@ -61,13 +61,16 @@ _o_as_strided_scatter = Struct("Qq0q").pack
 _o_diagonal_scatter = Struct("Qqqq0q").pack
 
 
-def view(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
+def view(input: Tensor = REQUIRED, *args: Any, size: int | Sequence[int] | None = None,
+         **aliases: Any) -> Tensor:
     """view(input, *size)
 
     Returns a view of input with another shape. Fails if the strides do not allow it; reshape copies
     in that case.
       size: sizes of the view; one of them may be -1 and is inferred
     """
+    if aliases:
+        return renamed(view, locals())
     if switch.users:
         found = intercepted(view, locals())
         if found is not PLAIN:
@@ -94,12 +97,15 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
     return view(self, other.shape)
 
 
-def reshape(input: Tensor, *args: Any, shape: int | Sequence[int] | None = None) -> Tensor:
+def reshape(input: Tensor = REQUIRED, *args: Any, shape: int | Sequence[int] | None = None,
+            **aliases: Any) -> Tensor:
     """reshape(input, *shape)
 
     Returns input with another shape: a view if the strides allow it, else a copy.
       shape: sizes of the result; one of them may be -1 and is inferred
     """
+    if aliases:
+        return renamed(reshape, locals())
     if switch.users:
         found = intercepted(reshape, locals())
         if found is not PLAIN:
@@ -126,13 +132,16 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     return reshape(self, other.shape)
 
 
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+def transpose(input: Tensor = REQUIRED, dim0: int = REQUIRED, dim1: int = REQUIRED,
+              **aliases: Any) -> Tensor:
     """transpose(input, dim0, dim1)
 
     Returns a view with two dimensions swapped.
       dim0: first dimension
       dim1: second dimension
     """
+    if aliases:
+        return renamed(transpose, locals())
     if switch.users:
         found = intercepted(transpose, locals())
         if found is not PLAIN:
@@ -157,12 +166,14 @@ def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return self._become(transpose(self, dim0, dim1))
 
 
-def t(input: Tensor) -> Tensor:
+def t(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """t(input)
 
     Returns the transpose of a matrix as a view. Tensors with fewer than 2 dimensions are returned
     as they are.
     """
+    if aliases:
+        return renamed(t, locals())
     if switch.users:
         found = intercepted(t, locals())
         if found is not PLAIN:
@@ -186,12 +197,15 @@ def t_(self: Tensor) -> Tensor:
     return self._become(t(self))
 
 
-def permute(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) -> Tensor:
+def permute(input: Tensor = REQUIRED, *args: Any, dims: int | Sequence[int] | None = None,
+            **aliases: Any) -> Tensor:
     """permute(input, *dims)
 
     Returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of input.
       dims: the new order of all dimensions
     """
+    if aliases:
+        return renamed(permute, locals())
     if switch.users:
         found = intercepted(permute, locals())
         if found is not PLAIN:
@@ -213,13 +227,16 @@ def permute(input: Tensor, *args: Any, dims: int | Sequence[int] | None = None) 
         return retried(permute, locals())
 
 
-def expand(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
+def expand(input: Tensor = REQUIRED, *args: Any, size: int | Sequence[int] | None = None,
+           **aliases: Any) -> Tensor:
     """expand(input, *size)
 
     Returns a view in which dimensions of size 1 are expanded to larger sizes without copying. New
     dimensions are added in front.
       size: sizes of the view; -1 keeps a size
     """
+    if aliases:
+        return renamed(expand, locals())
     if switch.users:
         found = intercepted(expand, locals())
         if found is not PLAIN:
@@ -246,8 +263,8 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
     return expand(self, other.shape)
 
 
-def squeeze(input: Tensor, dim: int | Sequence[int] | None = None, *,
-            axis: int | Sequence[int] | None = None) -> Tensor:
+def squeeze(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, *,
+            axis: int | Sequence[int] | None = None, **aliases: Any) -> Tensor:
     """squeeze(input, dim=None, *, axis=None)
 
     squeeze(input)
@@ -256,6 +273,8 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None, *,
       Returns a view without the listed dimensions whose size is 1.
       dim: dimensions to remove; those of other sizes are kept
     """
+    if aliases:
+        return renamed(squeeze, locals())
     if switch.users:
         found = intercepted(squeeze, locals())
         if found is not PLAIN:
@@ -290,12 +309,15 @@ def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None, *,
     return self._become(squeeze(self, dim, axis=axis))
 
 
-def unsqueeze(input: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+def unsqueeze(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
+              **aliases: Any) -> Tensor:
     """unsqueeze(input, dim=None, *, axis=None)
 
     Returns a view with a new dimension of size 1.
       dim: position of the new dimension, in [-ndim - 1, ndim]
     """
+    if aliases:
+        return renamed(unsqueeze, locals())
     if switch.users:
         found = intercepted(unsqueeze, locals())
         if found is not PLAIN:
@@ -321,14 +343,16 @@ def unsqueeze_(self: Tensor, dim: int | None = None, *, axis: int | None = None)
     return self._become(unsqueeze(self, dim, axis=axis))
 
 
-def select(input: Tensor, dim: int | None = None, index: int | None = None, *,
-           axis: int | None = None) -> Tensor:
+def select(input: Tensor = REQUIRED, dim: int | None = None, index: int | None = None, *,
+           axis: int | None = None, **aliases: Any) -> Tensor:
     """select(input, dim=None, index=None, *, axis=None)
 
     Returns a view of one index of dim, without that dimension.
       dim: dimension to index
       index: position along dim; negative values count from the end
     """
+    if aliases:
+        return renamed(select, locals())
     if switch.users:
         found = intercepted(select, locals())
         if found is not PLAIN:
@@ -350,11 +374,13 @@ def select(input: Tensor, dim: int | None = None, index: int | None = None, *,
         return retried(select, locals())
 
 
-def detach(input: Tensor) -> Tensor:
+def detach(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """detach(input)
 
     Returns a view of input that is detached from the autograd graph and requires no gradient.
     """
+    if aliases:
+        return renamed(detach, locals())
     if switch.users:
         found = intercepted(detach, locals())
         if found is not PLAIN:
@@ -373,8 +399,8 @@ def detach(input: Tensor) -> Tensor:
         return retried(detach, locals())
 
 
-def slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
-          step: int = 1, *, axis: int | None = None) -> Tensor:
+def slice(input: Tensor = REQUIRED, dim: int = 0, start: int | None = None, end: int | None = None,
+          step: int = 1, *, axis: int | None = None, **aliases: Any) -> Tensor:
     """slice(input, dim=0, start=None, end=None, step=1, *, axis=None)
 
     Returns a view of every step-th index of dim from start up to, but not including, end. Both
@@ -384,6 +410,8 @@ def slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None
       end: end of the indices, which it excludes; default: the size of dim
       step: difference between indices, at least 1
     """
+    if aliases:
+        return renamed(slice, locals())
     if switch.users:
         found = intercepted(slice, locals())
         if found is not PLAIN:
@@ -410,8 +438,9 @@ def slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None
         return retried(slice, locals())
 
 
-def as_strided(input: Tensor, size: int | Sequence[int], stride: int | Sequence[int],
-               storage_offset: int | None = None) -> Tensor:
+def as_strided(input: Tensor = REQUIRED, size: int | Sequence[int] = REQUIRED,
+               stride: int | Sequence[int] = REQUIRED, storage_offset: int | None = None,
+               **aliases: Any) -> Tensor:
     """as_strided(input, size, stride, storage_offset=None)
 
     Returns a view of the storage of input with the given sizes and strides. Every element must be
@@ -420,6 +449,8 @@ def as_strided(input: Tensor, size: int | Sequence[int], stride: int | Sequence[
       stride: strides of the view, in elements
       storage_offset: first element in the storage; default: that of input
     """
+    if aliases:
+        return renamed(as_strided, locals())
     if switch.users:
         found = intercepted(as_strided, locals())
         if found is not PLAIN:
@@ -452,7 +483,8 @@ def as_strided_(self: Tensor, size: int | Sequence[int], stride: int | Sequence[
     return self._become(as_strided(self, size, stride, storage_offset))
 
 
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+def flatten(input: Tensor = REQUIRED, start_dim: int = 0, end_dim: int = -1,
+            **aliases: Any) -> Tensor:
     """flatten(input, start_dim=0, end_dim=-1)
 
     Joins the dimensions start_dim … end_dim into one: a view if the strides allow it, else a copy.
@@ -460,6 +492,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
       start_dim: first dimension to join
       end_dim: last dimension to join
     """
+    if aliases:
+        return renamed(flatten, locals())
     if switch.users:
         found = intercepted(flatten, locals())
         if found is not PLAIN:
@@ -483,8 +517,9 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         return retried(flatten, locals())
 
 
-def unflatten(input: Tensor, dim: int | None = None, sizes: int | Sequence[int] | None = None, *,
-              axis: int | None = None) -> Tensor:
+def unflatten(input: Tensor = REQUIRED, dim: int | None = None,
+              sizes: int | Sequence[int] | None = None, *, axis: int | None = None,
+              **aliases: Any) -> Tensor:
     """unflatten(input, dim=None, sizes=None, *, axis=None)
 
     Returns a view in which dim is split into several dimensions.
@@ -492,6 +527,8 @@ def unflatten(input: Tensor, dim: int | None = None, sizes: int | Sequence[int] 
       sizes: sizes of the new dimensions, whose product is the size of dim; one of them may be -1
         and is inferred
     """
+    if aliases:
+        return renamed(unflatten, locals())
     if switch.users:
         found = intercepted(unflatten, locals())
         if found is not PLAIN:
@@ -514,12 +551,15 @@ def unflatten(input: Tensor, dim: int | None = None, sizes: int | Sequence[int] 
         return retried(unflatten, locals())
 
 
-def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
+def unbind(input: Tensor = REQUIRED, dim: int = 0, *, axis: int | None = None,
+           **aliases: Any) -> tuple[Tensor, ...]:
     """unbind(input, dim=0, *, axis=None)
 
     Returns a view of each index of dim, without that dimension.
       dim: dimension to remove
     """
+    if aliases:
+        return renamed(unbind, locals())
     if switch.users:
         found = intercepted(unbind, locals())
         if found is not PLAIN:
@@ -540,8 +580,8 @@ def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Ten
         return retried(unbind, locals())
 
 
-def narrow(input: Tensor, dim: int | None = None, start: int | None = None,
-           length: int | None = None, *, axis: int | None = None) -> Tensor:
+def narrow(input: Tensor = REQUIRED, dim: int | None = None, start: int | None = None,
+           length: int | None = None, *, axis: int | None = None, **aliases: Any) -> Tensor:
     """narrow(input, dim=None, start=None, length=None, *, axis=None)
 
     Returns a view of the indices start … start + length - 1 of dim.
@@ -549,6 +589,8 @@ def narrow(input: Tensor, dim: int | None = None, start: int | None = None,
       start: first index; negative values count from the end
       length: number of indices
     """
+    if aliases:
+        return renamed(narrow, locals())
     if switch.users:
         found = intercepted(narrow, locals())
         if found is not PLAIN:
@@ -571,7 +613,8 @@ def narrow(input: Tensor, dim: int | None = None, start: int | None = None,
         return retried(narrow, locals())
 
 
-def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal(input: Tensor = REQUIRED, offset: int = 0, dim1: int = 0, dim2: int = 1,
+             **aliases: Any) -> Tensor:
     """diagonal(input, offset=0, dim1=0, dim2=1)
 
     Returns a view of the diagonals of the matrices in dimensions dim1 and dim2. The diagonal is the
@@ -580,6 +623,8 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
       dim1: dimension of the rows
       dim2: dimension of the columns
     """
+    if aliases:
+        return renamed(diagonal, locals())
     if switch.users:
         found = intercepted(diagonal, locals())
         if found is not PLAIN:
@@ -603,11 +648,13 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
         return retried(diagonal, locals())
 
 
-def ravel(input: Tensor) -> Tensor:
+def ravel(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """ravel(input)
 
     Returns the elements as a 1-D contiguous tensor: a view if input is contiguous, else a copy.
     """
+    if aliases:
+        return renamed(ravel, locals())
     if switch.users:
         found = intercepted(ravel, locals())
         if found is not PLAIN:
@@ -626,12 +673,15 @@ def ravel(input: Tensor) -> Tensor:
         return retried(ravel, locals())
 
 
-def broadcast_to(input: Tensor, *args: Any, size: int | Sequence[int] | None = None) -> Tensor:
+def broadcast_to(input: Tensor = REQUIRED, *args: Any, size: int | Sequence[int] | None = None,
+                 **aliases: Any) -> Tensor:
     """broadcast_to(input, *size)
 
     Returns a view of input broadcast to a shape. It is expand as a function.
       size: sizes of the view; -1 keeps a size
     """
+    if aliases:
+        return renamed(broadcast_to, locals())
     if switch.users:
         found = intercepted(broadcast_to, locals())
         if found is not PLAIN:
@@ -672,7 +722,8 @@ def broadcast_tensors(*args: Any, tensors: Sequence[Tensor] | None = None) -> tu
         return retried(broadcast_tensors, locals())
 
 
-def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+def movedim(input: Tensor = REQUIRED, source: int | Sequence[int] = REQUIRED,
+            destination: int | Sequence[int] = REQUIRED, **aliases: Any) -> Tensor:
     """movedim(input, source, destination)
 
     Returns a view in which dimension source[i] has become dimension destination[i]. The others keep
@@ -680,6 +731,8 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
       source: dimensions to move
       destination: their new positions, as many as in source
     """
+    if aliases:
+        return renamed(movedim, locals())
     if switch.users:
         found = intercepted(movedim, locals())
         if found is not PLAIN:
@@ -700,8 +753,8 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
         return retried(movedim, locals())
 
 
-def atleast_1d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[Tensor]
-               | None = None) -> Tensor | tuple[Tensor, ...]:
+def atleast_1d(input: Tensor | Sequence[Tensor] = REQUIRED, *, tensors: Tensor | Sequence[Tensor]
+               | None = None, **aliases: Any) -> Tensor | tuple[Tensor, ...]:
     """atleast_1d(input, *, tensors=None)
 
     atleast_1d(input)
@@ -709,6 +762,8 @@ def atleast_1d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
     atleast_1d(tensors)
       Returns each tensor with at least 1 dimension.
     """
+    if aliases:
+        return renamed(atleast_1d, locals())
     if switch.users:
         found = intercepted(atleast_1d, locals())
         if found is not PLAIN:
@@ -729,8 +784,8 @@ def atleast_1d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
         return retried(atleast_1d, locals())
 
 
-def atleast_2d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[Tensor]
-               | None = None) -> Tensor | tuple[Tensor, ...]:
+def atleast_2d(input: Tensor | Sequence[Tensor] = REQUIRED, *, tensors: Tensor | Sequence[Tensor]
+               | None = None, **aliases: Any) -> Tensor | tuple[Tensor, ...]:
     """atleast_2d(input, *, tensors=None)
 
     atleast_2d(input)
@@ -738,6 +793,8 @@ def atleast_2d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
     atleast_2d(tensors)
       Returns each tensor with at least 2 dimensions. A vector becomes a row.
     """
+    if aliases:
+        return renamed(atleast_2d, locals())
     if switch.users:
         found = intercepted(atleast_2d, locals())
         if found is not PLAIN:
@@ -758,8 +815,8 @@ def atleast_2d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
         return retried(atleast_2d, locals())
 
 
-def atleast_3d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[Tensor]
-               | None = None) -> Tensor | tuple[Tensor, ...]:
+def atleast_3d(input: Tensor | Sequence[Tensor] = REQUIRED, *, tensors: Tensor | Sequence[Tensor]
+               | None = None, **aliases: Any) -> Tensor | tuple[Tensor, ...]:
     """atleast_3d(input, *, tensors=None)
 
     atleast_3d(input)
@@ -767,6 +824,8 @@ def atleast_3d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
     atleast_3d(tensors)
       Returns each tensor with at least 3 dimensions.
     """
+    if aliases:
+        return renamed(atleast_3d, locals())
     if switch.users:
         found = intercepted(atleast_3d, locals())
         if found is not PLAIN:
@@ -787,12 +846,14 @@ def atleast_3d(input: Tensor | Sequence[Tensor], *, tensors: Tensor | Sequence[T
         return retried(atleast_3d, locals())
 
 
-def adjoint(input: Tensor) -> Tensor:
+def adjoint(input: Tensor = REQUIRED, **aliases: Any) -> Tensor:
     """adjoint(input)
 
     Returns the conjugate transpose of the matrices in the last two dimensions: a view if they are
     real.
     """
+    if aliases:
+        return renamed(adjoint, locals())
     if switch.users:
         found = intercepted(adjoint, locals())
         if found is not PLAIN:
@@ -811,9 +872,9 @@ def adjoint(input: Tensor) -> Tensor:
         return retried(adjoint, locals())
 
 
-def narrow_copy(input: Tensor, dim: int | None = None, start: int | None = None,
-                length: int | None = None, *, axis: int | None = None,
-                out: Tensor | None = None) -> Tensor:
+def narrow_copy(input: Tensor = REQUIRED, dim: int | None = None, start: int | None = None,
+                length: int | None = None, *, axis: int | None = None, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
     """narrow_copy(input, dim=None, start=None, length=None, *, axis=None, out=None)
 
     Returns a copy of the indices start … start + length - 1 of dim.
@@ -821,6 +882,8 @@ def narrow_copy(input: Tensor, dim: int | None = None, start: int | None = None,
       start: first index; negative values count from the end
       length: number of indices
     """
+    if aliases:
+        return renamed(narrow_copy, locals())
     if switch.users:
         found = intercepted(narrow_copy, locals())
         if found is not PLAIN:
@@ -851,7 +914,8 @@ def narrow_copy(input: Tensor, dim: int | None = None, start: int | None = None,
         return retried(narrow_copy, locals())
 
 
-def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+def unfold(input: Tensor = REQUIRED, dimension: int = REQUIRED, size: int = REQUIRED,
+           step: int = REQUIRED, **aliases: Any) -> Tensor:
     """unfold(input, dimension, size, step)
 
     Returns a view of all windows of `size` neighbours along a dimension, `step` apart. The windows
@@ -860,6 +924,8 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
       size: length of a window
       step: distance between windows, at least 1
     """
+    if aliases:
+        return renamed(unfold, locals())
     if switch.users:
         found = intercepted(unfold, locals())
         if found is not PLAIN:
@@ -881,8 +947,8 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
         return retried(unfold, locals())
 
 
-def select_scatter(input: Tensor, src: Tensor, dim: int | None = None, index: int | None = None, *,
-                   axis: int | None = None) -> Tensor:
+def select_scatter(input: Tensor = REQUIRED, src: Tensor = REQUIRED, dim: int | None = None,
+                   index: int | None = None, *, axis: int | None = None, **aliases: Any) -> Tensor:
     """select_scatter(input, src, dim=None, index=None, *, axis=None)
 
     Returns a copy of input in which index `index` of dim is replaced by src.
@@ -890,6 +956,8 @@ def select_scatter(input: Tensor, src: Tensor, dim: int | None = None, index: in
       dim: dimension to index
       index: position along dim; negative values count from the end
     """
+    if aliases:
+        return renamed(select_scatter, locals())
     if switch.users:
         found = intercepted(select_scatter, locals())
         if found is not PLAIN:
@@ -914,9 +982,9 @@ def select_scatter(input: Tensor, src: Tensor, dim: int | None = None, index: in
         return retried(select_scatter, locals())
 
 
-def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None,
-                  end: int | None = None, step: int = 1, *, axis: int | None = None,
-                  out: Tensor | None = None) -> Tensor:
+def slice_scatter(input: Tensor = REQUIRED, src: Tensor = REQUIRED, dim: int = 0,
+                  start: int | None = None, end: int | None = None, step: int = 1, *,
+                  axis: int | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, axis=None, out=None)
 
     Returns a copy of input in which every step-th index of dim from start up to, but not including,
@@ -927,6 +995,8 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
       end: end of the indices, which it excludes; default: the size of dim
       step: difference between indices, at least 1
     """
+    if aliases:
+        return renamed(slice_scatter, locals())
     if switch.users:
         found = intercepted(slice_scatter, locals())
         if found is not PLAIN:
@@ -964,8 +1034,9 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
         return retried(slice_scatter, locals())
 
 
-def as_strided_scatter(input: Tensor, src: Tensor, size: int | Sequence[int],
-                       stride: int | Sequence[int], storage_offset: int | None = None) -> Tensor:
+def as_strided_scatter(input: Tensor = REQUIRED, src: Tensor = REQUIRED,
+                       size: int | Sequence[int] = REQUIRED, stride: int | Sequence[int] = REQUIRED,
+                       storage_offset: int | None = None, **aliases: Any) -> Tensor:
     """as_strided_scatter(input, src, size, stride, storage_offset=None)
 
     Returns a copy of input in which the elements of as_strided(input, size, stride, storage_offset)
@@ -975,6 +1046,8 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: int | Sequence[int],
       stride: its strides, in elements
       storage_offset: its first element in the storage; default: that of input
     """
+    if aliases:
+        return renamed(as_strided_scatter, locals())
     if switch.users:
         found = intercepted(as_strided_scatter, locals())
         if found is not PLAIN:
@@ -1004,8 +1077,8 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: int | Sequence[int],
         return retried(as_strided_scatter, locals())
 
 
-def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
-                     dim2: int = 1) -> Tensor:
+def diagonal_scatter(input: Tensor = REQUIRED, src: Tensor = REQUIRED, offset: int = 0,
+                     dim1: int = 0, dim2: int = 1, **aliases: Any) -> Tensor:
     """diagonal_scatter(input, src, offset=0, dim1=0, dim2=1)
 
     Returns a copy of input in which the diagonals of the matrices in dimensions dim1 and dim2 are
@@ -1015,6 +1088,8 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
       dim1: dimension of the rows
       dim2: dimension of the columns
     """
+    if aliases:
+        return renamed(diagonal_scatter, locals())
     if switch.users:
         found = intercepted(diagonal_scatter, locals())
         if found is not PLAIN:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from .. import _ops
 from .._facts import TensorFacts
-from .._interception import PLAIN, intercepted, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, switch
 from .._types import preserve_format
 
 TYPE_CHECKING = False
@@ -113,27 +113,32 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.acosh_(self)
 
-    def add(self, other: Tensor | complex, *, alpha: complex = 1,
-            out: Tensor | None = None) -> Tensor:
+    def add(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+            out: Tensor | None = None, **aliases: Any) -> Tensor:
         """add(self, other, *, alpha=1, out=None)
 
         Computes input + alpha * other, elementwise with broadcasting and dtype promotion.
           other: tensor or number to add
           alpha: factor of other
         """
+        if aliases:
+            return renamed(TensorMethods.add, locals())
         if switch.users:
             found = intercepted(TensorMethods.add, locals())
             if found is not PLAIN:
                 return found
         return _ops.add(self, other, alpha=alpha, out=out)
 
-    def add_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
+    def add_(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+             **aliases: Any) -> Tensor:
         """add_(self, other, *, alpha=1)
 
         In place: computes input + alpha * other, elementwise with broadcasting and dtype promotion.
           other: tensor or number to add
           alpha: factor of other
         """
+        if aliases:
+            return renamed(TensorMethods.add_, locals())
         if switch.users:
             found = intercepted(TensorMethods.add_, locals())
             if found is not PLAIN:
@@ -533,24 +538,29 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.atan(self, out=out)
 
-    def arctan2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def arctan2(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
         """arctan2(self, other, *, out=None)
 
         Computes the angle in radians between the positive x axis and the point (x = other, y =
         input), in [-pi, pi], elementwise with broadcasting.
         """
+        if aliases:
+            return renamed(TensorMethods.arctan2, locals())
         if switch.users:
             found = intercepted(TensorMethods.arctan2, locals())
             if found is not PLAIN:
                 return found
         return _ops.atan2(self, other, out=out)
 
-    def arctan2_(self, other: Tensor) -> Tensor:
+    def arctan2_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """arctan2_(self, other)
 
         In place: computes the angle in radians between the positive x axis and the point (x =
         other, y = input), in [-pi, pi], elementwise with broadcasting.
         """
+        if aliases:
+            return renamed(TensorMethods.arctan2_, locals())
         if switch.users:
             found = intercepted(TensorMethods.arctan2_, locals())
             if found is not PLAIN:
@@ -746,24 +756,29 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.atan(self, out=out)
 
-    def atan2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def atan2(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
         """atan2(self, other, *, out=None)
 
         Computes the angle in radians between the positive x axis and the point (x = other, y =
         input), in [-pi, pi], elementwise with broadcasting.
         """
+        if aliases:
+            return renamed(TensorMethods.atan2, locals())
         if switch.users:
             found = intercepted(TensorMethods.atan2, locals())
             if found is not PLAIN:
                 return found
         return _ops.atan2(self, other, out=out)
 
-    def atan2_(self, other: Tensor) -> Tensor:
+    def atan2_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """atan2_(self, other)
 
         In place: computes the angle in radians between the positive x axis and the point (x =
         other, y = input), in [-pi, pi], elementwise with broadcasting.
         """
+        if aliases:
+            return renamed(TensorMethods.atan2_, locals())
         if switch.users:
             found = intercepted(TensorMethods.atan2_, locals())
             if found is not PLAIN:
@@ -886,48 +901,58 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.bincount(self, weights, minlength)
 
-    def bitwise_and(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def bitwise_and(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                    **aliases: Any) -> Tensor:
         """bitwise_and(self, other, *, out=None)
 
         Computes the bitwise AND, elementwise with broadcasting. Integers and bool only. No
         gradient.
         """
+        if aliases:
+            return renamed(TensorMethods.bitwise_and, locals())
         if switch.users:
             found = intercepted(TensorMethods.bitwise_and, locals())
             if found is not PLAIN:
                 return found
         return _ops.bitwise_and(self, other, out=out)
 
-    def bitwise_and_(self, other: Tensor | complex) -> Tensor:
+    def bitwise_and_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """bitwise_and_(self, other)
 
         In place: computes the bitwise AND, elementwise with broadcasting. Integers and bool only.
         No gradient.
         """
+        if aliases:
+            return renamed(TensorMethods.bitwise_and_, locals())
         if switch.users:
             found = intercepted(TensorMethods.bitwise_and_, locals())
             if found is not PLAIN:
                 return found
         return _ops.bitwise_and_(self, other)
 
-    def bitwise_left_shift(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def bitwise_left_shift(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                           **aliases: Any) -> Tensor:
         """bitwise_left_shift(self, other, *, out=None)
 
         Shifts the bits of input left by other, elementwise with broadcasting; integers only. The
         result is 0 where other is negative or at least the number of bits.
         """
+        if aliases:
+            return renamed(TensorMethods.bitwise_left_shift, locals())
         if switch.users:
             found = intercepted(TensorMethods.bitwise_left_shift, locals())
             if found is not PLAIN:
                 return found
         return _ops.bitwise_left_shift(self, other, out=out)
 
-    def bitwise_left_shift_(self, other: Tensor | complex) -> Tensor:
+    def bitwise_left_shift_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """bitwise_left_shift_(self, other)
 
         In place: shifts the bits of input left by other, elementwise with broadcasting; integers
         only. The result is 0 where other is negative or at least the number of bits.
         """
+        if aliases:
+            return renamed(TensorMethods.bitwise_left_shift_, locals())
         if switch.users:
             found = intercepted(TensorMethods.bitwise_left_shift_, locals())
             if found is not PLAIN:
@@ -958,73 +983,88 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.bitwise_not_(self)
 
-    def bitwise_or(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def bitwise_or(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                   **aliases: Any) -> Tensor:
         """bitwise_or(self, other, *, out=None)
 
         Computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No gradient.
         """
+        if aliases:
+            return renamed(TensorMethods.bitwise_or, locals())
         if switch.users:
             found = intercepted(TensorMethods.bitwise_or, locals())
             if found is not PLAIN:
                 return found
         return _ops.bitwise_or(self, other, out=out)
 
-    def bitwise_or_(self, other: Tensor | complex) -> Tensor:
+    def bitwise_or_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """bitwise_or_(self, other)
 
         In place: computes the bitwise OR, elementwise with broadcasting. Integers and bool only. No
         gradient.
         """
+        if aliases:
+            return renamed(TensorMethods.bitwise_or_, locals())
         if switch.users:
             found = intercepted(TensorMethods.bitwise_or_, locals())
             if found is not PLAIN:
                 return found
         return _ops.bitwise_or_(self, other)
 
-    def bitwise_right_shift(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def bitwise_right_shift(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                            **aliases: Any) -> Tensor:
         """bitwise_right_shift(self, other, *, out=None)
 
         Shifts the bits of input right by other, elementwise with broadcasting; integers only. The
         sign bit is copied, so the result is 0 or -1 where other is negative or at least the number
         of bits.
         """
+        if aliases:
+            return renamed(TensorMethods.bitwise_right_shift, locals())
         if switch.users:
             found = intercepted(TensorMethods.bitwise_right_shift, locals())
             if found is not PLAIN:
                 return found
         return _ops.bitwise_right_shift(self, other, out=out)
 
-    def bitwise_right_shift_(self, other: Tensor | complex) -> Tensor:
+    def bitwise_right_shift_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """bitwise_right_shift_(self, other)
 
         In place: shifts the bits of input right by other, elementwise with broadcasting; integers
         only. The sign bit is copied, so the result is 0 or -1 where other is negative or at least
         the number of bits.
         """
+        if aliases:
+            return renamed(TensorMethods.bitwise_right_shift_, locals())
         if switch.users:
             found = intercepted(TensorMethods.bitwise_right_shift_, locals())
             if found is not PLAIN:
                 return found
         return _ops.bitwise_right_shift_(self, other)
 
-    def bitwise_xor(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def bitwise_xor(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                    **aliases: Any) -> Tensor:
         """bitwise_xor(self, other, *, out=None)
 
         Computes the bitwise XOR, elementwise with broadcasting. Integers and bool only. No
         gradient.
         """
+        if aliases:
+            return renamed(TensorMethods.bitwise_xor, locals())
         if switch.users:
             found = intercepted(TensorMethods.bitwise_xor, locals())
             if found is not PLAIN:
                 return found
         return _ops.bitwise_xor(self, other, out=out)
 
-    def bitwise_xor_(self, other: Tensor | complex) -> Tensor:
+    def bitwise_xor_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """bitwise_xor_(self, other)
 
         In place: computes the bitwise XOR, elementwise with broadcasting. Integers and bool only.
         No gradient.
         """
+        if aliases:
+            return renamed(TensorMethods.bitwise_xor_, locals())
         if switch.users:
             found = intercepted(TensorMethods.bitwise_xor_, locals())
             if found is not PLAIN:
@@ -1363,26 +1403,31 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.copy_(self, src)
 
-    def copysign(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def copysign(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                 **aliases: Any) -> Tensor:
         """copysign(self, other, *, out=None)
 
         Gives each element of input the sign of other, elementwise with broadcasting; -0.0 and -nan
         count as negative.
           other: tensor or number that gives the signs
         """
+        if aliases:
+            return renamed(TensorMethods.copysign, locals())
         if switch.users:
             found = intercepted(TensorMethods.copysign, locals())
             if found is not PLAIN:
                 return found
         return _ops.copysign(self, other, out=out)
 
-    def copysign_(self, other: Tensor | complex) -> Tensor:
+    def copysign_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """copysign_(self, other)
 
         In place: gives each element of input the sign of other, elementwise with broadcasting; -0.0
         and -nan count as negative.
           other: tensor or number that gives the signs
         """
+        if aliases:
+            return renamed(TensorMethods.copysign_, locals())
         if switch.users:
             found = intercepted(TensorMethods.copysign_, locals())
             if found is not PLAIN:
@@ -1475,14 +1520,16 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.cov(self, correction=correction, fweights=fweights, aweights=aweights)
 
-    def cross(self, other: Tensor, dim: int | None = None, *, axis: int | None = None,
-              out: Tensor | None = None) -> Tensor:
+    def cross(self, other: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
+              out: Tensor | None = None, **aliases: Any) -> Tensor:
         """cross(self, other, dim=None, *, axis=None, out=None)
 
         Computes the cross products of vectors of 3 elements along dim.
           other: as many dimensions as input, with size 3 in dim
           dim: dimension of the vectors; default: the first of input with size 3
         """
+        if aliases:
+            return renamed(TensorMethods.cross, locals())
         if switch.users:
             found = intercepted(TensorMethods.cross, locals())
             if found is not PLAIN:
@@ -1734,20 +1781,22 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.digamma_(self)
 
-    def dist(self, other: Tensor, p: float = 2.0) -> Tensor:
+    def dist(self, other: Tensor = REQUIRED, p: float = 2.0, **aliases: Any) -> Tensor:
         """dist(self, other, p=2.0)
 
         Computes the p-norm of input - other, over all elements.
           p: order of the norm, as of norm
         """
+        if aliases:
+            return renamed(TensorMethods.dist, locals())
         if switch.users:
             found = intercepted(TensorMethods.dist, locals())
             if found is not PLAIN:
                 return found
         return _ops.dist(self, other, p)
 
-    def div(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
-            | None = None, out: Tensor | None = None) -> Tensor:
+    def div(self, other: Tensor | complex = REQUIRED, *, rounding_mode: Literal['floor', 'trunc']
+            | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
         """div(self, other, *, rounding_mode=None, out=None)
 
         Computes input / other, elementwise with broadcasting and dtype promotion. Without
@@ -1756,14 +1805,16 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if aliases:
+            return renamed(TensorMethods.div, locals())
         if switch.users:
             found = intercepted(TensorMethods.div, locals())
             if found is not PLAIN:
                 return found
         return _ops.div(self, other, rounding_mode=rounding_mode, out=out)
 
-    def div_(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
-             | None = None) -> Tensor:
+    def div_(self, other: Tensor | complex = REQUIRED, *, rounding_mode: Literal['floor', 'trunc']
+             | None = None, **aliases: Any) -> Tensor:
         """div_(self, other, *, rounding_mode=None)
 
         In place: computes input / other, elementwise with broadcasting and dtype promotion. Without
@@ -1772,14 +1823,16 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if aliases:
+            return renamed(TensorMethods.div_, locals())
         if switch.users:
             found = intercepted(TensorMethods.div_, locals())
             if found is not PLAIN:
                 return found
         return _ops.div_(self, other, rounding_mode=rounding_mode)
 
-    def divide(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
-               | None = None, out: Tensor | None = None) -> Tensor:
+    def divide(self, other: Tensor | complex = REQUIRED, *, rounding_mode: Literal['floor', 'trunc']
+               | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
         """divide(self, other, *, rounding_mode=None, out=None)
 
         Computes input / other, elementwise with broadcasting and dtype promotion. Without
@@ -1788,14 +1841,16 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if aliases:
+            return renamed(TensorMethods.divide, locals())
         if switch.users:
             found = intercepted(TensorMethods.divide, locals())
             if found is not PLAIN:
                 return found
         return _ops.div(self, other, rounding_mode=rounding_mode, out=out)
 
-    def divide_(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
-                | None = None) -> Tensor:
+    def divide_(self, other: Tensor | complex = REQUIRED, *,
+                rounding_mode: Literal['floor', 'trunc'] | None = None, **aliases: Any) -> Tensor:
         """divide_(self, other, *, rounding_mode=None)
 
         In place: computes input / other, elementwise with broadcasting and dtype promotion. Without
@@ -1804,6 +1859,8 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if aliases:
+            return renamed(TensorMethods.divide_, locals())
         if switch.users:
             found = intercepted(TensorMethods.divide_, locals())
             if found is not PLAIN:
@@ -1859,22 +1916,27 @@ class TensorMethods(TensorFacts):
                                memory_format=memory_format, layout=layout, pin_memory=pin_memory,
                                requires_grad=requires_grad)
 
-    def eq(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def eq(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
         """eq(self, other, *, out=None)
 
         Tests input == other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.eq, locals())
         if switch.users:
             found = intercepted(TensorMethods.eq, locals())
             if found is not PLAIN:
                 return found
         return _ops.eq(self, other, out=out)
 
-    def eq_(self, other: Tensor | complex) -> Tensor:
+    def eq_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """eq_(self, other)
 
         In place: tests input == other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.eq_, locals())
         if switch.users:
             found = intercepted(TensorMethods.eq_, locals())
             if found is not PLAIN:
@@ -2196,72 +2258,88 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.floor_(self)
 
-    def floor_divide(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def floor_divide(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                     **aliases: Any) -> Tensor:
         """floor_divide(self, other, *, out=None)
 
         Divides and rounds down, like // in Python, elementwise with broadcasting and dtype
         promotion. No gradient.
         """
+        if aliases:
+            return renamed(TensorMethods.floor_divide, locals())
         if switch.users:
             found = intercepted(TensorMethods.floor_divide, locals())
             if found is not PLAIN:
                 return found
         return _ops.floor_divide(self, other, out=out)
 
-    def floor_divide_(self, other: Tensor | complex) -> Tensor:
+    def floor_divide_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """floor_divide_(self, other)
 
         In place: divides and rounds down, like // in Python, elementwise with broadcasting and
         dtype promotion. No gradient.
         """
+        if aliases:
+            return renamed(TensorMethods.floor_divide_, locals())
         if switch.users:
             found = intercepted(TensorMethods.floor_divide_, locals())
             if found is not PLAIN:
                 return found
         return _ops.floor_divide_(self, other)
 
-    def fmax(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def fmax(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+             **aliases: Any) -> Tensor:
         """fmax(self, other, *, out=None)
 
         Computes the elementwise maximum with broadcasting; where one element is nan, the result is
         the other one. Equal elements share the gradient equally.
         """
+        if aliases:
+            return renamed(TensorMethods.fmax, locals())
         if switch.users:
             found = intercepted(TensorMethods.fmax, locals())
             if found is not PLAIN:
                 return found
         return _ops.fmax(self, other, out=out)
 
-    def fmin(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def fmin(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+             **aliases: Any) -> Tensor:
         """fmin(self, other, *, out=None)
 
         Computes the elementwise minimum with broadcasting; where one element is nan, the result is
         the other one. Equal elements share the gradient equally.
         """
+        if aliases:
+            return renamed(TensorMethods.fmin, locals())
         if switch.users:
             found = intercepted(TensorMethods.fmin, locals())
             if found is not PLAIN:
                 return found
         return _ops.fmin(self, other, out=out)
 
-    def fmod(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def fmod(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+             **aliases: Any) -> Tensor:
         """fmod(self, other, *, out=None)
 
         Computes the remainder of the division rounded toward zero, elementwise with broadcasting.
         It has the sign of input.
         """
+        if aliases:
+            return renamed(TensorMethods.fmod, locals())
         if switch.users:
             found = intercepted(TensorMethods.fmod, locals())
             if found is not PLAIN:
                 return found
         return _ops.fmod(self, other, out=out)
 
-    def fmod_(self, other: Tensor | complex) -> Tensor:
+    def fmod_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """fmod_(self, other)
 
         In place: computes the remainder of the division rounded toward zero, elementwise with
         broadcasting. It has the sign of input.
         """
+        if aliases:
+            return renamed(TensorMethods.fmod_, locals())
         if switch.users:
             found = intercepted(TensorMethods.fmod_, locals())
             if found is not PLAIN:
@@ -2341,46 +2419,55 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.gather(self, dim, index, axis=axis, out=out, sparse_grad=sparse_grad)
 
-    def gcd(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def gcd(self, other: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
         """gcd(self, other, *, out=None)
 
         Computes the greatest common divisor of integers, elementwise with broadcasting; it is never
         negative, and 0 if both are 0.
         """
+        if aliases:
+            return renamed(TensorMethods.gcd, locals())
         if switch.users:
             found = intercepted(TensorMethods.gcd, locals())
             if found is not PLAIN:
                 return found
         return _ops.gcd(self, other, out=out)
 
-    def gcd_(self, other: Tensor) -> Tensor:
+    def gcd_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """gcd_(self, other)
 
         In place: computes the greatest common divisor of integers, elementwise with broadcasting;
         it is never negative, and 0 if both are 0.
         """
+        if aliases:
+            return renamed(TensorMethods.gcd_, locals())
         if switch.users:
             found = intercepted(TensorMethods.gcd_, locals())
             if found is not PLAIN:
                 return found
         return _ops.gcd_(self, other)
 
-    def ge(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def ge(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
         """ge(self, other, *, out=None)
 
         Tests input >= other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.ge, locals())
         if switch.users:
             found = intercepted(TensorMethods.ge, locals())
             if found is not PLAIN:
                 return found
         return _ops.ge(self, other, out=out)
 
-    def ge_(self, other: Tensor | complex) -> Tensor:
+    def ge_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """ge_(self, other)
 
         In place: tests input >= other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.ge_, locals())
         if switch.users:
             found = intercepted(TensorMethods.ge_, locals())
             if found is not PLAIN:
@@ -2427,66 +2514,81 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.outer(self, vec2, out=out)
 
-    def greater(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def greater(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
         """greater(self, other, *, out=None)
 
         Tests input > other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.greater, locals())
         if switch.users:
             found = intercepted(TensorMethods.greater, locals())
             if found is not PLAIN:
                 return found
         return _ops.gt(self, other, out=out)
 
-    def greater_(self, other: Tensor | complex) -> Tensor:
+    def greater_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """greater_(self, other)
 
         In place: tests input > other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.greater_, locals())
         if switch.users:
             found = intercepted(TensorMethods.greater_, locals())
             if found is not PLAIN:
                 return found
         return _ops.gt_(self, other)
 
-    def greater_equal(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def greater_equal(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                      **aliases: Any) -> Tensor:
         """greater_equal(self, other, *, out=None)
 
         Tests input >= other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.greater_equal, locals())
         if switch.users:
             found = intercepted(TensorMethods.greater_equal, locals())
             if found is not PLAIN:
                 return found
         return _ops.ge(self, other, out=out)
 
-    def greater_equal_(self, other: Tensor | complex) -> Tensor:
+    def greater_equal_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """greater_equal_(self, other)
 
         In place: tests input >= other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.greater_equal_, locals())
         if switch.users:
             found = intercepted(TensorMethods.greater_equal_, locals())
             if found is not PLAIN:
                 return found
         return _ops.ge_(self, other)
 
-    def gt(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def gt(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
         """gt(self, other, *, out=None)
 
         Tests input > other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.gt, locals())
         if switch.users:
             found = intercepted(TensorMethods.gt, locals())
             if found is not PLAIN:
                 return found
         return _ops.gt(self, other, out=out)
 
-    def gt_(self, other: Tensor | complex) -> Tensor:
+    def gt_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """gt_(self, other)
 
         In place: tests input > other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.gt_, locals())
         if switch.users:
             found = intercepted(TensorMethods.gt_, locals())
             if found is not PLAIN:
@@ -2583,24 +2685,29 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.hsplit(self, sections, indices=indices)
 
-    def hypot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def hypot(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
         """hypot(self, other, *, out=None)
 
         Computes sqrt(input^2 + other^2), elementwise with broadcasting, without intermediate
         overflow.
         """
+        if aliases:
+            return renamed(TensorMethods.hypot, locals())
         if switch.users:
             found = intercepted(TensorMethods.hypot, locals())
             if found is not PLAIN:
                 return found
         return _ops.hypot(self, other, out=out)
 
-    def hypot_(self, other: Tensor) -> Tensor:
+    def hypot_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """hypot_(self, other)
 
         In place: computes sqrt(input^2 + other^2), elementwise with broadcasting, without
         intermediate overflow.
         """
+        if aliases:
+            return renamed(TensorMethods.hypot_, locals())
         if switch.users:
             found = intercepted(TensorMethods.hypot_, locals())
             if found is not PLAIN:
@@ -2629,7 +2736,8 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.i0_(self)
 
-    def igamma(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def igamma(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
         """igamma(self, other, *, out=None)
 
         Computes the regularized lower incomplete Gamma function P(input, other), elementwise with
@@ -2637,13 +2745,15 @@ class TensorMethods(TensorFacts):
           input: shape parameter a, not negative
           other: upper bound x of the integral, not negative
         """
+        if aliases:
+            return renamed(TensorMethods.igamma, locals())
         if switch.users:
             found = intercepted(TensorMethods.igamma, locals())
             if found is not PLAIN:
                 return found
         return _ops.igamma(self, other, out=out)
 
-    def igamma_(self, other: Tensor) -> Tensor:
+    def igamma_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """igamma_(self, other)
 
         In place: computes the regularized lower incomplete Gamma function P(input, other),
@@ -2651,13 +2761,16 @@ class TensorMethods(TensorFacts):
           input: shape parameter a, not negative
           other: upper bound x of the integral, not negative
         """
+        if aliases:
+            return renamed(TensorMethods.igamma_, locals())
         if switch.users:
             found = intercepted(TensorMethods.igamma_, locals())
             if found is not PLAIN:
                 return found
         return _ops.igamma_(self, other)
 
-    def igammac(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def igammac(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
         """igammac(self, other, *, out=None)
 
         Computes the regularized upper incomplete Gamma function Q(input, other) = 1 - igamma(input,
@@ -2665,13 +2778,15 @@ class TensorMethods(TensorFacts):
           input: shape parameter a, not negative
           other: lower bound x of the integral, not negative
         """
+        if aliases:
+            return renamed(TensorMethods.igammac, locals())
         if switch.users:
             found = intercepted(TensorMethods.igammac, locals())
             if found is not PLAIN:
                 return found
         return _ops.igammac(self, other, out=out)
 
-    def igammac_(self, other: Tensor) -> Tensor:
+    def igammac_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """igammac_(self, other)
 
         In place: computes the regularized upper incomplete Gamma function Q(input, other) = 1 -
@@ -2679,6 +2794,8 @@ class TensorMethods(TensorFacts):
           input: shape parameter a, not negative
           other: lower bound x of the integral, not negative
         """
+        if aliases:
+            return renamed(TensorMethods.igammac_, locals())
         if switch.users:
             found = intercepted(TensorMethods.igammac_, locals())
             if found is not PLAIN:
@@ -2882,13 +2999,16 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.index_select(self, dim, index, axis=axis, out=out)
 
-    def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def inner(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
         """inner(self, other, *, out=None)
 
         Computes the dot products of the last dimensions. If an operand is 0-dim, the operands are
         multiplied.
           other: last size equal to that of input
         """
+        if aliases:
+            return renamed(TensorMethods.inner, locals())
         if switch.users:
             found = intercepted(TensorMethods.inner, locals())
             if found is not PLAIN:
@@ -2907,8 +3027,8 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.inverse(self, out=out)
 
-    def isclose(self, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
-                equal_nan: bool = False) -> Tensor:
+    def isclose(self, other: Tensor = REQUIRED, rtol: float = 1e-5, atol: float = 1e-8,
+                equal_nan: bool = False, **aliases: Any) -> Tensor:
         """isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False)
 
         Tests |input - other| <= atol + rtol |other|, elementwise. Infinities are close if they are
@@ -2918,6 +3038,8 @@ class TensorMethods(TensorFacts):
           atol: absolute tolerance
           equal_nan: whether nan is close to nan
         """
+        if aliases:
+            return renamed(TensorMethods.isclose, locals())
         if switch.users:
             found = intercepted(TensorMethods.isclose, locals())
             if found is not PLAIN:
@@ -3021,11 +3143,14 @@ class TensorMethods(TensorFacts):
         return _ops.istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided,
                           length, return_complex)
 
-    def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def kron(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+             **aliases: Any) -> Tensor:
         """kron(self, other, *, out=None)
 
         Computes the Kronecker product: each element of input times other, as blocks.
         """
+        if aliases:
+            return renamed(TensorMethods.kron, locals())
         if switch.users:
             found = intercepted(TensorMethods.kron, locals())
             if found is not PLAIN:
@@ -3049,70 +3174,84 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.kthvalue(self, k, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
-    def lcm(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def lcm(self, other: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) -> Tensor:
         """lcm(self, other, *, out=None)
 
         Computes the least common multiple of integers, elementwise with broadcasting; it is never
         negative, and 0 if one is 0.
         """
+        if aliases:
+            return renamed(TensorMethods.lcm, locals())
         if switch.users:
             found = intercepted(TensorMethods.lcm, locals())
             if found is not PLAIN:
                 return found
         return _ops.lcm(self, other, out=out)
 
-    def lcm_(self, other: Tensor) -> Tensor:
+    def lcm_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """lcm_(self, other)
 
         In place: computes the least common multiple of integers, elementwise with broadcasting; it
         is never negative, and 0 if one is 0.
         """
+        if aliases:
+            return renamed(TensorMethods.lcm_, locals())
         if switch.users:
             found = intercepted(TensorMethods.lcm_, locals())
             if found is not PLAIN:
                 return found
         return _ops.lcm_(self, other)
 
-    def ldexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def ldexp(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
         """ldexp(self, other, *, out=None)
 
         Computes input * 2^other, elementwise with broadcasting and dtype promotion.
           other: exponents
         """
+        if aliases:
+            return renamed(TensorMethods.ldexp, locals())
         if switch.users:
             found = intercepted(TensorMethods.ldexp, locals())
             if found is not PLAIN:
                 return found
         return _ops.ldexp(self, other, out=out)
 
-    def ldexp_(self, other: Tensor) -> Tensor:
+    def ldexp_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """ldexp_(self, other)
 
         In place: computes input * 2^other, elementwise with broadcasting and dtype promotion.
           other: exponents
         """
+        if aliases:
+            return renamed(TensorMethods.ldexp_, locals())
         if switch.users:
             found = intercepted(TensorMethods.ldexp_, locals())
             if found is not PLAIN:
                 return found
         return _ops.ldexp_(self, other)
 
-    def le(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def le(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
         """le(self, other, *, out=None)
 
         Tests input <= other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.le, locals())
         if switch.users:
             found = intercepted(TensorMethods.le, locals())
             if found is not PLAIN:
                 return found
         return _ops.le(self, other, out=out)
 
-    def le_(self, other: Tensor | complex) -> Tensor:
+    def le_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """le_(self, other)
 
         In place: tests input <= other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.le_, locals())
         if switch.users:
             found = intercepted(TensorMethods.le_, locals())
             if found is not PLAIN:
@@ -3146,44 +3285,54 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.lerp_(self, end, weight)
 
-    def less(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def less(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+             **aliases: Any) -> Tensor:
         """less(self, other, *, out=None)
 
         Tests input < other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.less, locals())
         if switch.users:
             found = intercepted(TensorMethods.less, locals())
             if found is not PLAIN:
                 return found
         return _ops.lt(self, other, out=out)
 
-    def less_(self, other: Tensor | complex) -> Tensor:
+    def less_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """less_(self, other)
 
         In place: tests input < other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.less_, locals())
         if switch.users:
             found = intercepted(TensorMethods.less_, locals())
             if found is not PLAIN:
                 return found
         return _ops.lt_(self, other)
 
-    def less_equal(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def less_equal(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                   **aliases: Any) -> Tensor:
         """less_equal(self, other, *, out=None)
 
         Tests input <= other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.less_equal, locals())
         if switch.users:
             found = intercepted(TensorMethods.less_equal, locals())
             if found is not PLAIN:
                 return found
         return _ops.le(self, other, out=out)
 
-    def less_equal_(self, other: Tensor | complex) -> Tensor:
+    def less_equal_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """less_equal_(self, other)
 
         In place: tests input <= other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.less_equal_, locals())
         if switch.users:
             found = intercepted(TensorMethods.less_equal_, locals())
             if found is not PLAIN:
@@ -3333,24 +3482,30 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.log_softmax(self, dim, axis=axis, dtype=dtype, out=out)
 
-    def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def logaddexp(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                  **aliases: Any) -> Tensor:
         """logaddexp(self, other, *, out=None)
 
         Computes log(exp(input) + exp(other)), elementwise with broadcasting, without intermediate
         overflow.
         """
+        if aliases:
+            return renamed(TensorMethods.logaddexp, locals())
         if switch.users:
             found = intercepted(TensorMethods.logaddexp, locals())
             if found is not PLAIN:
                 return found
         return _ops.logaddexp(self, other, out=out)
 
-    def logaddexp2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def logaddexp2(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                   **aliases: Any) -> Tensor:
         """logaddexp2(self, other, *, out=None)
 
         Computes log2(2^input + 2^other), elementwise with broadcasting, without intermediate
         overflow.
         """
+        if aliases:
+            return renamed(TensorMethods.logaddexp2, locals())
         if switch.users:
             found = intercepted(TensorMethods.logaddexp2, locals())
             if found is not PLAIN:
@@ -3382,24 +3537,29 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.logdet(self)
 
-    def logical_and(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def logical_and(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                    **aliases: Any) -> Tensor:
         """logical_and(self, other, *, out=None)
 
         Tests whether both elements are nonzero, elementwise with broadcasting. The result is bool;
         nan is nonzero.
         """
+        if aliases:
+            return renamed(TensorMethods.logical_and, locals())
         if switch.users:
             found = intercepted(TensorMethods.logical_and, locals())
             if found is not PLAIN:
                 return found
         return _ops.logical_and(self, other, out=out)
 
-    def logical_and_(self, other: Tensor) -> Tensor:
+    def logical_and_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """logical_and_(self, other)
 
         In place: tests whether both elements are nonzero, elementwise with broadcasting. The result
         is bool; nan is nonzero.
         """
+        if aliases:
+            return renamed(TensorMethods.logical_and_, locals())
         if switch.users:
             found = intercepted(TensorMethods.logical_and_, locals())
             if found is not PLAIN:
@@ -3428,48 +3588,58 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.logical_not_(self)
 
-    def logical_or(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def logical_or(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                   **aliases: Any) -> Tensor:
         """logical_or(self, other, *, out=None)
 
         Tests whether at least one of two elements is nonzero, elementwise with broadcasting. The
         result is bool; nan is nonzero.
         """
+        if aliases:
+            return renamed(TensorMethods.logical_or, locals())
         if switch.users:
             found = intercepted(TensorMethods.logical_or, locals())
             if found is not PLAIN:
                 return found
         return _ops.logical_or(self, other, out=out)
 
-    def logical_or_(self, other: Tensor) -> Tensor:
+    def logical_or_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """logical_or_(self, other)
 
         In place: tests whether at least one of two elements is nonzero, elementwise with
         broadcasting. The result is bool; nan is nonzero.
         """
+        if aliases:
+            return renamed(TensorMethods.logical_or_, locals())
         if switch.users:
             found = intercepted(TensorMethods.logical_or_, locals())
             if found is not PLAIN:
                 return found
         return _ops.logical_or_(self, other)
 
-    def logical_xor(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def logical_xor(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                    **aliases: Any) -> Tensor:
         """logical_xor(self, other, *, out=None)
 
         Tests whether exactly one of two elements is nonzero, elementwise with broadcasting. The
         result is bool; nan is nonzero.
         """
+        if aliases:
+            return renamed(TensorMethods.logical_xor, locals())
         if switch.users:
             found = intercepted(TensorMethods.logical_xor, locals())
             if found is not PLAIN:
                 return found
         return _ops.logical_xor(self, other, out=out)
 
-    def logical_xor_(self, other: Tensor) -> Tensor:
+    def logical_xor_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """logical_xor_(self, other)
 
         In place: tests whether exactly one of two elements is nonzero, elementwise with
         broadcasting. The result is bool; nan is nonzero.
         """
+        if aliases:
+            return renamed(TensorMethods.logical_xor_, locals())
         if switch.users:
             found = intercepted(TensorMethods.logical_xor_, locals())
             if found is not PLAIN:
@@ -3517,22 +3687,27 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.logsumexp(self, dim, keepdim, axis=axis, keepdims=keepdims, out=out)
 
-    def lt(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def lt(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
         """lt(self, other, *, out=None)
 
         Tests input < other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.lt, locals())
         if switch.users:
             found = intercepted(TensorMethods.lt, locals())
             if found is not PLAIN:
                 return found
         return _ops.lt(self, other, out=out)
 
-    def lt_(self, other: Tensor | complex) -> Tensor:
+    def lt_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """lt_(self, other)
 
         In place: tests input < other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.lt_, locals())
         if switch.users:
             found = intercepted(TensorMethods.lt_, locals())
             if found is not PLAIN:
@@ -3628,7 +3803,8 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.masked_select(self, mask, out=out)
 
-    def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def matmul(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+               **aliases: Any) -> Tensor:
         """matmul(self, other, *, out=None)
 
         Matrix product. A 1-D operand is a row (input) or a column (other), and its dimension is
@@ -3636,6 +3812,8 @@ class TensorMethods(TensorFacts):
           input: (…, n, m) or (m)
           other: (…, m, p) or (m)
         """
+        if aliases:
+            return renamed(TensorMethods.matmul, locals())
         if switch.users:
             found = intercepted(TensorMethods.matmul, locals())
             if found is not PLAIN:
@@ -3690,12 +3868,15 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.max(self, dim, keepdim, other=other, axis=axis, keepdims=keepdims, out=out)
 
-    def maximum(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def maximum(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
         """maximum(self, other, *, out=None)
 
         Computes the elementwise maximum with broadcasting; nan if either element is nan. Equal
         elements share the gradient equally.
         """
+        if aliases:
+            return renamed(TensorMethods.maximum, locals())
         if switch.users:
             found = intercepted(TensorMethods.maximum, locals())
             if found is not PLAIN:
@@ -3764,12 +3945,15 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.min(self, dim, keepdim, other=other, axis=axis, keepdims=keepdims, out=out)
 
-    def minimum(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def minimum(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                **aliases: Any) -> Tensor:
         """minimum(self, other, *, out=None)
 
         Computes the elementwise minimum with broadcasting; nan if either element is nan. Equal
         elements share the gradient equally.
         """
+        if aliases:
+            return renamed(TensorMethods.minimum, locals())
         if switch.users:
             found = intercepted(TensorMethods.minimum, locals())
             if found is not PLAIN:
@@ -3845,22 +4029,27 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.msort(self, out=out)
 
-    def mul(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def mul(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+            **aliases: Any) -> Tensor:
         """mul(self, other, *, out=None)
 
         Computes input * other, elementwise with broadcasting and dtype promotion.
         """
+        if aliases:
+            return renamed(TensorMethods.mul, locals())
         if switch.users:
             found = intercepted(TensorMethods.mul, locals())
             if found is not PLAIN:
                 return found
         return _ops.mul(self, other, out=out)
 
-    def mul_(self, other: Tensor | complex) -> Tensor:
+    def mul_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """mul_(self, other)
 
         In place: computes input * other, elementwise with broadcasting and dtype promotion.
         """
+        if aliases:
+            return renamed(TensorMethods.mul_, locals())
         if switch.users:
             found = intercepted(TensorMethods.mul_, locals())
             if found is not PLAIN:
@@ -3883,22 +4072,27 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.multinomial(self, num_samples, replacement, generator=generator, out=out)
 
-    def multiply(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def multiply(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                 **aliases: Any) -> Tensor:
         """multiply(self, other, *, out=None)
 
         Computes input * other, elementwise with broadcasting and dtype promotion.
         """
+        if aliases:
+            return renamed(TensorMethods.multiply, locals())
         if switch.users:
             found = intercepted(TensorMethods.multiply, locals())
             if found is not PLAIN:
                 return found
         return _ops.mul(self, other, out=out)
 
-    def multiply_(self, other: Tensor | complex) -> Tensor:
+    def multiply_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """multiply_(self, other)
 
         In place: computes input * other, elementwise with broadcasting and dtype promotion.
         """
+        if aliases:
+            return renamed(TensorMethods.multiply_, locals())
         if switch.users:
             found = intercepted(TensorMethods.multiply_, locals())
             if found is not PLAIN:
@@ -4082,22 +4276,27 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.narrow_copy(self, dim, start, length, axis=axis, out=out)
 
-    def ne(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def ne(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+           **aliases: Any) -> Tensor:
         """ne(self, other, *, out=None)
 
         Tests input != other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.ne, locals())
         if switch.users:
             found = intercepted(TensorMethods.ne, locals())
             if found is not PLAIN:
                 return found
         return _ops.ne(self, other, out=out)
 
-    def ne_(self, other: Tensor | complex) -> Tensor:
+    def ne_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """ne_(self, other)
 
         In place: tests input != other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.ne_, locals())
         if switch.users:
             found = intercepted(TensorMethods.ne_, locals())
             if found is not PLAIN:
@@ -4205,24 +4404,29 @@ class TensorMethods(TensorFacts):
         return _ops.new_zeros(self, *args, dtype=dtype, device=device, layout=layout,
                               pin_memory=pin_memory, requires_grad=requires_grad, size=size)
 
-    def nextafter(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def nextafter(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+                  **aliases: Any) -> Tensor:
         """nextafter(self, other, *, out=None)
 
         Returns the next representable number after input in the direction of other, elementwise
         with broadcasting. The gradient passes to input, except where both are equal.
         """
+        if aliases:
+            return renamed(TensorMethods.nextafter, locals())
         if switch.users:
             found = intercepted(TensorMethods.nextafter, locals())
             if found is not PLAIN:
                 return found
         return _ops.nextafter(self, other, out=out)
 
-    def nextafter_(self, other: Tensor) -> Tensor:
+    def nextafter_(self, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         """nextafter_(self, other)
 
         In place: returns the next representable number after input in the direction of other,
         elementwise with broadcasting. The gradient passes to input, except where both are equal.
         """
+        if aliases:
+            return renamed(TensorMethods.nextafter_, locals())
         if switch.users:
             found = intercepted(TensorMethods.nextafter_, locals())
             if found is not PLAIN:
@@ -4291,22 +4495,27 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.normal_(self, mean, std, generator=generator)
 
-    def not_equal(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def not_equal(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                  **aliases: Any) -> Tensor:
         """not_equal(self, other, *, out=None)
 
         Tests input != other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.not_equal, locals())
         if switch.users:
             found = intercepted(TensorMethods.not_equal, locals())
             if found is not PLAIN:
                 return found
         return _ops.ne(self, other, out=out)
 
-    def not_equal_(self, other: Tensor | complex) -> Tensor:
+    def not_equal_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """not_equal_(self, other)
 
         In place: tests input != other, elementwise with broadcasting. The result is bool.
         """
+        if aliases:
+            return renamed(TensorMethods.not_equal_, locals())
         if switch.users:
             found = intercepted(TensorMethods.not_equal_, locals())
             if found is not PLAIN:
@@ -4684,24 +4893,29 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.relu_(self)
 
-    def remainder(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def remainder(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+                  **aliases: Any) -> Tensor:
         """remainder(self, other, *, out=None)
 
         Computes the remainder of the division rounded down, like % in Python, elementwise with
         broadcasting. It has the sign of other.
         """
+        if aliases:
+            return renamed(TensorMethods.remainder, locals())
         if switch.users:
             found = intercepted(TensorMethods.remainder, locals())
             if found is not PLAIN:
                 return found
         return _ops.remainder(self, other, out=out)
 
-    def remainder_(self, other: Tensor | complex) -> Tensor:
+    def remainder_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """remainder_(self, other)
 
         In place: computes the remainder of the division rounded down, like % in Python, elementwise
         with broadcasting. It has the sign of other.
         """
+        if aliases:
+            return renamed(TensorMethods.remainder_, locals())
         if switch.users:
             found = intercepted(TensorMethods.remainder_, locals())
             if found is not PLAIN:
@@ -4904,13 +5118,16 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.rsqrt_(self)
 
-    def rsub(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
+    def rsub(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+             **aliases: Any) -> Tensor:
         """rsub(self, other, *, alpha=1)
 
         Computes other - alpha * input, elementwise with broadcasting and dtype promotion. Bool
         tensors are not supported.
           alpha: factor of input
         """
+        if aliases:
+            return renamed(TensorMethods.rsub, locals())
         if switch.users:
             found = intercepted(TensorMethods.rsub, locals())
             if found is not PLAIN:
@@ -5445,8 +5662,8 @@ class TensorMethods(TensorFacts):
         return _ops.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized,
                          onesided, return_complex, align_to_window)
 
-    def sub(self, other: Tensor | complex, *, alpha: complex = 1,
-            out: Tensor | None = None) -> Tensor:
+    def sub(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+            out: Tensor | None = None, **aliases: Any) -> Tensor:
         """sub(self, other, *, alpha=1, out=None)
 
         Computes input - alpha * other, elementwise with broadcasting and dtype promotion. Bool
@@ -5454,13 +5671,16 @@ class TensorMethods(TensorFacts):
           other: tensor or number to subtract
           alpha: factor of other
         """
+        if aliases:
+            return renamed(TensorMethods.sub, locals())
         if switch.users:
             found = intercepted(TensorMethods.sub, locals())
             if found is not PLAIN:
                 return found
         return _ops.sub(self, other, alpha=alpha, out=out)
 
-    def sub_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
+    def sub_(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+             **aliases: Any) -> Tensor:
         """sub_(self, other, *, alpha=1)
 
         In place: computes input - alpha * other, elementwise with broadcasting and dtype promotion.
@@ -5468,14 +5688,16 @@ class TensorMethods(TensorFacts):
           other: tensor or number to subtract
           alpha: factor of other
         """
+        if aliases:
+            return renamed(TensorMethods.sub_, locals())
         if switch.users:
             found = intercepted(TensorMethods.sub_, locals())
             if found is not PLAIN:
                 return found
         return _ops.sub_(self, other, alpha=alpha)
 
-    def subtract(self, other: Tensor | complex, *, alpha: complex = 1,
-                 out: Tensor | None = None) -> Tensor:
+    def subtract(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+                 out: Tensor | None = None, **aliases: Any) -> Tensor:
         """subtract(self, other, *, alpha=1, out=None)
 
         Computes input - alpha * other, elementwise with broadcasting and dtype promotion. Bool
@@ -5483,13 +5705,16 @@ class TensorMethods(TensorFacts):
           other: tensor or number to subtract
           alpha: factor of other
         """
+        if aliases:
+            return renamed(TensorMethods.subtract, locals())
         if switch.users:
             found = intercepted(TensorMethods.subtract, locals())
             if found is not PLAIN:
                 return found
         return _ops.sub(self, other, alpha=alpha, out=out)
 
-    def subtract_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
+    def subtract_(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+                  **aliases: Any) -> Tensor:
         """subtract_(self, other, *, alpha=1)
 
         In place: computes input - alpha * other, elementwise with broadcasting and dtype promotion.
@@ -5497,6 +5722,8 @@ class TensorMethods(TensorFacts):
           other: tensor or number to subtract
           alpha: factor of other
         """
+        if aliases:
+            return renamed(TensorMethods.subtract_, locals())
         if switch.users:
             found = intercepted(TensorMethods.subtract_, locals())
             if found is not PLAIN:
@@ -5854,8 +6081,9 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.triu_(self, diagonal)
 
-    def true_divide(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
-                    | None = None, out: Tensor | None = None) -> Tensor:
+    def true_divide(self, other: Tensor | complex = REQUIRED, *,
+                    rounding_mode: Literal['floor', 'trunc'] | None = None,
+                    out: Tensor | None = None, **aliases: Any) -> Tensor:
         """true_divide(self, other, *, rounding_mode=None, out=None)
 
         Computes input / other, elementwise with broadcasting and dtype promotion. Without
@@ -5864,14 +6092,17 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if aliases:
+            return renamed(TensorMethods.true_divide, locals())
         if switch.users:
             found = intercepted(TensorMethods.true_divide, locals())
             if found is not PLAIN:
                 return found
         return _ops.div(self, other, rounding_mode=rounding_mode, out=out)
 
-    def true_divide_(self, other: Tensor | complex, *, rounding_mode: Literal['floor', 'trunc']
-                     | None = None) -> Tensor:
+    def true_divide_(self, other: Tensor | complex = REQUIRED, *,
+                     rounding_mode: Literal['floor', 'trunc'] | None = None,
+                     **aliases: Any) -> Tensor:
         """true_divide_(self, other, *, rounding_mode=None)
 
         In place: computes input / other, elementwise with broadcasting and dtype promotion. Without
@@ -5880,6 +6111,8 @@ class TensorMethods(TensorFacts):
           rounding_mode: none: true division; floor: rounds down, like // in Python; trunc: rounds
             toward zero, like / in C
         """
+        if aliases:
+            return renamed(TensorMethods.true_divide_, locals())
         if switch.users:
             found = intercepted(TensorMethods.true_divide_, locals())
             if found is not PLAIN:
@@ -6076,13 +6309,16 @@ class TensorMethods(TensorFacts):
         return _ops.var(self, dim, unbiased, keepdim, axis=axis, correction=correction,
                         keepdims=keepdims, out=out)
 
-    def vdot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def vdot(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
+             **aliases: Any) -> Tensor:
         """vdot(self, other, *, out=None)
 
         Computes the dot product of two vectors, of which the first is conjugated.
           input: (n)
           other: (n)
         """
+        if aliases:
+            return renamed(TensorMethods.vdot, locals())
         if switch.users:
             found = intercepted(TensorMethods.vdot, locals())
             if found is not PLAIN:
@@ -6136,24 +6372,29 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops._m_where(self, condition, other)
 
-    def xlogy(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
+    def xlogy(self, other: Tensor | complex = REQUIRED, *, out: Tensor | None = None,
+              **aliases: Any) -> Tensor:
         """xlogy(self, other, *, out=None)
 
         Computes input * log(other), elementwise with broadcasting; 0 where input is 0 and other is
         not nan.
         """
+        if aliases:
+            return renamed(TensorMethods.xlogy, locals())
         if switch.users:
             found = intercepted(TensorMethods.xlogy, locals())
             if found is not PLAIN:
                 return found
         return _ops.xlogy(self, other, out=out)
 
-    def xlogy_(self, other: Tensor | complex) -> Tensor:
+    def xlogy_(self, other: Tensor | complex = REQUIRED, **aliases: Any) -> Tensor:
         """xlogy_(self, other)
 
         In place: computes input * log(other), elementwise with broadcasting; 0 where input is 0 and
         other is not nan.
         """
+        if aliases:
+            return renamed(TensorMethods.xlogy_, locals())
         if switch.users:
             found = intercepted(TensorMethods.xlogy_, locals())
             if found is not PLAIN:
