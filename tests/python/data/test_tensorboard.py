@@ -1,6 +1,10 @@
 """tt.utils.tensorboard: event files, read back by a reader in this test: a checksum bit by
 bit, and fields by their wire types."""
+import json
+import os
 import struct
+import subprocess
+import sys
 import zlib
 
 import pytest
@@ -230,3 +234,57 @@ def test_the_default_folder_and_purging(tmp_path, monkeypatch):
     writer.close()
     (event,) = events(tmp_path / writer.get_logdir())
     assert event[2] == [9] and fields(event[7][0]) == {1: [1]}
+
+
+# What TensorBoard's own reader finds in a folder: values by tag, as JSON.
+READER = """
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+log = EventAccumulator(sys.argv[1]).Reload()
+tags = log.Tags()
+found = {tag: [[e.step, e.value] for e in log.Scalars(tag)] for tag in tags["scalars"]}
+for tag in tags["histograms"]:
+    (event,) = log.Histograms(tag)
+    value = event.histogram_value
+    found[tag] = [event.step, value.num, value.bucket_limit, value.bucket]
+for tag in tags["images"]:
+    (event,) = log.Images(tag)
+    found[tag] = [event.step, event.height, event.width]
+for tag in tags["tensors"]:
+    (event,) = log.Tensors(tag)
+    found[tag] = [event.step, event.tensor_proto.string_val[0].decode()]
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def tensorboard(tmp_path_factory):
+    """A folder with TensorBoard's reader, from pip, if that has it."""
+    folder = tmp_path_factory.mktemp("reader")
+    packages = ["tensorboard", "protobuf", "absl-py", "packaging"]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--retries", "0", "--timeout", "10"]
+    made = subprocess.run(
+        [*pip, "--no-deps", "--target", folder, *packages], capture_output=True, text=True
+    )
+    if made.returncode:
+        pytest.skip(f"pip has no tensorboard: {made.stderr[-200:]}")
+    return folder
+
+
+def test_tensorboard_reads_what_is_written(tmp_path, tensorboard):
+    pytest.importorskip("numpy")  # its reader needs it
+    with SummaryWriter(tmp_path) as writer:
+        for step in range(3):
+            writer.add_scalar("loss", 0.5**step, step)
+        writer.add_histogram("weights", tt.tensor([0, 1, 1, 4]), 2, bins=4)
+        writer.add_image("picture", tt.rand(3, 5, 7), 4)
+        writer.add_text("note", "four words of text", 6)
+    environment = dict(os.environ, PYTHONPATH=str(tensorboard))
+    run = [sys.executable, "-W", "ignore", "-c", READER, tmp_path]
+    read = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(read.stdout) == {
+        "loss": [[0, 1.0], [1, 0.5], [2, 0.25]],
+        "weights": [2, 4.0, [0, 1, 2, 3, 4], [0, 1, 2, 0, 1]],
+        "picture": [4, 5, 7],
+        "note/text_summary": [6, "four words of text"],
+    }
