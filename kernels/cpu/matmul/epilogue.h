@@ -46,9 +46,9 @@ TT_ONE_BODY void finish(const MatmulPlan& p, char* c_base, const char* d_base, i
     const S* d =
         with_d ? reinterpret_cast<const S*>(d_base) + (i0 + i) * p.d_row + j0 * p.d_col : nullptr;
     int j = 0;
+    const bool runs = p.c_col == 1 && (!with_d || p.d_col <= 1);
     if constexpr (sizeof(S) == sizeof(T)) {
       constexpr int kL = kLanes<T>;
-      const bool runs = p.c_col == 1 && (!with_d || p.d_col <= 1);
       for (; runs && j + kL <= cols; j += kL) {
         Vec<T> v = load(sum + j);
         if (p.scaled) v = times<T>(v, splat(alpha));
@@ -56,9 +56,14 @@ TT_ONE_BODY void finish(const MatmulPlan& p, char* c_base, const char* d_base, i
         else if (!first) v = plus<T>(v, load(c + j));
         store(c + j, v);
       }
-    } else if (p.c_col == 1 && !p.scaled && !with_d) {  // S is narrower: c never holds partial sums
-      narrow_run(sum, cols, c);
-      continue;
+    } else if constexpr (kVectorConversions<S>) {  // c never holds partial sums: first is true
+      constexpr int kL = kLanes<T>;
+      for (; runs && j + kL <= cols; j += kL) {
+        Vec<T> v = load(sum + j);
+        if (p.scaled) v = v * splat(alpha);
+        if (with_d) v = fma(splat(beta), p.d_col ? load_wide(d + j) : splat(widen(d[0])), v);
+        store_narrow(c + j, v);
+      }
     }
     for (; j < cols; j++) {
       T v = p.scaled ? scale_add(sum[j], alpha, T(0)) : sum[j];

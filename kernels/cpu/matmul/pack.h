@@ -112,43 +112,41 @@ TT_INLINE Bf16 narrow(float x, Bf16) { return {float_to_bf16(x)}; }
 TT_INLINE float widen(F16 x) { return f16_value(x.bits); }
 TT_INLINE F16 narrow(float x, F16) { return {f16_bits(x)}; }
 
-// Converts n contiguous values.
-TT_INLINE void widen_run(const Bf16* x, int64_t n, float* out) {
-  using Bits = Vector<uint16_t, kLanes<float>>;
-  int64_t i = 0;
-  for (; i + kLanes<float> <= n; i += kLanes<float>) {
-    Bits bits;
-    memcpy(&bits, x + i, sizeof bits);
-    store(out + i, Vec<float>(converted<Vec<uint32_t>>(bits) << 16));
-  }
-  for (; i < n; i++) out[i] = widen(x[i]);
-}
-TT_INLINE void widen_run(const F16* x, int64_t n, float* out) {
-  int64_t i = 0;
-  if constexpr (kHalfConversions)
-    for (; i + kLanes<float> <= n; i += kLanes<float>) store(out + i, load_f16(x + i));
-  for (; i < n; i++) out[i] = widen(x[i]);
-}
+// True iff S is converted a vector at a time.
+template <class S> constexpr bool kVectorConversions = true;
+template <> constexpr bool kVectorConversions<F16> = kHalfConversions;
 
-TT_INLINE void narrow_run(const float* x, int64_t n, Bf16* out) {
+// Converts a vector of contiguous values.
+TT_INLINE Vec<float> load_wide(const Bf16* x) {
+  Vector<uint16_t, kLanes<float>> bits;
+  memcpy(&bits, x, sizeof bits);
+  return Vec<float>(converted<Vec<uint32_t>>(bits) << 16);
+}
+TT_INLINE void store_narrow(Bf16* out, Vec<float> x) {
   using Bits = Vector<uint16_t, kLanes<float>>;
   using U = Vec<uint32_t>;
-  int64_t i = 0;
-  for (; i + kLanes<float> <= n; i += kLanes<float>) {
-    const U u = U(load(x + i));
-    const U nan = u >> 16 | 0x40;
-    const U rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
-    const U is_nan = U((u & 0x7fffffff) > 0x7f800000);
-    const Bits bits = converted<Bits>((nan & is_nan) | (rounded & ~is_nan));
-    memcpy(out + i, &bits, sizeof bits);
-  }
-  for (; i < n; i++) out[i] = narrow(x[i], Bf16{});
+  const U u = U(x);
+  const U nan = u >> 16 | 0x40;
+  const U rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+  const U is_nan = U((u & 0x7fffffff) > 0x7f800000);
+  const Bits bits = converted<Bits>((nan & is_nan) | (rounded & ~is_nan));
+  memcpy(out, &bits, sizeof bits);
 }
-TT_INLINE void narrow_run(const float* x, int64_t n, F16* out) {
+TT_INLINE Vec<float> load_wide(const F16* x) { return load_f16(x); }
+TT_INLINE void store_narrow(F16* out, Vec<float> x) { store_f16(out, x); }
+
+// Converts n contiguous values.
+template <class S> TT_INLINE void widen_run(const S* x, int64_t n, float* out) {
   int64_t i = 0;
-  if constexpr (kHalfConversions)
-    for (; i + kLanes<float> <= n; i += kLanes<float>) store_f16(out + i, load(x + i));
-  for (; i < n; i++) out[i] = narrow(x[i], F16{});
+  if constexpr (kVectorConversions<S>)
+    for (; i + kLanes<float> <= n; i += kLanes<float>) store(out + i, load_wide(x + i));
+  for (; i < n; i++) out[i] = widen(x[i]);
+}
+template <class S> TT_INLINE void narrow_run(const float* x, int64_t n, S* out) {
+  int64_t i = 0;
+  if constexpr (kVectorConversions<S>)
+    for (; i + kLanes<float> <= n; i += kLanes<float>) store_narrow(out + i, load(x + i));
+  for (; i < n; i++) out[i] = narrow(x[i], S{});
 }
 
 // Widens kPiece k positions at a time into a buffer, then packs that.
