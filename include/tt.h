@@ -505,6 +505,16 @@ tt_status tt_item_f64(tt_ctx *c, const tt_tensor *t, double *out);
 /* Returns the value of a tensor of one element as an integer. */
 tt_status tt_item_i64(tt_ctx *c, const tt_tensor *t, int64_t *out);
 
+/* Returns 1 in *out if both tensors have the same shape and equal elements, else 0. nan equals
+   nothing; elements of different dtypes are compared as tt_eq does. */
+tt_status tt_equal(tt_ctx *c, const tt_tensor *t, const tt_tensor *other, int32_t *out);
+
+/* Returns 1 in *out if |t - other| <= atol + rtol * |other|, or equality, holds for all elements of
+   the broadcast tensors, else 0: tt_isclose for all. PyTorch's defaults are rtol 1e-5, atol 1e-8,
+   equal_nan 0 (nan equals nothing). The dtypes must be equal, the tolerances not negative. */
+tt_status tt_allclose(tt_ctx *c, const tt_tensor *t, const tt_tensor *other, double rtol,
+                      double atol, int32_t equal_nan, int32_t *out);
+
 /* Prints the tensor as PyTorch does. */
 tt_status tt_tensor_print(tt_ctx *c, const tt_tensor *t, char *buffer, int64_t cap, int64_t *n);
 

@@ -116,6 +116,27 @@ tt_status tt_item_i64(tt_ctx* h, const tt_tensor* t, int64_t* out) {
   });
 }
 
+/* Whether all elements of a tensor of bools are true. */
+static bool holds(const TensorRef& bools) { return read_scalar(*op::all(*bools)).to_int() != 0; }
+tt_status tt_equal(tt_ctx* h, const tt_tensor* handle, const tt_tensor* other_handle,
+                   int32_t* out) {
+  return api_call(h, "equal", [&](Ctx&) {
+    out_arg(out, "out", 3);
+    const Tensor& t = tensor_arg(handle, "t", 1);
+    const Tensor& other = tensor_arg(other_handle, "other", 2);
+    *out = same(t.sizes(), other.sizes()) && holds(op::eq(t, other));
+  });
+}
+tt_status tt_allclose(tt_ctx* h, const tt_tensor* handle, const tt_tensor* other_handle,
+                      double rtol, double atol, int32_t equal_nan, int32_t* out) {
+  return api_call(h, "allclose", [&](Ctx&) {
+    out_arg(out, "out", 6);
+    const Tensor& t = tensor_arg(handle, "t", 1);
+    const Tensor& other = tensor_arg(other_handle, "other", 2);
+    *out = holds(op::isclose(t, other, rtol, atol, equal_nan != 0));
+  });
+}
+
 // ---- facts ----
 
 static const Tensor* live(const tt_tensor* h) {

@@ -343,6 +343,37 @@ static void test_items(void** state) {
   FAILS(tt_item_f64(c, t, &f), TT_DTYPE, "complex");
 }
 
+static void test_equality(void** state) {
+  tt_tensor* x = numbers(TT_F32, DATA(1, 2, NAN));
+  tt_tensor* near = numbers(TT_F32, DATA(1.00001, 2, NAN));
+  tt_tensor* row = numbers(TT_F32, DATA(1, 2));
+  int32_t is = -1;
+  (void)state;
+  OK(tt_equal(c, row, numbers(TT_F32, DATA(1, 2)), &is));
+  assert_int_equal(is, 1);
+  OK(tt_equal(c, row, numbers(TT_I64, DATA(1, 2)), &is));
+  assert_int_equal(is, 1);
+  OK(tt_equal(c, row, number(TT_F32, 1), &is)); /* another shape */
+  assert_int_equal(is, 0);
+  OK(tt_equal(c, x, x, &is)); /* nan */
+  assert_int_equal(is, 0);
+  OK(tt_equal(c, numbers(TT_C64, DATA(0)), numbers(TT_C64, DATA(0)), &is));
+  assert_int_equal(is, 1);
+  OK(tt_allclose(c, x, near, 1e-4, 1e-8, 0, &is));
+  assert_int_equal(is, 0);
+  OK(tt_allclose(c, x, near, 1e-4, 1e-8, 1, &is));
+  assert_int_equal(is, 1);
+  OK(tt_allclose(c, x, near, 1e-6, 1e-8, 1, &is));
+  assert_int_equal(is, 0);
+  OK(tt_allclose(c, row, number(TT_F32, 1), 1e-5, 1, 0, &is)); /* broadcast */
+  assert_int_equal(is, 1);
+  FAILS(tt_equal(c, row, NULL, &is), TT_BAD_HANDLE, "other");
+  FAILS(tt_equal(c, row, row, NULL), TT_INVALID_ARG, "out");
+  FAILS(tt_allclose(c, row, x, 1e-5, 1e-8, 0, &is), TT_SHAPE, "[3]");
+  FAILS(tt_allclose(c, row, row, -1, 1e-8, 0, &is), TT_INVALID_ARG, "rtol");
+  FAILS(tt_allclose(c, row, numbers(TT_F64, DATA(1, 2)), 0, 0, 0, &is), TT_DTYPE, "float64");
+}
+
 static void test_scalar_tensor(void** state) {
   tt_scalar s = int_scalar(3);
   tt_tensor* t;
@@ -888,6 +919,7 @@ int main(void) {
     SCOPED(test_integer_sums_wrap),
     SCOPED(test_read),
     SCOPED(test_items),
+    SCOPED(test_equality),
     SCOPED(test_scalar_tensor),
     SCOPED(test_conversion_between_all_dtypes),
     SCOPED(test_conversion_of_values),

@@ -8423,6 +8423,10 @@ extern "C" {
     pub fn tt_item(c: *mut tt_ctx, t: *const tt_tensor, out: *mut tt_scalar) -> tt_status;
     pub fn tt_item_f64(c: *mut tt_ctx, t: *const tt_tensor, out: *mut f64) -> tt_status;
     pub fn tt_item_i64(c: *mut tt_ctx, t: *const tt_tensor, out: *mut i64) -> tt_status;
+    pub fn tt_equal(c: *mut tt_ctx, t: *const tt_tensor, other: *const tt_tensor, out: *mut i32)
+        -> tt_status;
+    pub fn tt_allclose(c: *mut tt_ctx, t: *const tt_tensor, other: *const tt_tensor, rtol: f64,
+        atol: f64, equal_nan: i32, out: *mut i32) -> tt_status;
     pub fn tt_tensor_print(c: *mut tt_ctx, t: *const tt_tensor, buffer: *mut c_char, cap: i64,
         n: *mut i64) -> tt_status;
     pub fn tt_tensor_retain(t: *mut tt_tensor);

@@ -163,6 +163,32 @@ impl Tensor {
             _ => convert(Scalar::of_raw(&value)),
         }
     }
+    /// Returns whether both tensors have the same shape and equal elements. NaN equals nothing.
+    ///
+    /// ```
+    /// let x = tt::Tensor::from_slice(&[1.0f32, 2.0], &[2])?;
+    /// assert!(x.equal(&x)? && !x.equal(&(&x + 1.0))?);
+    /// assert!(x.allclose(&(&x + 1e-7), 1e-5, 1e-8, false)?);
+    /// # Ok::<(), tt::Error>(())
+    /// ```
+    pub fn equal(&self, other: &Tensor) -> Result<bool> {
+        let mut out = 0;
+        // SAFETY: the handles are live.
+        unsafe { call(|c| sys::tt_equal(c, self.raw(), other.raw(), &mut out))? };
+        Ok(out != 0)
+    }
+    /// Returns whether |self - other| <= atol + rtol * |other|, or equality, holds for all
+    /// elements of the broadcast tensors. PyTorch's defaults are 1e-5, 1e-8 and false.
+    ///
+    /// equal_nan: whether NaN equals NaN.
+    pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<bool> {
+        let (nan, mut out) = (equal_nan.into(), 0);
+        // SAFETY: the handles are live.
+        unsafe {
+            call(|c| sys::tt_allclose(c, self.raw(), other.raw(), rtol, atol, nan, &mut out))?
+        };
+        Ok(out != 0)
+    }
     /// Borrows the memory of a contiguous tensor on the CPU.
     ///
     /// # Safety
