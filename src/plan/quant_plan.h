@@ -82,7 +82,8 @@ struct BlockPlan {
   // [8][planes of kBlockItems / 2 bytes a block], zeros behind the last block:
   // a, b and c of the first half of each block and of the second one: a, a, b, b, c, c; then four
   // int32, -8 times the sum of the eight integers that four bytes of nibbles are multiplied by;
-  // then the scale, NaN for a block that digits cannot express.
+  // then the scale, NaN for a block that digits cannot express. Kernels that add pairs of lanes
+  // (simd/bytes.h) have their sums instead of the four, and the scales between, in their order.
   int8_t* digits;  // NULL: products are computed in float32
 };
 constexpr int64_t kDigitRun = 16;  // the blocks of `digits` are a multiple

@@ -5,6 +5,8 @@
 //   low nibbles           0 … 3      4 … 7      8 … 11      12 … 15     numbers of the block
 //   high nibbles          16 … 19    20 … 23    24 … 27     28 … 31
 //   lane                  ((a * 256) + b) * 256 + c - 8 * sum of the eight integers
+// With TT_NIBBLE_PAIRS the sums of two lanes are added as words, so that a vector has the products
+// of eight blocks: half of a block is a lane.
 #include "kernels/cpu/quant/blocks.h"
 #include "kernels/cpu/simd/bytes.h"
 #include "kernels/cpu/simd/load.h"
@@ -16,11 +18,7 @@ TT_ISA_BEGIN
 using Floats = Vec<float>;
 using Ints = Vec<int32_t>;
 constexpr int kL = kLanes<float>;
-constexpr int kQuads = kL / 4;  // blocks of a vector
-constexpr int kVectors = int(kDigitRun) / kL;
-constexpr int64_t kFar = 64 << 10;  // most bytes that are fetched ahead
 static_assert(kQuadStep == kQ4Bytes);
-constexpr int64_t kRunBytes = kDigitRun * kQ4Bytes;
 
 // ---- the row as digits ----
 
@@ -30,6 +28,7 @@ constexpr int32_t kLeastExponent = 47;  // biased; a scale times that of a block
 struct DigitBlock {
   int8_t* at;     // of the block in the first plane
   int64_t plane;  // bytes from a plane to the next
+  int64_t index;
   float* scale;
 
   void store_integers(const int32_t* q) const {
@@ -53,7 +52,18 @@ struct DigitBlock {
       for (int64_t i = 4 * lane; i < 4 * lane + 4; i++) sum += q[i] + q[kHalf + i];
       offsets[lane] = -8 * sum;
     }
-    memcpy(at + kOffsetPlane * plane, offsets, sizeof offsets);
+    if (TT_NIBBLE_PAIRS) store_pairs(offsets);
+    else memcpy(at + kOffsetPlane * plane, offsets, sizeof offsets);
+  }
+  // Offsets of eight blocks in the order of add_pairs, then their scales.
+  void store_pairs(const int32_t* offsets) const {
+    constexpr int64_t kEight = 8 * sizeof(int32_t);
+    const int32_t of_pairs[2] = {offsets[0] + offsets[1], offsets[2] + offsets[3]};
+    const float scales[2] = {*scale, *scale};
+    int8_t* const eight = at + kOffsetPlane * plane - index % 8 * (kBlockItems / 2);
+    int8_t* const two = eight + (index % 4 * 2 + index / 4 % 2) * int64_t(sizeof of_pairs);
+    memcpy(two, of_pairs, sizeof of_pairs);
+    memcpy(two + 2 * kEight, scales, sizeof scales);
   }
   void split(const float* x) const {
     alignas(64) int32_t q[kBlockItems] = {};
@@ -101,6 +111,7 @@ void split_row(const BlockPlan& p, int64_t begin, int64_t end) {
     const DigitBlock block = {
         .at = p.digits + b * (kBlockItems / 2),
         .plane = digit_plane(p.k),
+        .index = b,
         .scale = digit_scales(p) + b,
     };
     block.split(b < blocks ? p.input + b * kBlockItems : zeros);
@@ -115,6 +126,101 @@ bool expresses_row(const BlockPlan& p) {
 }
 
 // ---- products ----
+
+// Stores columns [j, j + kCols) of the result.
+template <int kCols> TT_INLINE void store_sums(const BlockPlan& p, int64_t j, const Floats* acc) {
+  TT_UNROLL
+  for (int c = 0; c < kCols; c++) {
+    float two[2];
+    fold_lanes<float, kL>(acc[c], two, [](auto x, auto y) { return x + y; });
+    p.out[j + c] = two[0] + two[1] + (p.bias ? p.bias[j + c] : 0);
+  }
+}
+
+#if TT_NIBBLE_PAIRS
+
+constexpr int64_t kRun = 8;  // blocks of a step
+constexpr int64_t kRunBytes = kRun * kQ4Bytes;
+// Rows that are read together are contiguous. What comes kFar bytes behind them is fetched in the
+// order of memory, so that no line is fetched twice.
+constexpr int64_t kFar = 36 << 10;
+constexpr int64_t kLine = 64;
+static_assert(kDigitRun % kRun == 0);
+
+// kRun blocks of kCols rows of the matrix.
+template <int kCols> struct DigitRun {
+  const char* bytes;  // of the first row
+  int64_t row;        // bytes from a row to the next
+  const char* ahead;  // kCols * kRunBytes bytes that are fetched meanwhile
+  const int8_t* digits;
+  int64_t plane;
+
+  TT_INLINE Ints digit(int g, int i) const {
+    return load(reinterpret_cast<const int32_t*>(digits + i * plane + g * int64_t(sizeof(Ints))));
+  }
+  TT_INLINE void add(Floats* acc) const {
+    const Ints mask = splat(int32_t(0x0f0f0f0f));
+    const Floats of_digits =
+        load(reinterpret_cast<const float*>(digits + kOffsetPlane * plane + sizeof(Ints)));
+    TT_UNROLL
+    for (int64_t i = 0; i < kCols * kRunBytes; i += kLine) TT_PREFETCH_L2(ahead + i);
+    TT_UNROLL
+    for (int c = 0; c < kCols; c++) {
+      const char* const at = bytes + c * row;
+      Ints a[2];
+      Ints b[2];
+      Ints last[2];
+      TT_UNROLL
+      for (int g = 0; g < 2; g++) {
+        const Ints pairs = load_quads(at + 2 + g * (kRunBytes / 2));
+        const Ints low = pairs & mask;
+        const Ints high = (pairs >> 4) & mask;
+        a[g] = dot_nibbles(Ints{}, low, digit(g, 0), high, digit(g, 1));
+        b[g] = dot_nibbles(Ints{}, low, digit(g, 2), high, digit(g, 3));
+        last[g] = dot_nibbles(Ints{}, low, digit(g, 4), high, digit(g, 5));
+      }
+      Ints sum = add_pairs(Ints{}, a[0], a[1], 256);
+      sum = add_pairs(sum, b[0], b[1], 1) << 8;
+      sum = add_pairs(sum + digit(0, kOffsetPlane), last[0], last[1], 1);
+      acc[c] = fma(converted<Floats>(sum), load_pair_scales(at) * of_digits, acc[c]);
+    }
+  }
+};
+
+// Columns [j, j + kCols) of the result.
+template <int kCols> void digit_dots(const BlockPlan& p, int64_t j) {
+  const int64_t blocks = p.k / kBlockItems;
+  const int64_t row = blocks * kQ4Bytes;
+  Floats acc[kCols] = {};
+  DigitRun<kCols> run = {
+      .bytes = p.packed + j * row,
+      .row = row,
+      .ahead = p.packed + (j + kCols) * row + kFar,
+      .digits = p.digits,
+      .plane = digit_plane(p.k),
+  };
+  for (int64_t left = blocks; left >= kRun; left -= kRun) {
+    run.add(acc);
+    run.bytes += kRunBytes;
+    run.ahead += kCols * kRunBytes;
+    run.digits += kRun * (kBlockItems / 2);
+  }
+  if (const int64_t left = blocks % kRun) {  // filled up with zeros
+    alignas(64) char last[kCols][kRunBytes] = {};
+    for (int c = 0; c < kCols; c++) memcpy(last[c], run.bytes + c * row, size_t(left * kQ4Bytes));
+    run.bytes = last[0];
+    run.row = kRunBytes;
+    run.add(acc);
+  }
+  store_sums<kCols>(p, j, acc);
+}
+
+#else
+
+constexpr int kQuads = kL / 4;  // blocks of a vector
+constexpr int kVectors = int(kDigitRun) / kL;
+constexpr int64_t kFar = 64 << 10;  // most bytes that are fetched ahead
+constexpr int64_t kRunBytes = kDigitRun * kQ4Bytes;
 
 // Scales of the blocks [b, b + n) of kCols rows.
 template <int kCols> TT_INLINE void fetch_scales(const char* bytes, int64_t row, int64_t b,
@@ -211,13 +317,10 @@ template <int kCols> void digit_dots(const BlockPlan& p, int64_t j) {
     run.digits += kDigitRun * (kBlockItems / 2);
     run.of_digits += kDigitRun;
   }
-  TT_UNROLL
-  for (int c = 0; c < kCols; c++) {
-    float two[2];
-    fold_lanes<float, kL>(acc[c], two, [](auto x, auto y) { return x + y; });
-    p.out[j + c] = two[0] + two[1] + (p.bias ? p.bias[j + c] : 0);
-  }
+  store_sums<kCols>(p, j, acc);
 }
+
+#endif
 
 #endif
 

@@ -4,6 +4,10 @@
 //   load_quads(p)                  runs of 16 bytes, kQuadStep apart: four lanes each
 //   dot_nibbles(sum, a, s, b, t)   adds those of a and s, and of b and t
 //   spread_quads<g>(v)             lane l is lane kLanes / 4 * g + l / 4 of v
+// If TT_NIBBLE_PAIRS, the last one is replaced by those for eight runs, each behind a float16:
+//   add_pairs(sum, a, b, factor)   lanes 4 i, 4 i + 1: adds the sums of lanes 4 i and 4 i + 1,
+//                                  4 i + 2 and 4 i + 3 of a, times factor; the next two: of b
+//   load_pair_scales(p)            lanes 4 i, 4 i + 1: the float16 of run i; the next two: of 4 + i
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
@@ -98,22 +102,33 @@ constexpr int64_t kQuadStep = 18;
 #if defined(__AVX512VNNI__)
 
 #define TT_NIBBLE_DOT 1
+#define TT_NIBBLE_PAIRS 1
 TT_INLINE Vec<int32_t> load_quads(const char* p) {
-  // One vector has the first three runs and the words between them.
-  const __m512i words = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 25, 24, 23, 22, 21, 20, 19, 18, 16,
-                                         15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0);
-  const __m512i v = _mm512_permutexvar_epi16(words, _mm512_loadu_si512(p));
-  const __m128i last = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 3 * kQuadStep));
-  return Vec<int32_t>(_mm512_mask_broadcast_i32x4(v, 0xf000, last));
+  const auto at = [&](int64_t i) TT_INLINE_BODY {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i * kQuadStep));
+  };
+  const __m256i first = _mm256_inserti128_si256(_mm256_castsi128_si256(at(0)), at(1), 1);
+  const __m256i second = _mm256_inserti128_si256(_mm256_castsi128_si256(at(2)), at(3), 1);
+  return Vec<int32_t>(_mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1));
 }
 TT_INLINE Vec<int32_t> dot_nibbles(Vec<int32_t> sum, Vec<int32_t> a, Vec<int32_t> s, Vec<int32_t> b,
                                    Vec<int32_t> t) {
   return dot_bytes(dot_bytes(sum, a, s), b, t);
 }
-template <int g> TT_INLINE Vec<float> spread_quads(Vec<float> v) {
-  constexpr int i = 4 * g;
-  return shuffled<i, i, i, i, i + 1, i + 1, i + 1, i + 1, i + 2, i + 2, i + 2, i + 2, i + 3, i + 3,
-                  i + 3, i + 3>(v, v);
+// Lanes and the factor must fit in words.
+TT_INLINE Vec<int32_t> add_pairs(Vec<int32_t> sum, Vec<int32_t> a, Vec<int32_t> b, int16_t factor) {
+  const __m512i words = _mm512_packs_epi32(__m512i(a), __m512i(b));
+  return Vec<int32_t>(_mm512_dpwssd_epi32(__m512i(sum), words, _mm512_set1_epi16(factor)));
+}
+TT_INLINE Vec<float> load_pair_scales(const char* p) {
+  // Runs are nine words apart, and 32 + i is word i of the second four.
+  const __m512i words =
+      _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  //
+                       59, 59, 27, 27, 50, 50, 18, 18, 41, 41, 9, 9, 32, 32, 0, 0);
+  const __m512i first = _mm512_loadu_si512(p);
+  const __m512i second = _mm512_loadu_si512(p + 4 * kQuadStep);
+  const __m512i halves = _mm512_permutex2var_epi16(first, words, second);
+  return Vec<float>(_mm512_maskz_cvtph_ps(0xffff, _mm512_castsi512_si256(halves)));
 }
 
 #elif defined(__AVX2__) && !defined(__AVX512F__)
@@ -155,6 +170,9 @@ template <int g> TT_INLINE Vec<float> spread_quads(Vec<float> v) {
 
 #else
 #define TT_NIBBLE_DOT 0
+#endif
+#ifndef TT_NIBBLE_PAIRS
+#define TT_NIBBLE_PAIRS 0
 #endif
 
 #if !defined(__AVX512F__)
