@@ -4,6 +4,8 @@
 #include "base/os_file.h"
 #include "io/json.h"
 
+#include <errno.h>
+
 namespace TT_NS {
 
 void fail_io(const char* path, const char* what, int64_t status) {
@@ -34,7 +36,8 @@ NewFile::NewFile(const char* path) : path_(path) {
   for (int k = 0; k < 16; k++) tail[5 + k] = "0123456789abcdef"[random >> (4 * k) & 15];
   name_.add(path).add(tail);
   file_ = os_file_create(name_.c_str());
-  if (file_ < 0) fail_io(path, "cannot create a file beside it", file_);
+  if (file_ == -ENOENT) fail_io(path, "its folder does not exist", file_);
+  if (file_ < 0) fail_io(path, "cannot create a file in its folder", file_);
 }
 NewFile::~NewFile() {
   close();

@@ -71,3 +71,10 @@ def test_refuses(tmp_path):
     assert done.returncode == 1 and "missing.ttg" in done.stderr
     (tmp_path / "bad.ttg").write_bytes(b"\0" * 100)
     assert "tt-export: " in run("bad.ttg", cwd=tmp_path).stderr
+
+
+def test_no_folder(saved, tmp_path):
+    for form in [], ["--blob"], ["--onnx"]:
+        done = run("net.ttg", "-o", "none", *form, cwd=tmp_path)
+        assert done.returncode == 1
+        assert '"none/net.' in done.stderr and "its folder does not exist" in done.stderr
