@@ -35,6 +35,10 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
 // One dense algorithm on each of `batch` matrices, in f64 or, as pairs of doubles, c128. Matrices
 // are row-major and dense, so that the rows of a matrix of n columns are n elements apart. What the
 // pointers and flags mean is said at the head of each kernel. Units: matrices.
+//
+// Where `groups` is set, the CPU computes kMatrixGroup matrices, or a part of them, at once; the
+// grain is then a multiple of kMatrixGroup, so that groups do not depend on the number of threads.
+constexpr int64_t kMatrixGroup = 8;
 struct MatrixPlan {
   Stages run;
   bool complex;
@@ -43,6 +47,7 @@ struct MatrixPlan {
   bool adjoint;   // lu_solve: solve with the conjugate transpose; ldl: Hermitian, not symmetric
   bool vectors;   // eigh, eig: compute the eigenvectors
   bool real;      // eig: the elements of the matrices are real
+  bool groups;    // real matrices, with what a group needs in work
   uint16_t math;  // bits of CudaMath
   int64_t m, n, k;
   double* a;
@@ -55,10 +60,7 @@ struct MatrixPlan {
   int32_t* info;
 };
 
-// The size of eigh's work. With so much for each matrix, the CPU decomposes groups of up to
-// kEighGroup matrices; the grain is a multiple of it, so that groups do not depend on the number of
-// threads.
-constexpr int64_t kEighGroup = 8;
+// The size of eigh's work; with eigh_lanes_work, the CPU decomposes groups, also of complex ones.
 TT_INLINE constexpr int64_t eigh_work(int64_t n, bool complex) { return (complex ? 6 : 3) * n; }
 TT_INLINE constexpr int64_t eigh_lanes_work(int64_t n, bool complex, bool vectors) {
   const int64_t parts = complex ? 2 : 1;

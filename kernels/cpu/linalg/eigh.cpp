@@ -9,19 +9,11 @@
 // A number is a vector, a complex one its real and its imaginary part.
 #include "kernels/functors/linalg/eigh.h"
 
-#include "kernels/cpu/linalg/dense.h"
-#include "kernels/cpu/simd/vec.h"
+#include "kernels/cpu/linalg/groups.h"
 
 TT_ISA_BEGIN
 
 #if TT_VEC_BYTES > 16
-constexpr int64_t L = kLanes<double>;
-using F = Vec<double>;
-using Mask = decltype(F{} < F{});
-
-TT_INLINE F size_of(F x) { return vmax(x, -x); }
-TT_INLINE bool any_of(Mask m) { return sign_bits(m) != 0; }
-
 // Numbers of all lanes: F, or C.
 struct C {
   F re, im;

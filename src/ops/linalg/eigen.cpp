@@ -60,10 +60,11 @@ TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
   const TensorRef info = new_tensor(batch_of(self), Dtype::kI32, self.device);
   if (values->numel) {
     MatrixPlan plan = matrix_plan(*a, info->numel, 10 * n * n * n);
-    one_stage(&plan.run, info->numel, round_up(row_grain(10 * n * n * n), kEighGroup));
+    one_stage(&plan.run, info->numel, round_up(row_grain(10 * n * n * n), kMatrixGroup));
     plan.work_size = eigh_work(n, plan.complex);
     const int64_t in_lanes = eigh_lanes_work(n, plan.complex, vectors);
-    if (self.is_cpu() && info->numel >= kEighGroup && in_lanes * 8 * kEighGroup <= kMostEighRoom)
+    if (self.is_cpu() && info->numel >= kMatrixGroup &&
+        in_lanes * 8 * kMatrixGroup <= kMostEighRoom)
       plan.work_size = in_lanes;
     const TensorRef work = new_scratch(info->numel * plan.work_size * 8, self.device);
     plan.work = reinterpret_cast<double*>(work->data);

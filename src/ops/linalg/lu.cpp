@@ -48,6 +48,7 @@ static void factor_by_kernel(const Tensor& a, const Tensor& pivots, const Tensor
   plan.pivots = pivots.as<int32_t>();
   plan.info = info.as<int32_t>();
   if (det) plan.det = doubles(*det);
+  const TensorRef room = group_matrices(plan, a.device, info.numel, m * n);
   launch_stages(kernel_lu_factor, a.device, &plan.run);
 }
 
@@ -260,7 +261,9 @@ static void solve_in_place(const Tensor& lu, const Tensor& pivots, const Tensor&
   if (uses_lapack(lu)) return solve_large(lu, pivots, b, adjoint);
   const int64_t n = lu.size(-1);
   const int64_t k = b.size(-1);
-  MatrixPlan plan = matrix_plan(lu, b.numel / (n * k), n * n * k);
+  const int64_t batch = b.numel / (n * k);
+  MatrixPlan plan = matrix_plan(lu, batch, n * n * k);
+  const TensorRef room = group_matrices(plan, lu.device, batch, n * (n + k));
   plan.k = k;
   plan.b = doubles(b);
   plan.pivots = pivots.as<int32_t>();

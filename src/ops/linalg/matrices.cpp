@@ -68,6 +68,19 @@ MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work) {
   return plan;
 }
 
+constexpr int64_t kMostGroupRoom = 128 << 10;  // of larger matrices, one at a time is as quick
+
+TensorRef group_matrices(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers) {
+  const bool small = numbers <= kMostGroupRoom / (8 * kMatrixGroup);
+  if (device.type != TT_CPU || plan.complex || batch < kMatrixGroup || !small) return {};
+  TensorRef room = new_scratch(batch * numbers * 8, device);
+  one_stage(&plan.run, batch, round_up(plan.run.grain[0], kMatrixGroup));
+  plan.groups = true;
+  plan.work = doubles(*room);
+  plan.work_size = numbers;
+  return room;
+}
+
 bool uses_lapack(const Tensor& t, int64_t above) {
   const int64_t small = min(t.size(-1), t.size(-2));
   const int64_t large = max(t.size(-1), t.size(-2));

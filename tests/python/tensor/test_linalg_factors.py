@@ -396,3 +396,46 @@ def test_a_matrix_of_a_batch_that_is_not_finite():
     assert np.isnan(norms[3]) and np.isfinite(np.delete(norms, 3)).all()
     with pytest.raises(linalg.LinAlgError):
         linalg.svd(of(a))
+
+
+def bits(x):
+    """The elements of a float64 tensor as integers, one for all nan."""
+    return tt.where(x.isnan(), 0.5, x).contiguous().view(tt.int64)
+
+
+def agree(function, *batches):
+    """Whether each matrix of a batch has the bits that it has by itself."""
+    count = len(batches[0])
+    every = function(*batches)
+    for i in range(count):
+        alone = function(*[x[i : i + 1].contiguous() for x in batches])
+        for a, b in zip(every, alone):
+            if not bits(a[i].double()).equal(bits(b[0].double())):
+                return False
+    return True
+
+
+@pytest.mark.parametrize("m, n", [(1, 1), (3, 3), (7, 4), (4, 7), (16, 16), (17, 17)])
+def test_matrices_of_a_batch_have_the_bits_of_single_ones(m, n):
+    tt.manual_seed(m)
+    a = tt.randn(11, m, n, dtype=tt.float64)
+    a[2] = 0  # a matrix that ends a group's own way
+    assert agree(lambda x: tt.linalg.qr(x, mode="complete"), a) and agree(tt.geqrf, a)
+    assert agree(tt.linalg.lu_factor_ex, a)
+    a[3, 0] = np.nan
+    a[4, 0, 0] = np.inf
+    assert agree(tt.linalg.qr, a) and agree(tt.linalg.lu_factor_ex, a)
+    if m != n:
+        return
+    positive = a @ a.mT + tt.eye(n, dtype=tt.float64)
+    assert agree(tt.linalg.cholesky_ex, positive)
+    positive[:8] = positive[9]
+    assert agree(lambda x: tt.linalg.cholesky_ex(x, upper=True), positive)
+    for k in (1, 2, 5, 11):
+        b = tt.randn(11, n, k, dtype=tt.float64)
+        assert agree(lambda x, y: tt.linalg.solve_ex(x, y), a, b)
+        for upper in (False, True):
+            for unit in (False, True):
+                options = {"upper": upper, "unitriangular": unit}
+                solve = lambda x, y: (tt.linalg.solve_triangular(x, y, **options),)
+                assert agree(solve, a, b)
