@@ -1123,10 +1123,11 @@ typedef struct tt_function_def {
 tt_status tt_function_apply(tt_ctx *c, const tt_function_def *def, const tt_tensor *const *inputs,
                             int64_t n_inputs, tt_tensor **outs, int64_t n_outs);
 
-/* Saves tensors in forward for backward. */
+/* Saves tensors in forward for backward and jvp. */
 tt_status tt_function_save(tt_ctx *c, tt_function *f, const tt_tensor *const *tensors, int64_t n);
 
-/* Returns the i-th saved tensor in backward. */
+/* Returns the i-th saved tensor in backward or jvp. In jvp only inputs and results have tangents of
+   outer transforms. */
 tt_status tt_function_saved(tt_ctx *c, tt_function *f, int64_t i, tt_tensor **out);
 
 /* ---- transforms of functions ---- */

@@ -11,6 +11,13 @@
 
 namespace TT_NS {
 
+// The callback that may read the saved tensors of a call: its backward, or its jvp.
+struct SavedReader {
+  Node* node = nullptr;                 // whose backward runs
+  const TensorList* inputs = nullptr;   // of the jvp that runs, without the tangents that it gets
+  const TensorList* results = nullptr;  // as well
+};
+
 // The object behind a tt_function handle; the running call and the node hold a reference. Its name
 // follows it in memory.
 struct Function {
@@ -23,7 +30,7 @@ struct Function {
   SmallVec<VmapLevel, 1> levels;    // the vmaps around the call if an input is batched, inner first
   SmallVec<const ForwardLevel*, 1> plain;  // results and saved tensors lose their tangents
   bool in_forward;
-  Node* in_backward;  // the node whose backward runs
+  SavedReader reader;
   size_t bytes;
   static void destroy(Function* f) noexcept {
     f->tag = 0;
@@ -73,6 +80,20 @@ TensorRef without_tangents(Function& f, TensorRef t) {
   return t;
 }
 
+// While it exists, a callback may read the saved tensors; it may run another backward of the call.
+class ReaderGuard {
+ public:
+  ReaderGuard(Function& f, const SavedReader& reader) : f_(f), outer_(f.reader) {
+    f.reader = reader;
+  }
+  ~ReaderGuard() { f_.reader = outer_; }
+  ReaderGuard(const ReaderGuard&) = delete;
+
+ private:
+  Function& f_;
+  const SavedReader outer_;
+};
+
 void destroy_function_saved(Node& n) noexcept { function_of(n.type).saved.clear(); }
 void release_type(const NodeType* type) noexcept {
   Ref<Function>::adopt(&function_of(type)).reset();
@@ -91,14 +112,8 @@ void function_backward(Node& n, TensorRef* grads, TensorRef* out) {
   }
   CallbackName what("backward", f.def.name);
   CallbackOuts outs(n.n_edges);
-  struct Running {
-    Function& f;
-    Node* outer;  // a callback may run another backward through this node
-    Running(Function& fn, Node* n) : f(fn), outer(fn.in_backward) { f.in_backward = n; }
-    ~Running() { f.in_backward = outer; }
-  };
   {
-    Running running(f, &n);
+    const ReaderGuard reading(f, {.node = &n});
     run_callback(what.text, true, [&](tt_ctx* c) {
       return f.def.backward(f.def.user, c, handle_of(f), incoming.data(), n.n_outs, outs.data(),
                             n.n_edges);
@@ -116,7 +131,7 @@ Ref<Function> make_function(const FunctionDef& def) {
     run_drop(def.drop, def.user);
     fail_oom(int64_t(bytes));
   }
-  auto* f = new (block) Function{kTagFunction, 1, def, {}, {}, {}, {}, {}, false, nullptr, bytes};
+  auto* f = new (block) Function{kTagFunction, 1, def, {}, {}, {}, {}, {}, false, {}, bytes};
   char* name = reinterpret_cast<char*>(f + 1);
   memcpy(name, def.name, name_bytes);
   f->def.name = name;
@@ -174,8 +189,8 @@ TensorList apply_plain(Function& f, TensorSpan inputs, int64_t n_outs) {
 }
 
 // The application's tangents of the outputs, without those that they have at the level themselves.
-TensorList own_tangents(Function& f, TensorSpan tangents, int64_t n_outs,
-                        const ForwardLevel& level) {
+TensorList own_tangents(Function& f, TensorSpan tangents, int64_t n_outs, const ForwardLevel& level,
+                        const SavedReader& reader) {
   CallbackName what("jvp", f.def.name);
   CallbackOuts outs(n_outs);
   const LevelsOf levels(f);
@@ -185,6 +200,7 @@ TensorList own_tangents(Function& f, TensorSpan tangents, int64_t n_outs,
   const Borrowed span(given);
   const TensorSpan all = span;
   const MaskGuard masks(level.recording ? 0 : bit(kKeyAutograd));
+  const ReaderGuard reading(f, reader);
   run_callback(what.text, true, [&](tt_ctx* c) {
     if (level.nested) ctx().include |= bit(kKeyForward);
     return f.def.jvp(f.def.user, c, handle_of(f), items(all), all.n, outs.data(), n_outs);
@@ -226,7 +242,8 @@ struct WholeCall {
       tangents.push_back(tangent_of(*t, level));
     }
     TensorList results = apply(Borrowed(primals));
-    const TensorList found = own_tangents(f, Borrowed(tangents), n_outs, level);
+    const SavedReader reader = {.inputs = &primals, .results = &results};
+    const TensorList found = own_tangents(f, Borrowed(tangents), n_outs, level, reader);
     for (int64_t i = 0; i < n_outs; i++) {
       if (!found[i] || !is_differentiable(results[i]->dtype)) continue;
       check_tangent(f, *found[i], *results[i], i);
@@ -308,11 +325,26 @@ void function_save(Function& f, TensorSpan tensors) {
   }
 }
 
+// A result or an input that was saved, with the history and the tangents that it has for jvp; other
+// tensors have none.
+static TensorRef saved_for_jvp(const Function& f, const Saved& saved) {
+  for (const TensorList* list : {f.reader.results, f.reader.inputs})
+    for (const TensorRef& t : *list) {
+      if (!saved.holds(*t)) continue;
+      saved.check_unchanged(f.def.name);
+      return t;
+    }
+  return saved.get_unlinked(f.def.name);
+}
+
 TensorRef function_saved(Function& f, int64_t i) {
-  if (!f.in_backward) fail(TT_INVALID_ARG, "saved tensors can be read only while backward runs");
+  const SavedReader& reader = f.reader;
+  if (!reader.node && !reader.results)
+    fail(TT_INVALID_ARG, "saved tensors can be read only while backward or jvp runs");
   if (i < 0 || i >= f.saved.size())
     fail_arg(TT_INDEX, "i", "i is {}: {} tensors were saved", i, f.saved.size());
-  TensorRef found = f.saved[i].get_opt(*f.in_backward);
+  const Saved& saved = f.saved[i];
+  TensorRef found = reader.node ? saved.get_opt(*reader.node) : saved_for_jvp(f, saved);
   return f.saved_samples[i] ? batched(f, std::move(found)) : found;
 }
 

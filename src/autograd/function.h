@@ -28,9 +28,9 @@ struct FunctionDef {
 TensorList apply_function(const FunctionDef& def, TensorSpan inputs, int64_t n_outs);
 
 struct Function;
-// Called in forward: saves tensors for backward (NULL items stay NULL).
+// Called in forward: saves tensors for backward and jvp (NULL items stay NULL).
 void function_save(Function& f, TensorSpan tensors);
-// Called in backward: returns the i-th of them with its history; empty if NULL was saved.
+// Called in backward or jvp: returns the i-th of them with its history; empty if NULL was saved.
 TensorRef function_saved(Function& f, int64_t i);
 
 }  // namespace TT_NS

@@ -222,25 +222,35 @@ void Saved::save_output(const Tensor& out, uint32_t nr) {
   output_nr_ = int32_t(nr);
 }
 
+void Saved::check_unchanged(const char* name) const {
+  if (packed()) return;  // hooks hold the values
+  if (TT_UNLIKELY(t_->version() != version_))
+    fail(TT_AUTOGRAD,
+         "{} saved a tensor of shape {} that has been written in place since: it has version {}, "
+         "saved was version {}",
+         name, t_->sizes(), t_->version(), version_);
+  if (TT_UNLIKELY(output_nr_ < 0 && number_of_geometry(*t_) != ~output_nr_))
+    fail(TT_AUTOGRAD,
+         "{} saved a leaf that has been given data of another shape, dtype or device since: it "
+         "is now {} of shape {}",
+         name, fmt(t_->dtype), t_->sizes());
+}
+
+TensorRef Saved::get_unlinked(const char* name) const {
+  if (!t_) return {};
+  if (packed()) return saved_hook_functions.unpack(*t_, Edge());
+  check_unchanged(name);
+  return t_;
+}
+
 TensorRef Saved::get(Node& n) const {
   check_not_released(n);
   if (TT_UNLIKELY(packed())) {
     const Edge own{output_nr_ < 0 ? 0 : reinterpret_cast<uintptr_t>(&n), uint32_t(output_nr_)};
     return saved_hook_functions.unpack(*t_, own);
   }
-  if (t_->version() != version_)
-    fail(TT_AUTOGRAD,
-         "{} saved a tensor of shape {} that has been written in place since: it has version {}, "
-         "saved was version {}",
-         n.type->name, t_->sizes(), t_->version(), version_);
-  if (output_nr_ < 0) {
-    if (TT_UNLIKELY(number_of_geometry(*t_) != ~output_nr_))
-      fail(TT_AUTOGRAD,
-           "{} saved a leaf that has been given data of another shape, dtype or device since: it "
-           "is now {} of shape {}",
-           n.type->name, fmt(t_->dtype), t_->sizes());
-    return t_;
-  }
+  check_unchanged(n.type->name);
+  if (output_nr_ < 0) return t_;
   if (ctx().exclude & bit(kKeyAutograd)) return t_;
   TensorRef linked = new_alias(*t_);
   linked->grad_fn = NodeRef::share(&n).leak();

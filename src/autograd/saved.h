@@ -35,6 +35,10 @@ class Saved {
   // Returns the tensor; fails with AUTOGRAD if it was overwritten since, or the graph was freed.
   TensorRef get(Node& n) const;
   TensorRef get_opt(Node& n) const { return t_ || n.released ? get(n) : TensorRef(); }
+  // The same outside the node, without a link to it. name: of the operator.
+  TensorRef get_unlinked(const char* name) const;
+  // Fails with AUTOGRAD if the tensor was overwritten since it was saved.
+  void check_unchanged(const char* name) const;
 
  private:
   // Whether hooks of the application hold the values (saved_hooks.h); t_ stands for them.

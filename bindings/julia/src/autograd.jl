@@ -200,7 +200,8 @@ The same in two parts: `forward(c, x…)` may keep tensors by `TT.save_for_backw
 `backward(c, dy…)` gets them by `TT.saved_tensors(c)`. Two more parts may be given by keyword.
 
 `jvp(c, x, dx)` returns the tangent of each result, from the tuple of arguments and that of their
-tangents (`nothing`: 0). Without it tangents follow from `backward`.
+tangents (`nothing`: 0); it may read `TT.saved_tensors(c)`, too. Without it tangents follow from
+`backward`.
 
 `vmap(c, n, dims, x…)` returns the results for all n samples of `TT.vmap`, which come first in them
 and in each x whose part of `dims` is 1; an x that the samples share has `nothing` there. What it
@@ -276,7 +277,7 @@ function apply_function(name, forward, backward, x, n; jvp=nothing, vmap=nothing
         outs, n))
     return map(wrap, (outs...,))
 end
-"Keeps tensors, from within the forward of a CustomFunction for its backward."
+"Keeps tensors, from within the forward of a CustomFunction for its backward and jvp."
 function save_for_backward(c::FunctionContext, tensors::Union{Tensor, Nothing}...)
     check(GC.@preserve tensors C.tt_function_save(ctx(), c.h, handles(tensors), length(tensors)))
     c.n_saved[] += length(tensors)

@@ -321,6 +321,96 @@ static void test_rules_of_transforms(void** state) {
   assert_int_equal(s.drops, 3);
 }
 
+/* 10 x dx of the saved x: 5 times the tangent of x^2. */
+static tt_status jvp_of_saved(void* user, tt_ctx* c, tt_function* f, tt_tensor* const* tangents,
+                              int64_t n_inputs, tt_tensor** outs, int64_t n_outs) {
+  Square* s = (Square*)user;
+  tt_tensor *x = NULL, *y = NULL, *ten = NULL, *none = NULL;
+  tt_status status;
+  assert_true(n_inputs == 1 && n_outs == 1);
+  FAILS(TT_INVALID_ARG, tt_function_save(c, f, NULL, 0)); /* too late */
+  FAILS(TT_INDEX, tt_function_saved(c, f, 3, &x));
+  OK(tt_function_saved(c, f, 0, &none));
+  assert_null(none);
+  if (s->in_place) {
+    OK(tt_mul_f64_(c, tangents[0], 2)); /* which is the input, too */
+    FAILS(TT_AUTOGRAD, tt_function_saved(c, f, 1, &x));
+    return TT_OK;
+  }
+  OK(tt_function_saved(c, f, 1, &x));
+  OK(tt_function_saved(c, f, 2, &y));
+  assert_int_equal(tt_tensor_numel(y), tt_tensor_numel(x));
+  s->recorded = tt_tensor_requires_grad(x) && tt_tensor_requires_grad(y);
+  OK(tt_mul_f64(c, x, 10, &ten));
+  status = tt_mul(c, ten, tangents[0], &outs[0]);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  tt_tensor_release(ten);
+  return status;
+}
+/* The tangent of the function at x, for the direction 1. */
+static tt_status tangent_of(void* def, tt_ctx* c, const tt_tensor* const* in, int64_t n,
+                            tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  tt_tensor *y = NULL, *ones = NULL;
+  int64_t results = 0;
+  tt_status status;
+  assert_true(n == 1 && cap >= 1);
+  *n_outs = 1;
+  OK(tt_ones_like(c, in[0], NULL, &ones));
+  status = tt_jvp(c, call_square, def, NULL, in, (const tt_tensor* const*)&ones, 1, &y, outs, 1,
+                  &results);
+  tt_tensor_release(y);
+  tt_tensor_release(ones);
+  return status;
+}
+
+static void test_saved_tensors_in_jvp(void** state) {
+  CTX;
+  Square s = {0};
+  tt_function_def d = square(&s);
+  tt_tensor *x = vec(c, k23, 2), *y = NULL, *tangent = NULL, *loss = NULL, *grad = NULL;
+  const tt_tensor* in[1];
+  int64_t n = 0;
+  in[0] = x;
+  s.save_null = s.save_result = 1;
+  d.jvp = jvp_of_saved;
+  OK(tt_jvp(c, call_square, &d, NULL, in, in, 1, &y, &tangent, 1, &n));
+  HOLDS(tangent, 40, 90);
+  assert_int_equal(s.recorded, 0);
+  tt_tensor_release(y);
+  tt_tensor_release(tangent);
+  /* the saved x has the tangent of the outer transform */
+  OK(tt_jvp(c, tangent_of, &d, NULL, in, in, 1, &y, &tangent, 1, &n));
+  HOLDS(y, 20, 30);
+  HOLDS(tangent, 20, 30);
+  tt_tensor_release(y);
+  tt_tensor_release(tangent);
+  OK(tt_vmap(c, tangent_of, &d, NULL, in, 1, NULL, &tangent, 1, &n));
+  HOLDS(tangent, 20, 30);
+  tt_tensor_release(tangent);
+  /* and its history */
+  OK(tt_requires_grad_(c, x, 1));
+  OK(tt_jvp(c, tangent_of, &d, NULL, in, in, 1, &y, &tangent, 1, &n));
+  assert_int_equal(s.recorded, 1);
+  OK(tt_sum(c, y, NULL, &loss));
+  OK(tt_backward(c, loss, NULL));
+  OK(tt_tensor_grad(c, x, &grad));
+  HOLDS(grad, 10, 10);
+  tt_tensor_release(y);
+  tt_tensor_release(tangent);
+  tt_tensor_release(loss);
+  tt_tensor_release(grad);
+  tt_tensor_release(x);
+  /* a tensor that was overwritten is refused */
+  in[0] = x = vec(c, k23, 2);
+  s.in_place = 1;
+  OK(tt_jvp(c, call_square, &d, NULL, in, in, 1, &y, &tangent, 1, &n));
+  HOLDS(tangent, 0, 0);
+  tt_tensor_release(y);
+  tt_tensor_release(tangent);
+  tt_tensor_release(x);
+}
+
 static void test_failures(void** state) {
   CTX;
   Square s = {0};
@@ -435,6 +525,7 @@ int main(void) {
                                      TEST(test_input_as_output),
                                      TEST(test_version_check),
                                      TEST(test_rules_of_transforms),
+                                     TEST(test_saved_tensors_in_jvp),
                                      TEST(test_failures),
                                      TEST(test_out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,7 +129,7 @@ pub trait Function: Send + Sync + 'static {
 /// One application of a [`Function`].
 pub struct FunctionCall(pub(crate) *mut sys::tt_function);
 impl FunctionCall {
-    /// Saves tensors for backward. Call it in forward.
+    /// Saves tensors for backward and jvp. Call it in forward.
     pub fn save(&self, tensors: &[&Tensor]) -> Result<()> {
         let list = raw_list::<Tensor>(tensors);
         // SAFETY: the call is valid while forward or backward borrows it; the handles are live.
@@ -144,7 +144,7 @@ impl FunctionCall {
             })
         }
     }
-    /// Returns the i-th saved tensor. Call it in backward.
+    /// Returns the i-th saved tensor. Call it in backward or jvp.
     pub fn saved(&self, i: i64) -> Result<Tensor> {
         // SAFETY: as in `save`.
         unsafe { call1(|c, out| sys::tt_function_saved(c, self.0, i, out)) }

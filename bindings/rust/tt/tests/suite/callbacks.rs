@@ -158,14 +158,17 @@ fn custom_functions() -> Result<()> {
 /// The same, with tangents 10 times too large and 100 added in vmap, so that the rules show.
 struct Ruled;
 impl tt::Function for Ruled {
-    fn forward(&self, _: &FunctionCall, x: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
-        Ok(vec![Some(x[0].as_ref().unwrap() * 2.0)])
+    fn forward(&self, call: &FunctionCall, x: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        let x = x[0].as_ref().unwrap();
+        call.save(&[x])?;
+        Ok(vec![Some(x * 2.0)])
     }
     fn backward(&self, _: &FunctionCall, g: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
         Ok(vec![g[0].as_ref().map(|g| g * 2.0)])
     }
     const HAS_JVP: bool = true;
-    fn jvp(&self, _: &FunctionCall, t: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    fn jvp(&self, call: &FunctionCall, t: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+        assert_eq!(values(&call.saved(0)?)?, [1.0, 2.0]);
         Ok(vec![t[0].as_ref().map(|t| t * 20.0)])
     }
     const HAS_VMAP: bool = true;
