@@ -57,91 +57,103 @@ bool OnnxExporter::emit_reduce() {
 
 // ---- arrangement ----
 
+void OnnxExporter::emit_cat() {
+  const Dtype d = out_value().dtype;
+  SmallVec<ModelValue, 8> parts;
+  for (const int32_t v : arg("tensors").values)
+    if (g_.values[v].ndim() == out_value().ndim()) parts.push_back(cast(of_value(v), d));
+  if (parts.size() == 1) return give(parts[0]);
+  const Span<const ModelValue> all(parts.data(), parts.size());
+  give(node("Concat", all, d, AttrWriter().integer("axis", integer("dim"))));
+}
+
+void OnnxExporter::emit_embedding() {
+  give(node("Gather", {tensor("weight"), tensor("indices")}, out_value().dtype,
+            AttrWriter().integer("axis", 0)));
+}
+
+void OnnxExporter::emit_index_select() {
+  if (value("self").ndim() == 0) refuse("a number");
+  const int64_t one = 1;
+  ModelValue index = tensor("index");
+  if (value("index").ndim() == 0) index = reshape(index, Ints(&one, 1));
+  give(node("Gather", {tensor("self"), index}, out_value().dtype,
+            AttrWriter().integer("axis", integer("dim"))));
+}
+
+void OnnxExporter::emit_gather() {
+  const IrValue &x = value("self"), &index = value("index");
+  if (x.ndim() == 0) refuse("a number");
+  const int64_t dim = integer("dim") < 0 ? integer("dim") + x.ndim() : integer("dim");
+  for (int64_t i = 0; i < x.ndim(); i++)
+    if (i != dim && x.sizes[i] != index.sizes[i]) refuse("an index that is smaller than self");
+  give(node("GatherElements", {tensor("self"), tensor("index")}, out_value().dtype,
+            AttrWriter().integer("axis", dim)));
+}
+
+void OnnxExporter::emit_triangle() {
+  const int64_t k = integer("diagonal");
+  give(node("Trilu", {tensor("self"), constant(Ints(&k, 1), 0)}, out_value().dtype,
+            AttrWriter().integer("upper", is("triu"))));
+}
+
+void OnnxExporter::emit_flip() {
+  const Dtype d = out_value().dtype;
+  const Ints dims = arg("dims").ints;
+  if (dims.empty()) return give(node("Identity", {tensor("self")}, d));
+  SmallVec<int64_t, 8> last, before_first;
+  for (int64_t i = 0; i < dims.n; i++) {
+    last.push_back(-1);
+    before_first.push_back(INT64_MIN);
+  }
+  const ModelValue starts = constant(last);
+  const ModelValue ends = constant(before_first);
+  const ModelValue axes = constant(dims);
+  const ModelValue steps = constant(last);
+  give(node("Slice", {tensor("self"), starts, ends, axes, steps}, d));
+}
+
+void OnnxExporter::emit_pad() {
+  const Dtype d = out_value().dtype;
+  const int64_t n = value("self").ndim();
+  const Ints pad = arg("pad").ints;
+  Shape pads;
+  pads.resize(2 * n);
+  for (int64_t i = 0; i < pad.n / 2; i++) {
+    pads[n - 1 - i] = pad[2 * i];
+    pads[2 * n - 1 - i] = pad[2 * i + 1];
+  }
+  give(node("Pad", {tensor("self"), constant(pads), number(real("value"), d)}, d));
+}
+
+void OnnxExporter::emit_topk() {
+  if (value("self").ndim() == 0) refuse("a number");
+  const int64_t k = integer("k");
+  ModelValue outs[2] = {new_tensor(), new_tensor()};
+  outs[0].dtype = out_value().dtype;
+  outs[1].dtype = Dtype::kI64;
+  node_to("TopK", {tensor("self"), constant(Ints(&k, 1))}, Span<const ModelValue>(outs, 2),
+          AttrWriter()
+              .integer("axis", integer("dim"))
+              .integer("largest", integer("largest"))
+              .integer("sorted", 1));
+  give(outs[0], 0);
+  give(outs[1], 1);
+}
+
 bool OnnxExporter::emit_arrange() {
-  const Dtype d = at().outs.empty() || at().outs[0] < 0 ? Dtype::kNone : out_value().dtype;
-  if (is("cat")) {
-    SmallVec<ModelValue, 8> parts;
-    for (const int32_t v : arg("tensors").values)
-      if (g_.values[v].ndim() == out_value().ndim()) parts.push_back(cast(of_value(v), d));
-    ModelValue y = parts[0];
-    for (int64_t i = 1; i < parts.size(); i++)
-      y = node("Concat", {y, parts[i]}, d, AttrWriter().integer("axis", integer("dim")));
-    give(y);
-    return true;
-  }
-  if (is("embedding") || is("index_select")) {
-    const bool table = is("embedding");
-    const int64_t axis = table ? 0 : integer("dim");
-    if (!table && value("self").ndim() == 0) refuse("a number");
-    const char* positions = table ? "indices" : "index";
-    ModelValue index = tensor(positions);
-    const int64_t one = 1;
-    if (!table && value(positions).ndim() == 0) index = reshape(index, Ints(&one, 1));
-    give(node("Gather", {tensor(table ? "weight" : "self"), index}, d,
-              AttrWriter().integer("axis", axis)));
-    return true;
-  }
-  if (is("gather")) {
-    if (value("self").ndim() == 0) refuse("a number");
-    const IrValue &x = value("self"), &index = value("index");
-    const int64_t dim = integer("dim") < 0 ? integer("dim") + x.ndim() : integer("dim");
-    for (int64_t i = 0; i < x.ndim(); i++)
-      if (i != dim && x.sizes[i] != index.sizes[i]) refuse("an index that is smaller than self");
-    give(node("GatherElements", {tensor("self"), tensor("index")}, d,
-              AttrWriter().integer("axis", dim)));
-    return true;
-  }
-  if (is("tril") || is("triu")) {
-    const int64_t k = integer("diagonal");
-    give(node("Trilu", {tensor("self"), constant(Ints(&k, 1), 0)}, d,
-              AttrWriter().integer("upper", is("triu"))));
-    return true;
-  }
-  if (is("flip")) {
-    SmallVec<int64_t, 8> starts, ends, steps;
-    for (int64_t i = 0; i < arg("dims").ints.size(); i++) {
-      starts.push_back(-1);
-      ends.push_back(INT64_MIN);
-      steps.push_back(-1);
-    }
-    if (starts.empty()) {
-      give(node("Identity", {tensor("self")}, d));
-      return true;
-    }
-    give(node("Slice",
-              {tensor("self"), constant(starts), constant(ends), constant(arg("dims").ints),
-               constant(steps)},
-              d));
-    return true;
-  }
-  if (is("constant_pad_nd")) {
-    const int64_t n = value("self").ndim();
-    const Ints pad = arg("pad").ints;
-    Shape pads;
-    pads.resize(2 * n);
-    for (int64_t i = 0; i < pad.n / 2; i++) {
-      pads[n - 1 - i] = pad[2 * i];
-      pads[2 * n - 1 - i] = pad[2 * i + 1];
-    }
-    give(node("Pad", {tensor("self"), constant(pads), number(real("value"), d)}, d));
-    return true;
-  }
-  if (is("topk")) {
-    const int64_t k = integer("k");
-    ModelValue outs[2] = {new_tensor(), new_tensor()};
-    outs[0].dtype = d;
-    outs[1].dtype = Dtype::kI64;
-    if (value("self").ndim() == 0) refuse("a number");
-    node_to("TopK", {tensor("self"), constant(Ints(&k, 1))}, Span<const ModelValue>(outs, 2),
-            AttrWriter()
-                .integer("axis", integer("dim"))
-                .integer("largest", integer("largest"))
-                .integer("sorted", 1));
-    give(outs[0], 0);
-    give(outs[1], 1);
-    return true;
-  }
-  return false;
+  static constexpr Emitter kTable[] = {
+      {"cat", &OnnxExporter::emit_cat},
+      {"embedding", &OnnxExporter::emit_embedding},
+      {"index_select", &OnnxExporter::emit_index_select},
+      {"gather", &OnnxExporter::emit_gather},
+      {"tril", &OnnxExporter::emit_triangle},
+      {"triu", &OnnxExporter::emit_triangle},
+      {"flip", &OnnxExporter::emit_flip},
+      {"constant_pad_nd", &OnnxExporter::emit_pad},
+      {"topk", &OnnxExporter::emit_topk},
+  };
+  return emit_by(kTable);
 }
 
 bool OnnxExporter::emit_copy() {

@@ -217,80 +217,91 @@ bool OnnxExporter::emit_resize() {
 
 // ---- rows ----
 
-bool OnnxExporter::emit_rows() {
+void OnnxExporter::emit_softmax() {
   const bool log = is("log_softmax") || is("native_log_softmax");
-  if (log || is("softmax") || is("native_softmax")) {
-    const Dtype d = out_value().dtype;
-    if (out_value().ndim() == 0) refuse("a number");
-    give(node(log ? "LogSoftmax" : "Softmax", {cast(tensor("self"), d)}, d,
-              AttrWriter().integer("axis", integer("dim"))));
-    return true;
-  }
-  if (is("native_layer_norm")) {
-    const Dtype d = value("input").dtype;
-    const Ints shape = arg("normalized_shape").ints;
-    ModelValue scale = tensor("weight");
-    if (scale.id < 0) scale = node("Expand", {number(1, d), constant(shape)}, d);
-    give(node("LayerNormalization", {tensor("input"), scale, tensor("bias")}, d,
-              AttrWriter().integer("axis", -shape.n).real("epsilon", real("eps"))));
-    return true;
-  }
-  if (is("native_rms_norm")) {
-    const Dtype d = value("input").dtype;
-    const Dtype wide = d == Dtype::kF64 ? d : Dtype::kF32;
-    const ModelValue x = cast(tensor("input"), wide);
-    Shape axes;
-    for (int64_t i = -arg("normalized_shape").ints.size(); i < 0; i++) axes.push_back(i);
-    const ModelValue squares = node("ReduceMean", {node("Mul", {x, x}, wide), constant(axes)}, wide,
-                                    AttrWriter().integer("keepdims", 1));
-    const ModelValue rms =
-        node("Sqrt", {node("Add", {squares, number(real("eps"), wide)}, wide)}, wide);
-    ModelValue y = node("Div", {x, rms}, wide);
-    if (has("weight")) y = node("Mul", {y, cast(tensor("weight"), wide)}, wide);
-    give(cast(y, d));
-    return true;
-  }
-  if (is("native_group_norm")) {
-    const IrValue& x = value("input");
-    const Dtype d = x.dtype;
-    if (x.numel() == 0) refuse("an input without elements");
-    // -1: the first size follows from the others, also where the number of images is dynamic.
-    const int64_t rows[2] = {-1, x.numel() / (x.sizes[0] * integer("num_groups"))};
-    Shape image(x.sizes);
-    image[0] = -1;
-    const ModelValue scale = node("Expand", {number(1, d), constant(Ints(&rows[1], 1))}, d);
-    ModelValue y = node("LayerNormalization", {reshape(tensor("input"), rows), scale, ModelValue()},
-                        d, AttrWriter().integer("axis", -1).real("epsilon", real("eps")));
-    y = reshape(y, image);
-    Shape column;
-    column.resize(x.ndim() - 1, 1);
-    column[0] = x.sizes[1];
-    if (has("weight")) y = node("Mul", {y, reshape(cast(tensor("weight"), d), column)}, d);
-    if (has("bias")) y = node("Add", {y, reshape(cast(tensor("bias"), d), column)}, d);
-    give(y);
-    return true;
-  }
-  if (is("native_batch_norm")) {
-    if (integer("training")) refuse("training: export the model in eval mode");
-    const Dtype d = value("input").dtype;
-    const Ints channels(&value("input").sizes[1], 1);
-    ModelValue scale = tensor("weight"), bias = tensor("bias");
-    if (scale.id < 0) scale = node("Expand", {number(1, d), constant(channels)}, d);
-    if (bias.id < 0) bias = node("Expand", {number(0, d), constant(channels)}, d);
-    give(node("BatchNormalization",
-              {tensor("input"), scale, bias, cast(tensor("running_mean"), d),
-               cast(tensor("running_var"), d)},
-              d, AttrWriter().real("epsilon", real("eps"))));
-    return true;
-  }
-  if (is("cumsum")) {
-    const Dtype d = out_value().dtype;
-    const int64_t dim = integer("dim");
-    if (value("self").ndim() == 0) refuse("a number");
-    give(node("CumSum", {cast(tensor("self"), d), constant(Ints(&dim, 1), 0)}, d));
-    return true;
-  }
-  return false;
+  const Dtype d = out_value().dtype;
+  if (out_value().ndim() == 0) refuse("a number");
+  give(node(log ? "LogSoftmax" : "Softmax", {cast(tensor("self"), d)}, d,
+            AttrWriter().integer("axis", integer("dim"))));
+}
+
+void OnnxExporter::emit_layer_norm() {
+  const Dtype d = value("input").dtype;
+  const Ints shape = arg("normalized_shape").ints;
+  ModelValue scale = tensor("weight");
+  if (scale.id < 0) scale = node("Expand", {number(1, d), constant(shape)}, d);
+  give(node("LayerNormalization", {tensor("input"), scale, tensor("bias")}, d,
+            AttrWriter().integer("axis", -shape.n).real("epsilon", real("eps"))));
+}
+
+void OnnxExporter::emit_rms_norm() {
+  const Dtype d = value("input").dtype;
+  const Dtype wide = d == Dtype::kF64 ? d : Dtype::kF32;
+  const ModelValue x = cast(tensor("input"), wide);
+  Shape axes;
+  for (int64_t i = -arg("normalized_shape").ints.size(); i < 0; i++) axes.push_back(i);
+  const ModelValue squares = node("ReduceMean", {node("Mul", {x, x}, wide), constant(axes)}, wide,
+                                  AttrWriter().integer("keepdims", 1));
+  const ModelValue rms =
+      node("Sqrt", {node("Add", {squares, number(real("eps"), wide)}, wide)}, wide);
+  ModelValue y = node("Div", {x, rms}, wide);
+  if (has("weight")) y = node("Mul", {y, cast(tensor("weight"), wide)}, wide);
+  give(cast(y, d));
+}
+
+void OnnxExporter::emit_group_norm() {
+  const IrValue& x = value("input");
+  const Dtype d = x.dtype;
+  if (x.numel() == 0) refuse("an input without elements");
+  // -1: the first size follows from the others, also where the number of images is dynamic.
+  const int64_t rows[2] = {-1, x.numel() / (x.sizes[0] * integer("num_groups"))};
+  Shape image(x.sizes);
+  image[0] = -1;
+  const ModelValue scale = node("Expand", {number(1, d), constant(Ints(&rows[1], 1))}, d);
+  ModelValue y = node("LayerNormalization", {reshape(tensor("input"), rows), scale, ModelValue()},
+                      d, AttrWriter().integer("axis", -1).real("epsilon", real("eps")));
+  y = reshape(y, image);
+  Shape column;
+  column.resize(x.ndim() - 1, 1);
+  column[0] = x.sizes[1];
+  if (has("weight")) y = node("Mul", {y, reshape(cast(tensor("weight"), d), column)}, d);
+  if (has("bias")) y = node("Add", {y, reshape(cast(tensor("bias"), d), column)}, d);
+  give(y);
+}
+
+void OnnxExporter::emit_batch_norm() {
+  if (integer("training")) refuse("training: export the model in eval mode");
+  const Dtype d = value("input").dtype;
+  const Ints channels(&value("input").sizes[1], 1);
+  ModelValue scale = tensor("weight"), bias = tensor("bias");
+  if (scale.id < 0) scale = node("Expand", {number(1, d), constant(channels)}, d);
+  if (bias.id < 0) bias = node("Expand", {number(0, d), constant(channels)}, d);
+  give(node("BatchNormalization",
+            {tensor("input"), scale, bias, cast(tensor("running_mean"), d),
+             cast(tensor("running_var"), d)},
+            d, AttrWriter().real("epsilon", real("eps"))));
+}
+
+void OnnxExporter::emit_cumsum() {
+  const Dtype d = out_value().dtype;
+  const int64_t dim = integer("dim");
+  if (value("self").ndim() == 0) refuse("a number");
+  give(node("CumSum", {cast(tensor("self"), d), constant(Ints(&dim, 1), 0)}, d));
+}
+
+bool OnnxExporter::emit_rows() {
+  static constexpr Emitter kTable[] = {
+      {"softmax", &OnnxExporter::emit_softmax},
+      {"native_softmax", &OnnxExporter::emit_softmax},
+      {"log_softmax", &OnnxExporter::emit_softmax},
+      {"native_log_softmax", &OnnxExporter::emit_softmax},
+      {"native_layer_norm", &OnnxExporter::emit_layer_norm},
+      {"native_rms_norm", &OnnxExporter::emit_rms_norm},
+      {"native_group_norm", &OnnxExporter::emit_group_norm},
+      {"native_batch_norm", &OnnxExporter::emit_batch_norm},
+      {"cumsum", &OnnxExporter::emit_cumsum},
+  };
+  return emit_by(kTable);
 }
 
 bool OnnxExporter::emit_attention() {

@@ -39,11 +39,11 @@ void OnnxExporter::node_to(const char* type, Inputs in, Span<const ModelValue> o
 void OnnxExporter::add_node(const char* type, Inputs in, Span<const ModelValue> outs,
                             const AttrWriter& attrs) {
   Proto n;
-  int64_t count = int64_t(in.size());
-  while (count > 0 && in.begin()[count - 1].id < 0) count--;
+  int64_t count = in.n;
+  while (count > 0 && in[count - 1].id < 0) count--;
   for (int64_t i = 0; i < count; i++) {
     Text name;
-    add_name(name, in.begin()[i]);
+    add_name(name, in[i]);
     n.text(1, name.c_str());
   }
   for (const ModelValue t : outs) {
@@ -304,6 +304,15 @@ bool OnnxExporter::emit_views() {
 }
 
 // ---- the model ----
+
+bool OnnxExporter::emit_by(Span<const Emitter> table) {
+  for (const Emitter& e : table)
+    if (is(e.op)) {
+      (this->*e.emit)();
+      return true;
+    }
+  return false;
+}
 
 void OnnxExporter::emit_node() {
   for (const int32_t v : at().outs)

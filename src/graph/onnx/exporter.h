@@ -86,7 +86,11 @@ class OnnxExporter {
   ExportTrace trace;
 
   // ---- nodes of the model ----
-  using Inputs = std::initializer_list<ModelValue>;
+  // The tensors that a node reads: a list in braces, or an array.
+  struct Inputs : Span<const ModelValue> {
+    Inputs(std::initializer_list<ModelValue> list) : Span(list.begin(), int64_t(list.size())) {}
+    Inputs(Span<const ModelValue> list) : Span(list) {}
+  };
   ModelValue node(const char* type, Inputs in, Dtype dtype, const AttrWriter& attrs = AttrWriter());
   void node_to(const char* type, Inputs in, Span<const ModelValue> outs,
                const AttrWriter& attrs = AttrWriter());
@@ -116,6 +120,13 @@ class OnnxExporter {
   void give(ModelValue x, int64_t i = 0);
 
  private:
+  // An operator, and the function that writes its nodes.
+  struct Emitter {
+    const char* op;
+    void (OnnxExporter::*emit)();
+  };
+  // Writes the nodes of this operator, if the table has it.
+  bool emit_by(Span<const Emitter> table);
   ModelValue new_tensor() { return {n_tensors_++, Dtype::kNone}; }
   void add_name(Text& out, ModelValue t) const;
   ModelValue initializer(Dtype dtype, Ints sizes, const void* data, int64_t bytes);
@@ -134,6 +145,12 @@ class OnnxExporter {
   void emit_nearest();
   bool emit_resize();
   bool emit_rows();
+  void emit_softmax();
+  void emit_layer_norm();
+  void emit_rms_norm();
+  void emit_group_norm();
+  void emit_batch_norm();
+  void emit_cumsum();
   bool emit_attention();
   bool emit_recurrent();
   ModelValue by_gates(int32_t v, Ints order);
@@ -143,6 +160,14 @@ class OnnxExporter {
   void find_gates();
   bool emit_reduce();
   bool emit_arrange();
+  void emit_cat();
+  void emit_embedding();
+  void emit_index_select();
+  void emit_gather();
+  void emit_triangle();
+  void emit_flip();
+  void emit_pad();
+  void emit_topk();
   bool emit_copy();
   void value_info(Proto& to, int field, const char* prefix, int64_t i,
                   const SmallVec<int32_t, 4> Graph::*ends);

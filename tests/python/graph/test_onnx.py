@@ -257,6 +257,18 @@ def ends(model):
     return found[11], found[12], lengths
 
 
+class Join(nn.Module):
+    def forward(self, x):
+        return tt.cat([x, x * 2, x + 1, -x], 1)
+
+
+def test_one_node_concatenates_all_tensors(tmp_path):
+    path, x = tmp_path / "m.onnx", tt.randn(2, 3)
+    tt.onnx.export(Join(), (x,), path)
+    assert path.read_bytes().count(b"Concat") == 1
+    check(tt.onnx.load(path), Join(), x)
+
+
 def test_names_of_inputs_and_outputs(tmp_path):
     """As scripts of PyTorch's call it, by both exporters."""
     path, m, x, file = tmp_path / "m.onnx", Masked(), tt.randn(2, 3), io.BytesIO()
