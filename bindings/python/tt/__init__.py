@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from . import optim as optim
     from . import overrides as overrides
     from . import profiler as profiler
+    from . import quantization as quantization
     from . import random as random
     from . import return_types as return_types
     from . import runtime as runtime
@@ -198,10 +199,10 @@ MODULES = (
     "onnx ops optim overrides profiler random return_types runtime safetensors serialization "
     "signal sparse special storage testing torch_version types utils version xpu"
 )
-# modules and functions that programs touch
+# modules and functions that programs touch, private ones and former names
 PRIVATE = (
     "_C __config__ _custom_ops _dynamo _higher_order_ops _inductor _subclasses _tensor_str _utils "
-    "functional"
+    "functional quantization"
 ).split()
 CHECKS = (
     "_assert _assert_async _check _check_tensor_all _check_value _check_with _grouped_mm "

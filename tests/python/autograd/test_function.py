@@ -500,3 +500,21 @@ def test_wrong_vmaps_of_functions():
             tt.func.vmap(lambda x: Wrong.apply(x, 2, y))(x)
     with pytest.raises(RuntimeError, match="must have one of them"):
         tt.func.vmap(lambda x: Both.apply(x, 2, y))(x)
+
+
+def test_in_place_functions_of_older_programs():
+    class Double(tt.autograd.function.InplaceFunction):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = tt.ones(2, requires_grad=True)
+    Double.apply(x * 1).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    with pytest.raises(TypeError, match="call Double.apply"):
+        Double(inplace=True)

@@ -305,6 +305,33 @@ def test_cross_entropy_takes_the_flags_before_reduction():
 # ---- attention ----
 
 
+def test_causal_biases():
+    from tt.nn.attention.bias import causal_lower_right, causal_upper_left
+
+    attend = F.scaled_dot_product_attention
+    q, k, v = tt.randn(1, 2, 3, 4), tt.randn(1, 2, 5, 4), tt.randn(1, 2, 5, 4)
+    square = tt.ones(3, 5, dtype=tt.bool)
+    for bias, mask in (
+        (causal_upper_left(3, 5), square.tril()),
+        (causal_lower_right(3, 5), square.tril(2)),
+    ):
+        expected = attend(q, k, v, mask)
+        tt.testing.assert_close(attend(q, k, v, bias), expected)
+        tt.testing.assert_close(attend(q, k, v, attn_mask=bias, dropout_p=0.0), expected)
+        assert repr(bias) == repr(mask)
+        with pytest.raises(ValueError, match="is_causal must be False"):
+            attend(q, k, v, bias, is_causal=True)
+        with pytest.raises(TypeError, match="only be given as attn_mask"):
+            attend(bias, k, v)
+    tt.testing.assert_close(
+        attend(q, q, q, causal_lower_right(3, 3)), attend(q, q, q, is_causal=True)
+    )
+    with pytest.warns(UserWarning, match="5 queries are more than 3 keys"):
+        causal_lower_right(5, 3)
+    with pytest.raises(AssertionError, match="1 sizes are given: must be 2"):
+        causal_upper_left(3)
+
+
 @pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
 @pytest.mark.parametrize("width", [1, 31, 64, 80, 130])
 def test_attention_of_one_query_is_that_of_the_first_of_two(width, dtype):

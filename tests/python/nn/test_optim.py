@@ -621,6 +621,29 @@ def test_hooks_of_steps(make):
     assert opt.step(lambda: "one") == "one"
 
 
+def test_hooks_of_all_optimizers():
+    from tt.optim.optimizer import register_optimizer_step_post_hook as register_after
+    from tt.optim.optimizer import register_optimizer_step_pre_hook as register_before
+
+    seen = []
+    one, other = (tt.optim.SGD(leaves(1), lr=0.5), Steps(leaves(1), {}))
+    before = register_before(lambda o, args, kwargs: seen.append(("before", o)))
+    after = register_after(lambda o, args, kwargs: seen.append(("after", o)))
+    one.register_step_pre_hook(lambda o, args, kwargs: seen.append(("own before", o)))
+    one.register_step_post_hook(lambda o, args, kwargs: seen.append(("own after", o)))
+    try:
+        one.step()
+        other.step()
+    finally:
+        before.remove()
+        after.remove()
+    words = [word for word, o in seen if o is one]
+    assert words == ["before", "own before", "own after", "after"]
+    assert [word for word, o in seen if o is other] == ["before", "after"]
+    other.step()
+    assert len(seen) == 6
+
+
 class Steps(tt.optim.Optimizer):
     def step(self, closure=None):
         with tt.no_grad():

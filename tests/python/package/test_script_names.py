@@ -671,6 +671,21 @@ def test_parts_that_packages_import(monkeypatch):
     assert repr(tt.tensor([1.26])) == "tensor([1.2600])"
 
 
+def test_reports_and_settings_by_pytorchs_names():
+    from tt.utils import collect_env, deterministic
+
+    report = collect_env.get_pretty_env_info()
+    assert f"tt_version: {tt.__version__}" in report and f"build: {tt.build_info()}" in report
+    assert collect_env.get_env_info().is_cuda_available is tt.cuda.is_available()
+    assert deterministic.fill_uninitialized_memory is True
+    deterministic.fill_uninitialized_memory = False
+    assert tt.utils.deterministic.fill_uninitialized_memory is False
+    deterministic.fill_uninitialized_memory = True
+    with pytest.raises(RuntimeError, match="fill_uninitialized_memory must be a bool, not int"):
+        deterministic.fill_uninitialized_memory = 1
+    assert tt.quantization.QConfig is tt.ao.quantization.QConfig
+
+
 def test_managers_that_decorate():
     from tt.utils._contextlib import _DecoratorContextManager, _NoParamDecoratorContextManager
 

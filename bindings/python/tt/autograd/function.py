@@ -368,6 +368,16 @@ class Function:
         return with_tensors(structure, results)
 
 
+class InplaceFunction(Function):
+    """A Function with an argument of the constructor that older programs pass on.
+
+    apply creates no object, so inplace has no effect: forward calls mark_dirty.
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+
+
 def once_differentiable(backward: F) -> F:
     """Decorates a backward that is not recorded, so that its results have no history."""
     return no_grad(backward)

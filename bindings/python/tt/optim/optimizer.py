@@ -34,6 +34,28 @@ def refuse_sparse_grads(optimizer: str, params: Iterable[Tensor]) -> None:
         )
 
 
+before_any_step: dict[object, Any] = {}  # hooks of all optimizers by key
+after_any_step: dict[object, Any] = {}
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> HookHandle:
+    """Calls hook(optimizer, args, kwargs) before each step of any optimizer, as
+    Optimizer.register_step_pre_hook does for one."""
+    return registered(before_any_step, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> HookHandle:
+    """Calls hook(optimizer, args, kwargs) after each step of any optimizer."""
+    return registered(after_any_step, hook)
+
+
+def registered(hooks: dict[object, Any], hook: Callable[..., Any]) -> HookHandle:
+    """Adds a hook. Its handle removes it."""
+    key = object()
+    hooks[key] = hook
+    return HookHandle(lambda: hooks.pop(key, None))
+
+
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a step method that calls the optimizer's hooks before and after `step`."""
 
@@ -41,11 +63,11 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def step_with_hooks(self: Any, *args: Any, **kwargs: Any) -> Any:
         if type(self).step is not step_with_hooks:  # a subclass's step calls this one
             return step(self, *args, **kwargs)
-        for hook in list(self._before_step.values()):
+        for hook in [*before_any_step.values(), *self._before_step.values()]:
             args, kwargs = hook(self, args, kwargs) or (args, kwargs)
         self._opt_called = True
         result = step(self, *args, **kwargs)
-        for hook in list(self._after_step.values()):
+        for hook in [*self._after_step.values(), *after_any_step.values()]:
             hook(self, args, kwargs)
         return result
 

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from . import _pytree as _pytree
     from . import benchmark as benchmark
     from . import checkpoint as checkpoint
+    from . import collect_env as collect_env
     from . import data as data
+    from . import deterministic as deterministic
     from . import dlpack as dlpack
     from . import flop_counter as flop_counter
     from . import hooks as hooks
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
     from . import tensorboard as tensorboard
     from .._tensor import Tensor
 
-MODULES = "benchmark checkpoint data dlpack flop_counter hooks model_zoo tensorboard".split()
+MODULES = (
+    "benchmark checkpoint collect_env data deterministic dlpack flop_counter hooks model_zoo "
+    "tensorboard"
+).split()
 __all__ = [*MODULES, "swap_tensors"]
 
 
