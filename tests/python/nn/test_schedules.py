@@ -204,7 +204,7 @@ def test_whole_numbers_may_be_floats_and_initial_rates_be_replaced():
     schedule.step()
     assert schedule.step_size == 1 and schedule.get_last_lr() == [0.4]
     with pytest.raises(TypeError, match="step_size"):
-        tt.optim.lr_scheduler.StepLR(optimizer, 1.5)
+        tt.optim.lr_scheduler.StepLR(optimizer, "1.5")
 
     # a schedule that warms up gives the next one its initial rates
     after = tt.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4)
@@ -216,3 +216,69 @@ def test_whole_numbers_may_be_floats_and_initial_rates_be_replaced():
     assert after.get_last_lr() == [2.0]
     with pytest.raises(ValueError, match="base_lrs must have 1 values"):
         after.base_lrs = [1.0, 2.0]
+
+
+def fractional_rates(library, build, epochs=(None,) * 8):
+    optimizer = library.optim.SGD([library.nn.Parameter(library.ones(1))], lr=0.1)
+    schedule = build(library.optim.lr_scheduler, optimizer)
+    found = schedule.get_last_lr()
+    for epoch in epochs:
+        optimizer.step()
+        schedule.step(epoch)
+        found += schedule.get_last_lr()
+    return found
+
+
+# as PyTorch computes them
+FRACTIONS = {
+    "cosine": (
+        lambda s, o: s.CosineAnnealingLR(o, 4.5, eta_min=0.01),
+        [0.1, 0.08947199994035401, 0.06281416799501188, 0.032500000000000015]
+        + [0.012713832064634126, 0.01271383206463412, 0.03249999999999997]
+        + [0.06281416799501184, 0.08947199994035399],
+    ),
+    "step": (lambda s, o: s.StepLR(o, 2.5), [0.1] * 5 + [0.010000000000000002] * 4),
+    "steps": (lambda s, o: s.MultiStepLR(o, [1.5, 3.0]), [0.1] * 3 + [0.010000000000000002] * 6),
+    "constant": (lambda s, o: s.ConstantLR(o, 0.5, 2.5), [0.05] * 9),
+    "linear": (
+        lambda s, o: s.LinearLR(o, 0.5, total_iters=2.5),
+        [0.05, 0.06999999999999999] + [0.08999999999999998] * 7,
+    ),
+    "polynomial": (
+        lambda s, o: s.PolynomialLR(o, 2.5, power=1.5),
+        [0.1, 0.046475800154489] + [0.008944271909999156] * 7,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FRACTIONS)
+@pytest.mark.filterwarnings("ignore")
+def test_fractional_numbers_of_steps(name):
+    build, expected = FRACTIONS[name]
+    assert fractional_rates(tt, build) == expected
+    closed = fractional_rates(tt, build, range(8))
+    if importlib.util.find_spec("torch") is not None:
+        import torch
+
+        assert expected == fractional_rates(torch, build)
+        assert closed == fractional_rates(torch, build, range(8))
+
+    optimizer = tt.optim.SGD([tt.nn.Parameter(tt.ones(1))], lr=0.1)
+    schedule = build(lrs, optimizer)
+    assert isinstance(schedule, lrs.LRScheduler)
+    for copied in (copy.deepcopy(schedule), pickle.loads(pickle.dumps(schedule))):
+        assert type(copied) is type(schedule) and copied.get_last_lr() == expected[:1]
+        copied.step()
+        assert copied.get_last_lr() == expected[1:2] and schedule.last_epoch == 0
+
+
+def test_fractional_schedules_in_others():
+    optimizer = tt.optim.SGD([tt.nn.Parameter(tt.ones(1))], lr=0.1)
+    parts = [lrs.LinearLR(optimizer, 0.1, total_iters=2.5), lrs.CosineAnnealingLR(optimizer, 6.5)]
+    schedule = lrs.SequentialLR(optimizer, parts, [3])
+    for _ in range(3):
+        optimizer.step()
+        schedule.step()
+    assert schedule.get_last_lr() == pytest.approx([0.1])
+    with pytest.raises(ValueError, match="start_factor is 1.5"):
+        lrs.LinearLR(optimizer, 1.5, total_iters=2.5)

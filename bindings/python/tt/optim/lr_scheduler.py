@@ -11,6 +11,7 @@ from .._hooks import guarded
 from .._lib import fail, lib, local
 from . import _schedules
 from ._schedules import *  # noqa: F403
+from .fractional import Fractional
 from .native_scheduler import NativeScheduler, SchedulerHandle, native, synchronized
 from .schedules import CosineAnnealingWarmRestarts, CyclicLR, LRScheduler, ReduceLROnPlateau
 from .schedules import check_optimizer, kept
@@ -83,7 +84,8 @@ class Composite(NativeScheduler):
 
 
 def are_native(schedulers: Iterable[LRScheduler]) -> bool:
-    return all(isinstance(s, NativeScheduler) and not isinstance(s, Mixed) for s in schedulers)
+    in_python = (Mixed, Fractional)
+    return all(isinstance(s, NativeScheduler) and not isinstance(s, in_python) for s in schedulers)
 
 
 class SequentialLR(Composite, _schedules.SequentialLR):

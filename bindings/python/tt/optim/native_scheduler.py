@@ -10,6 +10,7 @@ from .._construct import construct
 from .._lib import Handle, fail, finalizer, lib, local, quick
 from .._ops import zeros
 from . import _optimizers
+from .fractional import takes_fraction, with_fractions
 from .native import OF_SCHEDULES, NativeOptimizer
 from .schedules import LRScheduler, check_optimizer, one_per_group, warn_of_epoch, warn_of_order
 
@@ -84,6 +85,10 @@ class NativeScheduler(LRScheduler):
 
     def _initialize(self, **values: Any) -> None:
         """Completes the constructor; values: its arguments by name."""
+        if takes_fraction(self, values):
+            self.__class__ = with_fractions(type(self))
+            self._begin_in_python(values)  # type: ignore[attr-defined]
+            return
         self._given = dict(values)
         self._begin(values)
         for key, value in values.items():
