@@ -8,7 +8,7 @@
 // the chunk's product, else it computes the chunk's results at once (kDone). Stage 2 computes the
 // rest.
 #include "kernels/cpu/scan/product_lanes.h"
-#include "kernels/cpu/simd/convert.h"
+#include "kernels/cpu/simd/load.h"
 
 TT_ISA_BEGIN
 
@@ -456,26 +456,47 @@ template <class V, class A> struct Cumprod {
   }
 };
 
-// Short rows, one per lane: a tile of them is transposed to columns and back.
-constexpr int64_t kShortProducts = 32, kShortRows = 64, kShortBytes = 8192;
+// ---- rows that are not cut ----
+
+// Rows wait for their own products only: several are multiplied at once. out may be in.
+constexpr int64_t kRowsAtOnce = 4;
 template <class V, class A>
-TT_NOINLINE int32_t multiply_short_rows(const CumprodPlan& p, int64_t begin, int64_t end) {
-  alignas(64) char in[kShortBytes], out[kShortBytes];
-  const int64_t item = kItemSize[p.dtype];
-  const int64_t row = p.dim * item;
-  const int64_t tile = min(kShortBytes / row / 16 * 16, kShortRows);
-  CumprodPlan columns = p;
-  columns.outer = columns.n_tiles = 1;
-  columns.in = in;
-  columns.out = out;
+TT_NOINLINE void multiply_rows(const V* in, V* out, int64_t dim, int64_t rows) {
+  int64_t r = 0;
+  for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) {
+    const V* const x = in + r * dim;
+    V* const y = out + r * dim;
+    A product[kRowsAtOnce];
+    for (int64_t k = 0; k < kRowsAtOnce; k++) product[k] = kOne<A>;
+    for (int64_t i = 0; i < dim; i++) {
+      TT_UNROLL_BY(4)
+      for (int64_t k = 0; k < kRowsAtOnce; k++) product[k] = times(product[k], x[k * dim + i]);
+      TT_UNROLL_BY(4)
+      for (int64_t k = 0; k < kRowsAtOnce; k++) y[k * dim + i] = rounded<V>(product[k]);
+    }
+  }
+  for (; r < rows; r++) {
+    A product = kOne<A>;
+    for (int64_t i = r * dim; i < (r + 1) * dim; i++) {
+      product = times(product, in[i]);
+      out[i] = rounded<V>(product);
+    }
+  }
+}
+template <class V, class A>
+TT_NOINLINE int32_t multiply_whole_rows(const CumprodPlan& p, int64_t begin, int64_t end) {
+  const int64_t row = p.dim * kItemSize[p.dtype];
+  if (p.dtype == Loads<V>::native) {
+    multiply_rows<V, A>(reinterpret_cast<const V*>(p.in + begin * row),
+                        reinterpret_cast<V*>(p.out + begin * row), p.dim, end - begin);
+    return TT_OK;
+  }
+  alignas(64) V v[kBuffer];
   for (int64_t r = begin, n; r < end; r += n) {
-    n = min(end - r, tile);
-    columns.inner = columns.width = n;
-    transpose_elements(in, n * item, p.in + r * row, row, p.dim, n, item);
-    Cumprod<V, A> scan(columns);
-    scan.enter(0, 0);
-    scan.multiply_on();
-    transpose_elements(p.out + r * row, row, out, n * item, n, p.dim, item);
+    n = min(end - r, kBuffer / p.dim);
+    load_run(v, p.in + r * row, kItemSize[p.dtype], n * p.dim, p.dtype);
+    multiply_rows<V, A>(v, v, p.dim, n);
+    store_values(p.out + r * row, v, n * p.dim, p.dtype);
   }
   return TT_OK;
 }
@@ -483,8 +504,8 @@ TT_NOINLINE int32_t multiply_short_rows(const CumprodPlan& p, int64_t begin, int
 template <class V, class A>
 TT_NOINLINE int32_t cumprods(const CumprodPlan& p, int64_t begin, int64_t end) {
   if constexpr (!kIsSame<A, C128>) {
-    const bool is_short = p.inner == 1 && p.n_chunks == 1 && p.dim <= kShortProducts;
-    if (is_short && p.outer >= 16) return multiply_short_rows<V, A>(p, begin, end);
+    const bool fits = p.dtype == Loads<V>::native || p.dim <= kBuffer / kRowsAtOnce;
+    if (p.inner == 1 && p.n_chunks == 1 && fits) return multiply_whole_rows<V, A>(p, begin, end);
   }
   Cumprod<V, A> scan(p);
   for (int64_t u = begin; u < end; u++) {
