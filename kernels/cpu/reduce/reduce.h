@@ -7,8 +7,8 @@ TT_ENTRY_BEGIN
 
 // Sum divided by plan.divisor. f16, bf16 and f32 are summed in f32, f64 and complex in themselves,
 // bool and integers in int64, which out is then, too. Terms (plan.term) are summed in f64 if
-// plan.by_output is set, and otherwise in the types of elements: there only nonzero, magnitudes and
-// squares are implemented.
+// plan.by_output is set, and otherwise in the types of elements: there only nonzero, magnitudes,
+// squares and, of long rows of f16, bf16 and f32, numbers are implemented.
 TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept;
 // Product, in the same compute types.
 TT_KERNEL(reduce_prod)(const void* plan, int64_t begin, int64_t end) noexcept;

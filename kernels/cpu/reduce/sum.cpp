@@ -14,24 +14,25 @@ template <class Elem, class Real> struct Sum {
   static constexpr bool kFloats = Real(0.5) != 0;
   static constexpr bool kPuts = kParts == 1;
 
-  static P row(Stream& stream, int64_t) {
+  static P row(Stream& stream, int64_t) { return row_by<add_run<Real>>(stream); }
+  template <auto kAdd> static TT_INLINE P row_by(Stream& stream) {
     const T* x = nullptr;
     const int64_t n = stream.next(&x);
     Lanes<Real> acc;
     acc.fill(0);
-    add_run(&acc, reinterpret_cast<const Real*>(x), n * kParts);
-    if (stream.left) acc = row_of_many(stream, acc);
+    kAdd(&acc, reinterpret_cast<const Real*>(x), n * kParts);
+    if (stream.left) acc = row_of_many<kAdd>(stream, acc);
     T r;
     acc.fold(reinterpret_cast<Real*>(&r), kParts);
     return r;
   }
-  static TT_NOINLINE Lanes<Real> row_of_many(Stream& stream, Lanes<Real> acc) {
+  template <auto kAdd> static TT_NOINLINE Lanes<Real> row_of_many(Stream& stream, Lanes<Real> acc) {
     Cascade<Real> cascade;
     const T* x = nullptr;
     cascade.push(acc);
     while (const int64_t n = stream.next(&x)) {
       acc.fill(0);
-      add_run(&acc, reinterpret_cast<const Real*>(x), n * kParts);
+      kAdd(&acc, reinterpret_cast<const Real*>(x), n * kParts);
       cascade.push(acc);
     }
     return cascade.total();
@@ -181,6 +182,28 @@ template <class E> int32_t run_terms(const ReducePlan& p, int64_t begin, int64_t
   }
 }
 
+// Sums in which nan counts as 0, in the order of add_run().
+TT_NOINLINE void add_numbers(Lanes<float>* acc, const float* x, int64_t n) {
+  constexpr int64_t kGroup = 16 * kBlockLanes;
+  alignas(64) float numbers[kGroup];
+  for (int64_t i = 0; i < n; i += kGroup) {
+    const int64_t some = min(n - i, kGroup);
+    for (int64_t k = 0; k < some; k++) numbers[k] = x[i + k] == x[i + k] ? x[i + k] : 0;
+    add_run(acc, numbers, some);
+  }
+}
+constexpr ReduceOps kNumberParts = [] {
+  ReduceOps parts = kParts<Sum<float, float>>;
+  parts.row = [](Stream& stream, int64_t, void* partial) noexcept {
+    *static_cast<float*>(partial) = Sum<float, float>::row_by<add_numbers>(stream);
+  };
+  return parts;
+}();
+inline int32_t sum_numbers(const ReducePlan& p, int64_t begin, int64_t end) {
+  if (p.dtype == TT_F64 || p.path != kReduceRows) return TT_NOT_IMPLEMENTED;
+  return run_reduce(kNumberParts, p, begin, end);
+}
+
 // Sums of terms (ReduceTerm); units are outputs. For devices without kernels of their own.
 struct Terms {
   static constexpr ReduceOps kOps = {.load = Loads<double>::run,
@@ -270,6 +293,7 @@ TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ReducePlan& p = *static_cast<const ReducePlan*>(plan);
   if (p.by_output) return sum_terms(p, begin, end);
   if (p.term != kReduceElements) {
+    if (p.term == kReduceNumbers) return sum_numbers(p, begin, end);
     if (p.dtype != TT_F64) return run_terms<float>(p, begin, end);
     return is_built(TT_F64) ? run_terms<double>(p, begin, end) : TT_NOT_IMPLEMENTED;
   }

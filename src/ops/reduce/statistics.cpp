@@ -87,14 +87,22 @@ static TensorPair term_sum(const Tensor& x, Ints dims, bool keepdim, const TermS
   launch_stages(kernel_reduce_sum, x.device, &plan.run);
   return {std::move(out), std::move(mean)};
 }
+// Whether dims, in ascending order, make rows whose numbers the CPU adds in the order of the
+// operators that nansum is composed of. It adds short rows in another order.
+static bool has_long_rows(const Tensor& x, Ints dims) {
+  constexpr int64_t kShortRow = 64;
+  const bool has_rows = dims.n && dims[dims.n - 1] == x.ndim - 1;
+  return has_rows && x.contiguous() && x.size(-1) > kShortRow;
+}
 // Whether it takes x, whose elements are numbers of a floating dtype. The CPU has a kernel for
-// terms that are computed as elements are loaded, but none for nansum: graphs record the operators
-// that it is composed of, which add in another order, and replays have the bits of calls.
-static bool has_term_sum(const Tensor& x, ReduceTerm term) {
+// terms that are computed as elements are loaded. For nansum it has one where sums have the same
+// bits without it: graphs record the operators, and replays have the bits of calls.
+static bool has_term_sum(const Tensor& x, ReduceTerm term, Ints dims = {}) {
   if (x.ndim == 0 || x.numel == 0 || is_complex(x.dtype)) return false;
   const bool is_loaded =
       term == kReduceNonzero || term == kReduceMagnitudes || term == kReduceSquares;
-  return is_alone_on_device(x) || (is_loaded && is_alone(x, kKeyCpu));
+  const bool has_order = term == kReduceNumbers && x.dtype != Dtype::kF64 && has_long_rows(x, dims);
+  return is_alone_on_device(x) || ((is_loaded || has_order) && is_alone(x, kKeyCpu));
 }
 
 TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
@@ -150,8 +158,9 @@ TensorRef nansum(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) 
   if (is_complex(self.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be real", fmt(self.dtype));
   if (!is_differentiable(self.dtype)) return op::sum_dim(self, dim, keepdim, dtype);
-  if ((dtype == Dtype::kNone || dtype == self.dtype) && has_term_sum(self, kReduceNumbers))
-    return term_sum(self, listed(dim, self.ndim), keepdim, {.term = kReduceNumbers}).first;
+  const Shape dims = listed(dim, self.ndim);
+  if ((dtype == Dtype::kNone || dtype == self.dtype) && has_term_sum(self, kReduceNumbers, dims))
+    return term_sum(self, dims, keepdim, {.term = kReduceNumbers}).first;
   return op::sum_dim(op::masked_fill(self, *op::isnan(self), 0), dim, keepdim, dtype);
 }
 

@@ -300,6 +300,9 @@ def test_sums_of_terms_have_the_bits_of_the_calls_that_they_replay():
     calls = [lambda x, p=p: norm(x, p, dim=-1) for p in (0, 1, 2, 3)]
     calls += [
         lambda x: tt.nansum(x, -1),
+        lambda x: tt.nansum(tt.where(x > 1, tt.nan, x), 0),
+        lambda x: tt.nansum(tt.where(x > 1, tt.nan, x).to(tt.bfloat16)),
+        lambda x: tt.nansum(x[..., ::3], -1),
         lambda x: tt.nanmean(x, -1),
         lambda x: tt.logsumexp(x, -1),
     ]
