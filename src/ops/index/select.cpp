@@ -97,8 +97,8 @@ TensorRef one_hot(Call, const Tensor& self, int64_t num_classes) {
   shape.push_back(num_classes);
   checked_numel(shape, Dtype::kI64, "result");
   TensorRef zeros = op::zeros(shape, Dtype::kI64, self.device);
-  if (self.numel == 0) return zeros;
-  return op::scatter_fill(zeros, -1, *op::unsqueeze(self, -1), 1);
+  if (self.numel) op::scatter_(*zeros, -1, *op::unsqueeze(self, -1), Scalar(int64_t(1)), 0);
+  return zeros;
 }
 
 TensorRef masked_fill_tensor(Call, const Tensor& self, const Tensor& mask, const Tensor& value) {
