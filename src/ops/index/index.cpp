@@ -1,5 +1,5 @@
-// gather, scatter, index_select, index_add, index_copy, index_fill, embedding: one index tensor for
-// one dimension.
+// gather, scatter, one_hot, index_select, index_add, index_copy, index_fill, embedding: one index
+// tensor for one dimension.
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
@@ -182,6 +182,29 @@ TensorRef impl::scatter_counts(Call, const Tensor& self, int64_t dim, const Tens
   fill_elements(*out, Scalar(int64_t(include_self)));
   along(kernel_index_accumulate, *out, wrap_dim(dim, self.ndim), index,
         *number_as(1, *out, index.sizes()), kChecked);
+  return out;
+}
+
+TensorRef impl::one_hot(Call, const Tensor& self, int64_t num_classes) {
+  if (self.dtype != Dtype::kI64)
+    fail_arg(TT_DTYPE, "self", "self is {}: must be int64", fmt(self.dtype));
+  if (num_classes < -1 || (num_classes < 1 && self.numel == 0))
+    fail_arg(
+        TT_INVALID_ARG, "num_classes",
+        "num_classes is {}, self has {} elements: must be positive, or -1 if there are elements",
+        num_classes, self.numel);
+  if (num_classes == -1) {
+    const int64_t top = read_scalar(*op::max(self)).i;
+    if (top == INT64_MAX)
+      fail_arg(TT_INVALID_ARG, "self", "self has the class {}: too many classes", top);
+    num_classes = top + 1 < 1 ? 1 : top + 1;
+  }
+  Shape shape(self.sizes());
+  shape.push_back(num_classes);
+  checked_numel(shape, Dtype::kI64, "result");
+  TensorRef out = op::zeros(shape, Dtype::kI64, self.device);
+  TensorRef index = op::unsqueeze(self, -1);
+  along(kernel_index_put, *out, self.ndim, *index, *number_as(1, *out, index->sizes()), kUnchecked);
   return out;
 }
 

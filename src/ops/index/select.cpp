@@ -1,5 +1,5 @@
 // Selection by masks and positions: tril, triu, masked_select, masked_fill, nonzero,
-// take_along_dim, one_hot.
+// take_along_dim.
 #include "ops/gen/impl_decl.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
@@ -77,28 +77,6 @@ TensorRef take_along_dim(Call, const Tensor& self, const Tensor& indices, Opt<in
   of_indices[d] = indices.size(d);
   return op::gather(op::expand(self, of_self), d,
                     op::expand(wrapped(indices, self.size(d)), of_indices));
-}
-
-TensorRef one_hot(Call, const Tensor& self, int64_t num_classes) {
-  if (self.dtype != Dtype::kI64)
-    fail_arg(TT_DTYPE, "self", "self is {}: must be int64", fmt(self.dtype));
-  if (num_classes < -1 || (num_classes < 1 && self.numel == 0))
-    fail_arg(
-        TT_INVALID_ARG, "num_classes",
-        "num_classes is {}, self has {} elements: must be positive, or -1 if there are elements",
-        num_classes, self.numel);
-  if (num_classes == -1) {
-    const int64_t top = read_scalar(*op::max(self)).i;
-    if (top == INT64_MAX)
-      fail_arg(TT_INVALID_ARG, "self", "self has the class {}: too many classes", top);
-    num_classes = top + 1 < 1 ? 1 : top + 1;
-  }
-  Shape shape(self.sizes());
-  shape.push_back(num_classes);
-  checked_numel(shape, Dtype::kI64, "result");
-  TensorRef zeros = op::zeros(shape, Dtype::kI64, self.device);
-  if (self.numel) op::scatter_(*zeros, -1, *op::unsqueeze(self, -1), Scalar(int64_t(1)), 0);
-  return zeros;
 }
 
 TensorRef masked_fill_tensor(Call, const Tensor& self, const Tensor& mask, const Tensor& value) {
