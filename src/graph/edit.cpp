@@ -49,6 +49,7 @@ class Rebuild {
   Key key_of(const Tensor& t) const;
   void keep(int32_t value, const TensorRef& t);
   void add_draws_before(int32_t node);
+  SmallVec<TensorRef, 2> written_by(const IrNode& n);
   void run_node(int32_t i);
   bool reads_others(const IrNode& n);
   void take_outs(IrNode& n, const TensorList& outs, Span<const TensorRef> written);
@@ -146,36 +147,45 @@ void Rebuild::add_draws_before(int32_t node) {
   }
 }
 
+// Restores what is observed of the work of calls.
+class RestoreObserver {
+ public:
+  explicit RestoreObserver(WorkObserver& work) : work_(work), before_(work) {}
+  ~RestoreObserver() { work_ = before_; }
+  RestoreObserver(const RestoreObserver&) = delete;
+
+ private:
+  WorkObserver& work_;
+  const WorkObserver before_;
+};
+
+// The tensors that a node writes.
+SmallVec<TensorRef, 2> Rebuild::written_by(const IrNode& n) {
+  const OpSchema& s = *n.op->schema;
+  SmallVec<TensorRef, 2> written;
+  for (int32_t k = 0; k < s.n_args; k++) {
+    if (!s.args[k].mutates) continue;
+    for (const int32_t v : n.args[k].values)
+      if (v >= 0) written.push_back(tensor_of(v));
+  }
+  return written;
+}
+
 void Rebuild::run_node(int32_t i) {
   IrNode& n = g_.nodes[i];
   add_draws_before(i);
   const OpSchema& s = *n.op->schema;
   NodeCall call;
-  SmallVec<TensorRef, 2> written;
   call.set(
       n, [&](int32_t v) { return tensor_of(v); },
       [&](const IrArg& a) {
         const Rng& begin = draws_[a.draw];
         return Rng{begin.seed, begin.offset + a.counters_before};
       });
-  for (int32_t k = 0; k < s.n_args; k++) {
-    if (!s.args[k].mutates) continue;
-    for (const int32_t v : n.args[k].values)
-      if (v >= 0) written.push_back(tensor_of(v));
-  }
+  const SmallVec<TensorRef, 2> written = written_by(n);
   TensorList outs;
   WorkObserver& work = *ctx_.work;
-  struct Restore {
-    WorkObserver& work;
-    decltype(work.launch) launch;
-    decltype(work.check) check;
-    decltype(work.call) call;
-    ~Restore() {
-      work.launch = launch;
-      work.check = check;
-      work.call = call;
-    }
-  } restore{work, work.launch, work.check, work.call};
+  const RestoreObserver restore(work);
   // What the host reads must be computed.
   if (i != inserted_ && !n.reads && n.op->n_slots)
     work.launch = [](WorkObserver&, const Kernel&, const void*, int64_t, int64_t) {
@@ -183,11 +193,13 @@ void Rebuild::run_node(int32_t i) {
     };
   work.check = [](WorkObserver&, const Tensor&, const DeviceCheck&) { return false; };
   work.call = [](WorkObserver&, Object&, HostFn, const Tensor&) {};  // no step is counted
-  if (has_guard(s) ? !is_guarded(s, call.values()) : i == inserted_ || reads_others(n))
+  const bool fits =
+      has_guard(s) ? is_guarded(s, call.values()) : i != inserted_ && !reads_others(n);
+  if (!fits)
     fail(TT_INVALID_ARG, "node {}, {}: its arguments do not fit each other any more", i,
          n.op->name());
   call.run(*n.op, outs, bit(kKeyCapture));
-  take_outs(n, outs, {written.data(), written.size()});
+  take_outs(n, outs, written.span());
 }
 
 // Whether a tensor that the node reads has another shape, layout or dtype than before the edit.
