@@ -83,11 +83,14 @@ class Borrowed {
 // needs[i]: input i of the running node needs its gradient.
 class Needs {
  public:
-  explicit Needs(Node& n) : n_(n) {}
-  bool operator[](int64_t i) const { return n_.needs(i); }
+  explicit Needs(Node& n) : node_(&n) {}
+  // Outside a node: input i does if bit i is set.
+  explicit Needs(uint32_t mask) : mask_(mask) {}
+  bool operator[](int64_t i) const { return node_ ? node_->needs(i) : mask_ >> i & 1; }
 
  private:
-  Node& n_;
+  Node* node_ = nullptr;
+  uint32_t mask_ = 0;
 };
 
 [[noreturn]] TT_COLD void fail_graph_freed(Node& n);

@@ -26,6 +26,14 @@ TensorList convolution_backward_forward(TensorSpan tangents, const Tensor& grad,
                                         Ints output_padding, int64_t groups, bool want_input,
                                         bool want_weight, bool want_bias);
 
+// ---- index ----
+// tangents: of self and src.
+TensorRef scatter_multiply_forward(TensorSpan tangents, const Tensor& self, int64_t dim,
+                                   const Tensor& index, const Tensor& src, const Tensor& y);
+TensorRef scatter_extreme_forward(TensorSpan tangents, const Tensor& self, int64_t dim,
+                                  const Tensor& index, const Tensor& src, const Tensor& y,
+                                  bool include_self);
+
 // ---- linalg ----
 // Several tangents are those of the arguments, or of the results.
 TensorList nuclear_norm_forward(const Tensor& t, const Tensor& self, const Tensor& polar);
@@ -65,6 +73,24 @@ TensorRef group_norm_forward(TensorSpan tangents, const Tensor& input, int64_t n
 TensorRef batch_norm_forward(TensorSpan tangents, const Tensor& input, const Tensor* weight,
                              const Tensor* running_mean, const Tensor* running_var,
                              const Tensor& stats, bool training, double eps);
+
+// Of the gradients of norms; tangents: of grad, input and weight.
+TensorList layer_norm_backward_forward(TensorSpan tangents, const Tensor& grad, const Tensor& input,
+                                       Ints normalized_shape, const Tensor& mean,
+                                       const Tensor& rstd, const Tensor* weight, double eps,
+                                       bool want_input, bool want_weight, bool want_bias);
+TensorList rms_norm_backward_forward(TensorSpan tangents, const Tensor& grad, const Tensor& input,
+                                     Ints normalized_shape, const Tensor* weight,
+                                     const Tensor& rstd, double eps, bool want_input,
+                                     bool want_weight);
+TensorList group_norm_backward_forward(TensorSpan tangents, const Tensor& grad, const Tensor& input,
+                                       int64_t num_groups, const Tensor* weight, const Tensor& mean,
+                                       const Tensor& rstd, double eps, bool want_input,
+                                       bool want_weight, bool want_bias);
+TensorList batch_norm_backward_forward(TensorSpan tangents, const Tensor& grad, const Tensor& input,
+                                       const Tensor* weight, const Tensor& stats, bool training,
+                                       double eps, bool want_input, bool want_weight,
+                                       bool want_bias);
 
 // ---- scan ----
 TensorRef cumprod_forward(const Tensor& t, const Tensor& self, const Tensor& y, int64_t dim);

@@ -1,6 +1,7 @@
 // Gradients of the operators that index by tensors.
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
+#include "autograd/formulas/forward.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS::formula {
@@ -126,9 +127,9 @@ static TensorRef other_factors(const Tensor& f, const Tensor& zero, const Tensor
   TensorRef of_zero = op::where(op::eq(count, 1), product, of_two);
   return op::where(zero, of_zero, y / op::masked_fill(f, zero, 1));
 }
-TensorPair scatter_multiply_backward(const Tensor& g, const Tensor& self, int64_t dim,
-                                     const Tensor& index, const Tensor& src, const Tensor& y) {
-  TensorRef near = within(src, index);
+// Those of the elements of self, and of near, the part of src within the index.
+static TensorPair other_factors_of(const Tensor& self, int64_t dim, const Tensor& index,
+                                   const Tensor& near, const Tensor& y) {
   TensorRef self_zero = op::eq(self, 0);
   TensorRef src_zero = op::eq(near, 0);
   auto rest = [](const Tensor& x, const Tensor& zero) {
@@ -140,28 +141,57 @@ TensorPair scatter_multiply_backward(const Tensor& g, const Tensor& self, int64_
                                            op::masked_fill(near, src_zero, 1));
   TensorRef zeros = op::scatter_add(rest(self, self_zero), dim, index, rest(near, src_zero));
   auto at = [&](const Tensor& t) { return op::gather(t, dim, index); };
-  TensorRef self_others = other_factors(self, self_zero, y, count, product, zeros);
-  TensorRef src_others = other_factors(near, src_zero, at(y), at(count), at(product), at(zeros));
-  return {g * op::conj(self_others), for_all(at(g) * op::conj(src_others), src)};
+  return {other_factors(self, self_zero, y, count, product, zeros),
+          other_factors(near, src_zero, at(y), at(count), at(product), at(zeros))};
+}
+TensorPair scatter_multiply_backward(const Tensor& g, const Tensor& self, int64_t dim,
+                                     const Tensor& index, const Tensor& src, const Tensor& y) {
+  TensorPair others = other_factors_of(self, dim, index, within(src, index), y);
+  TensorRef src_grad = op::gather(g, dim, index) * op::conj(others.second);
+  return {g * op::conj(others.first), for_all(std::move(src_grad), src)};
 }
 
-// The elements that are the extreme share the gradient; self takes part if it was included.
-TensorPair scatter_extreme_backward(const Tensor& g, const Tensor& self, int64_t dim,
-                                    const Tensor& index, const Tensor& src, const Tensor& y,
-                                    bool include_self) {
-  TensorRef near = within(src, index);
+// The sum of the tangents of self and src, each element times its factor.
+static TensorRef scattered_tangents(TensorSpan tangents, const TensorPair& factors, int64_t dim,
+                                    const Tensor& index) {
+  TensorRef sum = tangents[0] ? *tangents[0] * factors.first : op::zeros_like(factors.first);
+  if (!tangents[1]) return sum;
+  return op::scatter_add(sum, dim, index, within(*tangents[1], index) * factors.second);
+}
+TensorRef scatter_multiply_forward(TensorSpan tangents, const Tensor& self, int64_t dim,
+                                   const Tensor& index, const Tensor& src, const Tensor& y) {
+  const TensorPair others = other_factors_of(self, dim, index, within(src, index), y);
+  return scattered_tangents(tangents, others, dim, index);
+}
+
+// 1 for each element of self, and of near, that is equal to the extreme value y of its target.
+static TensorPair hits_of(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& near,
+                          const Tensor& y, bool include_self) {
   auto equal = [&](const Tensor& a, const Tensor& b) {
     return op::to_dtype(op::logical_or(op::eq(a, b), op::logical_and(op::isnan(a), op::isnan(b))),
-                        g.dtype);
+                        y.dtype);
   };
   TensorRef self_hit = equal(self, y);
   TensorRef src_hit = equal(near, op::gather(y, dim, index));
   if (!include_self) self_hit = op::scatter_fill(self_hit, dim, index, 0);
-  TensorRef share = g / op::scatter_add(self_hit, dim, index, src_hit);
+  return {std::move(self_hit), std::move(src_hit)};
+}
+TensorPair scatter_extreme_backward(const Tensor& g, const Tensor& self, int64_t dim,
+                                    const Tensor& index, const Tensor& src, const Tensor& y,
+                                    bool include_self) {
+  TensorPair hits = hits_of(self, dim, index, within(src, index), y, include_self);
+  TensorRef share = g / op::scatter_add(hits.first, dim, index, hits.second);
   // the share of an element that received nothing and is not itself is never read
-  TensorRef self_grad = op::masked_fill(self_hit * share, op::eq(self_hit, 0), 0);
-  TensorRef src_grad = src_hit * op::gather(share, dim, index);
+  TensorRef self_grad = op::masked_fill(hits.first * share, op::eq(hits.first, 0), 0);
+  TensorRef src_grad = hits.second * op::gather(share, dim, index);
   return {std::move(self_grad), for_all(std::move(src_grad), src)};
+}
+TensorRef scatter_extreme_forward(TensorSpan tangents, const Tensor& self, int64_t dim,
+                                  const Tensor& index, const Tensor& src, const Tensor& y,
+                                  bool include_self) {
+  const TensorPair hits = hits_of(self, dim, index, within(src, index), y, include_self);
+  return scattered_tangents(tangents, hits, dim, index) /
+         op::scatter_add(hits.first, dim, index, hits.second);
 }
 
 }  // namespace TT_NS::formula

@@ -285,4 +285,84 @@ TensorRef batch_norm_forward(TensorSpan tangents, const Tensor& input, const Ten
   return sum_of(std::move(sum), op::expand(*column_of(*tangents[2], input), input.sizes()));
 }
 
+// The first derivatives are the gradients of L = <grad, out> by input, weight and bias. Their
+// tangents are those for the tangent of grad, plus the Hessian matrix of L times the tangents of
+// the others. It is symmetric, so that the double backward computes this product, too.
+template <class Gradients, class DoubleBackward>
+static TensorList gradients_forward(TensorSpan tangents, const Tensor* weight, bool want_input,
+                                    bool want_weight, Gradients gradients,
+                                    DoubleBackward double_backward) {
+  TensorTriple sums;
+  if (tangents[0]) sums = gradients(*tangents[0]);
+  if (tangents[1] || tangents[2]) {
+    const Tensor* const directions[3] = {tangents[1], tangents[2], nullptr};
+    const Needs needs(uint32_t(want_input) << 1 | uint32_t(want_weight) << 2);
+    TensorTriple products = double_backward(directions, needs);
+    sums.first = sum_of(std::move(sums.first), std::move(products.second));
+    if (products.third)
+      sums.second =
+          sum_of(std::move(sums.second), op::sum_to_size(*products.third, weight->sizes()));
+  }
+  TensorList list;
+  for (TensorRef* t : {&sums.first, &sums.second, &sums.third}) list.push_back(std::move(*t));
+  return list;
+}
+
+TensorList layer_norm_backward_forward(TensorSpan tangents, const Tensor& grad, const Tensor& input,
+                                       Ints normalized_shape, const Tensor& mean,
+                                       const Tensor& rstd, const Tensor* weight, double eps,
+                                       bool want_input, bool want_weight, bool want_bias) {
+  const auto gradients = [&](const Tensor& t) {
+    return op::layer_norm_backward(t, input, normalized_shape, mean, rstd, weight, eps, want_input,
+                                   want_weight, want_bias);
+  };
+  const auto twice = [&](TensorSpan g, Needs needs) {
+    return layer_norm_double_backward(g, grad, input, normalized_shape, weight, eps, needs);
+  };
+  return gradients_forward(tangents, weight, want_input, want_weight, gradients, twice);
+}
+
+TensorList rms_norm_backward_forward(TensorSpan tangents, const Tensor& grad, const Tensor& input,
+                                     Ints normalized_shape, const Tensor* weight,
+                                     const Tensor& rstd, double eps, bool want_input,
+                                     bool want_weight) {
+  const auto gradients = [&](const Tensor& t) {
+    TensorPair both = op::rms_norm_backward(t, input, normalized_shape, weight, rstd, eps,
+                                            want_input, want_weight);
+    return TensorTriple{std::move(both.first), std::move(both.second), {}};
+  };
+  const auto twice = [&](TensorSpan g, Needs needs) {
+    return rms_norm_double_backward(g, grad, input, normalized_shape, weight, eps, needs);
+  };
+  return gradients_forward(tangents, weight, want_input, want_weight, gradients, twice);
+}
+
+TensorList group_norm_backward_forward(TensorSpan tangents, const Tensor& grad, const Tensor& input,
+                                       int64_t num_groups, const Tensor* weight, const Tensor& mean,
+                                       const Tensor& rstd, double eps, bool want_input,
+                                       bool want_weight, bool want_bias) {
+  const auto gradients = [&](const Tensor& t) {
+    return op::group_norm_backward(t, input, num_groups, weight, mean, rstd, eps, want_input,
+                                   want_weight, want_bias);
+  };
+  const auto twice = [&](TensorSpan g, Needs needs) {
+    return group_norm_double_backward(g, grad, input, num_groups, weight, eps, needs);
+  };
+  return gradients_forward(tangents, weight, want_input, want_weight, gradients, twice);
+}
+
+TensorList batch_norm_backward_forward(TensorSpan tangents, const Tensor& grad, const Tensor& input,
+                                       const Tensor* weight, const Tensor& stats, bool training,
+                                       double eps, bool want_input, bool want_weight,
+                                       bool want_bias) {
+  const auto gradients = [&](const Tensor& t) {
+    return op::batch_norm_backward(t, input, weight, stats, training, eps, want_input, want_weight,
+                                   want_bias);
+  };
+  const auto twice = [&](TensorSpan g, Needs needs) {
+    return batch_norm_double_backward(g, grad, input, weight, stats, training, eps, needs);
+  };
+  return gradients_forward(tangents, weight, want_input, want_weight, gradients, twice);
+}
+
 }  // namespace TT_NS::formula

@@ -36,6 +36,21 @@ static void amin_forward([[maybe_unused]] const Value* args,
   found.push_back(op::sum_dim(op::mul(formula::extreme_dims_backward(op::ones_like(r0), self, r0,
       dim, keepdim), t0), dim, keepdim));
 }
+static void batch_norm_backward_forward([[maybe_unused]] const Value* args,
+                                        [[maybe_unused]] const TensorList& results,
+                                        [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& grad = Unbox<const Tensor&>::get(args[0]);
+  const auto& input = Unbox<const Tensor&>::get(args[1]);
+  const auto& weight = Unbox<const Tensor*>::get(args[2]);
+  const auto& stats = Unbox<const Tensor&>::get(args[3]);
+  const auto& training = Unbox<bool>::get(args[4]);
+  const auto& eps = Unbox<double>::get(args[5]);
+  const auto& want_input = Unbox<bool>::get(args[6]);
+  const auto& want_weight = Unbox<bool>::get(args[7]);
+  const auto& want_bias = Unbox<bool>::get(args[8]);
+  found = formula::batch_norm_backward_forward(tangents, grad, input, weight, stats, training, eps,
+                                               want_input, want_weight, want_bias);
+}
 static void cholesky_inverse_forward([[maybe_unused]] const Value* args,
                                      [[maybe_unused]] const TensorList& results,
                                      [[maybe_unused]] TensorSpan tangents, TensorList& found) {
@@ -97,6 +112,22 @@ static void cumprod_forward([[maybe_unused]] const Value* args,
   const Tensor& t0 = *tangents[0];
   found.push_back(formula::cumprod_forward(t0, self, r0, dim));
 }
+static void group_norm_backward_forward([[maybe_unused]] const Value* args,
+                                        [[maybe_unused]] const TensorList& results,
+                                        [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& grad = Unbox<const Tensor&>::get(args[0]);
+  const auto& input = Unbox<const Tensor&>::get(args[1]);
+  const auto& num_groups = Unbox<int64_t>::get(args[2]);
+  const auto& weight = Unbox<const Tensor*>::get(args[3]);
+  const auto& mean = Unbox<const Tensor&>::get(args[4]);
+  const auto& rstd = Unbox<const Tensor&>::get(args[5]);
+  const auto& eps = Unbox<double>::get(args[6]);
+  const auto& want_input = Unbox<bool>::get(args[7]);
+  const auto& want_weight = Unbox<bool>::get(args[8]);
+  const auto& want_bias = Unbox<bool>::get(args[9]);
+  found = formula::group_norm_backward_forward(tangents, grad, input, num_groups, weight, mean,
+                                               rstd, eps, want_input, want_weight, want_bias);
+}
 static void kthvalue_forward([[maybe_unused]] const Value* args,
                              [[maybe_unused]] const TensorList& results,
                              [[maybe_unused]] TensorSpan tangents, TensorList& found) {
@@ -105,6 +136,22 @@ static void kthvalue_forward([[maybe_unused]] const Value* args,
   const Tensor& r1 = *results[1];
   const Tensor& t0 = *tangents[0];
   found.push_back(formula::picked(t0, dim, r1, keepdim));
+}
+static void layer_norm_backward_forward([[maybe_unused]] const Value* args,
+                                        [[maybe_unused]] const TensorList& results,
+                                        [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& grad = Unbox<const Tensor&>::get(args[0]);
+  const auto& input = Unbox<const Tensor&>::get(args[1]);
+  const auto& normalized_shape = Unbox<Ints>::get(args[2]);
+  const auto& mean = Unbox<const Tensor&>::get(args[3]);
+  const auto& rstd = Unbox<const Tensor&>::get(args[4]);
+  const auto& weight = Unbox<const Tensor*>::get(args[5]);
+  const auto& eps = Unbox<double>::get(args[6]);
+  const auto& want_input = Unbox<bool>::get(args[7]);
+  const auto& want_weight = Unbox<bool>::get(args[8]);
+  const auto& want_bias = Unbox<bool>::get(args[9]);
+  found = formula::layer_norm_backward_forward(tangents, grad, input, normalized_shape, mean, rstd,
+                                               weight, eps, want_input, want_weight, want_bias);
 }
 static void linalg_cholesky_ex_forward([[maybe_unused]] const Value* args,
                                        [[maybe_unused]] const TensorList& results,
@@ -467,12 +514,56 @@ static void prod_dim_forward([[maybe_unused]] const Value* args,
       formula::sum_along(op::mul(op::conj(formula::prod_dim_backward(op::ones_like(r0), self, r0,
       dim, keepdim)), t0), dim, keepdim));
 }
+static void rms_norm_backward_forward([[maybe_unused]] const Value* args,
+                                      [[maybe_unused]] const TensorList& results,
+                                      [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& grad = Unbox<const Tensor&>::get(args[0]);
+  const auto& input = Unbox<const Tensor&>::get(args[1]);
+  const auto& normalized_shape = Unbox<Ints>::get(args[2]);
+  const auto& weight = Unbox<const Tensor*>::get(args[3]);
+  const auto& rstd = Unbox<const Tensor&>::get(args[4]);
+  const auto& eps = Unbox<double>::get(args[5]);
+  const auto& want_input = Unbox<bool>::get(args[6]);
+  const auto& want_weight = Unbox<bool>::get(args[7]);
+  found = formula::rms_norm_backward_forward(tangents, grad, input, normalized_shape, weight, rstd,
+                                             eps, want_input, want_weight);
+}
+static void scatter_extreme_forward([[maybe_unused]] const Value* args,
+                                    [[maybe_unused]] const TensorList& results,
+                                    [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const auto& dim = Unbox<int64_t>::get(args[1]);
+  const auto& index = Unbox<const Tensor&>::get(args[2]);
+  const auto& src = Unbox<const Tensor&>::get(args[3]);
+  const auto& include_self = Unbox<bool>::get(args[5]);
+  const Tensor& r0 = *results[0];
+  found.push_back(formula::scatter_extreme_forward(tangents, self, dim, index, src, r0,
+                                                   include_self));
+}
+static void scatter_multiply_forward([[maybe_unused]] const Value* args,
+                                     [[maybe_unused]] const TensorList& results,
+                                     [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const auto& dim = Unbox<int64_t>::get(args[1]);
+  const auto& index = Unbox<const Tensor&>::get(args[2]);
+  const auto& src = Unbox<const Tensor&>::get(args[3]);
+  const Tensor& r0 = *results[0];
+  found.push_back(formula::scatter_multiply_forward(tangents, self, dim, index, src, r0));
+}
 static void select_ranks_forward([[maybe_unused]] const Value* args,
                                  [[maybe_unused]] const TensorList& results,
                                  [[maybe_unused]] TensorSpan tangents, TensorList& found) {
   const Tensor& r1 = *results[1];
   const Tensor& t0 = *tangents[0];
   found.push_back(formula::picked(t0, -1, r1, true));
+}
+static void sgn_forward([[maybe_unused]] const Value* args,
+                        [[maybe_unused]] const TensorList& results,
+                        [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& self = Unbox<const Tensor&>::get(args[0]);
+  const Tensor& r0 = *results[0];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(formula::sgn_backward(t0, self, r0));
 }
 static void sort_forward([[maybe_unused]] const Value* args,
                          [[maybe_unused]] const TensorList& results,
@@ -547,7 +638,7 @@ constinit const ForwardRow forward_rows[] = {
     {"avg_pool2d_backward", ForwardRule::kProduct, 0x1, nullptr},
     {"baddbmm", ForwardRule::kProduct, 0x221, nullptr},
     {"bag_reduce", ForwardRule::kTwice, 0x300443, nullptr},
-    {"batch_norm_backward", ForwardRule::kTwice, 0x4333, nullptr},
+    {"batch_norm_backward", ForwardRule::kFormula, 0x4333, batch_norm_backward_forward},
     {"bernoulli", ForwardRule::kNone, 0x0, nullptr},
     {"bernoulli_entropy", ForwardRule::kSymmetric, 0x33, nullptr},
     {"bernoulli_entropy_backward", ForwardRule::kSymmetric, 0x333, nullptr},
@@ -627,7 +718,7 @@ constinit const ForwardRow forward_rows[] = {
     {"geometric_", ForwardRule::kNone, 0x0, nullptr},
     {"grid_put", ForwardRule::kProduct, 0x32, nullptr},
     {"grid_take", ForwardRule::kProduct, 0x32, nullptr},
-    {"group_norm_backward", ForwardRule::kTwice, 0x443033, nullptr},
+    {"group_norm_backward", ForwardRule::kFormula, 0x443033, group_norm_backward_forward},
     {"hardshrink", ForwardRule::kSymmetric, 0x3, nullptr},
     {"hardsigmoid", ForwardRule::kSymmetric, 0x3, nullptr},
     {"hardsigmoid_backward", ForwardRule::kSymmetric, 0x33, nullptr},
@@ -651,7 +742,7 @@ constinit const ForwardRow forward_rows[] = {
     {"index_put", ForwardRule::kProduct, 0x141, nullptr},
     {"index_select", ForwardRule::kProduct, 0x401, nullptr},
     {"kthvalue", ForwardRule::kFormula, 0x3, kthvalue_forward},
-    {"layer_norm_backward", ForwardRule::kTwice, 0x344033, nullptr},
+    {"layer_norm_backward", ForwardRule::kFormula, 0x344033, layer_norm_backward_forward},
     {"leaky_relu", ForwardRule::kSymmetric, 0x3, nullptr},
     {"leaky_relu_backward", ForwardRule::kSymmetric, 0x33, nullptr},
     {"lerp", ForwardRule::kSymmetric, 0x333, nullptr},
@@ -756,7 +847,7 @@ constinit const ForwardRow forward_rows[] = {
     {"rest_trunc", ForwardRule::kSymmetric, 0x33, nullptr},
     {"rest_trunc_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
     {"restride", ForwardRule::kProduct, 0x1, nullptr},
-    {"rms_norm_backward", ForwardRule::kTwice, 0x43033, nullptr},
+    {"rms_norm_backward", ForwardRule::kFormula, 0x43033, rms_norm_backward_forward},
     {"roll", ForwardRule::kProduct, 0x1, nullptr},
     {"round_decimals", ForwardRule::kNone, 0x0, nullptr},
     {"round_even", ForwardRule::kNone, 0x0, nullptr},
@@ -765,9 +856,9 @@ constinit const ForwardRow forward_rows[] = {
     {"rsub", ForwardRule::kSymmetric, 0x33, nullptr},
     {"rsub_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
     {"scatter_add", ForwardRule::kProduct, 0x1401, nullptr},
-    {"scatter_extreme", ForwardRule::kTwice, 0x3403, nullptr},
+    {"scatter_extreme", ForwardRule::kFormula, 0x3403, scatter_extreme_forward},
     {"scatter_fill", ForwardRule::kProduct, 0x1401, nullptr},
-    {"scatter_multiply", ForwardRule::kTwice, 0x3403, nullptr},
+    {"scatter_multiply", ForwardRule::kFormula, 0x3403, scatter_multiply_forward},
     {"scatter_put", ForwardRule::kProduct, 0x1401, nullptr},
     {"select", ForwardRule::kProduct, 0x1, nullptr},
     {"select_backward", ForwardRule::kProduct, 0x1, nullptr},
@@ -775,7 +866,7 @@ constinit const ForwardRow forward_rows[] = {
     {"select_scatter", ForwardRule::kProduct, 0x11, nullptr},
     {"selu", ForwardRule::kSymmetric, 0x3, nullptr},
     {"selu_backward", ForwardRule::kSymmetric, 0x33, nullptr},
-    {"sgn", ForwardRule::kTwice, 0x3, nullptr},
+    {"sgn", ForwardRule::kFormula, 0x3, sgn_forward},
     {"shrink_backward", ForwardRule::kSymmetric, 0x33, nullptr},
     {"sigmoid", ForwardRule::kSymmetric, 0x3, nullptr},
     {"sigmoid_backward", ForwardRule::kSymmetric, 0x33, nullptr},

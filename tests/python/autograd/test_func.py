@@ -578,6 +578,27 @@ def test_gradients_inside_other_transforms():
     close(func.jacrev(func.jacfwd(cubes))(x), tt.diag(6 * x))
 
 
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda x, w: nn.functional.layer_norm(x, (3,), w, w),
+        lambda x, w: nn.functional.rms_norm(x, (3,), w),
+        lambda x, w: nn.functional.group_norm(x, 1, w, w),
+        lambda x, w: nn.functional.batch_norm(x, None, None, w, w, training=True),
+        lambda x, w: nn.functional.batch_norm(x, MEAN, VAR, w, w),
+    ],
+    ids=["layer", "rms", "group", "batch", "running"],
+)
+def test_tangents_of_gradients_of_norms(norm):
+    x, w, dx, dw = randn(4, 3), randn(3), randn(4, 3), randn(3)
+    gradients = func.grad(lambda x, w: (norm(x, w) ** 3).sum(), (0, 1))
+    found = func.jvp(gradients, (x, w), (dx, dw))[1]
+    by_rows = func.jacrev(gradients, (0, 1))(x, w)
+    for tangent, (of_x, of_w) in zip(found, by_rows):
+        want = (of_x * dx).flatten(tangent.ndim).sum(-1) + (of_w * dw).sum(-1)
+        close(tangent, want)
+
+
 def test_jacfwd_calls_the_function_once():
     a, b, calls = randn(2, 3), randn(3), []
 
