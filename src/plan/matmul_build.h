@@ -106,7 +106,8 @@ inline bool is_short(const MatmulPlan& p) {
 
 inline bool is_rows(const MatmulPlan& p) {
   if (!kDirectPaths) return false;
-  if (p.dtype != TT_F32 && p.dtype != TT_F64) return false;
+  const bool half = matmul_is_half(p.dtype);
+  if (half ? p.m != 1 : p.dtype != TT_F32 && p.dtype != TT_F64) return false;
   if (matmul_rows_by_dot(p)) return p.m <= kMatmulDotRowsMax && p.a_col == 1 && !is_short(p);
   return p.m <= kMatmulRowsMax && p.b_col == 1 && p.n * p.k > 64 * 64;
 }

@@ -12,8 +12,8 @@ enum MatmulPath : int32_t {
   kMatmulPacked = 0,  // operands are copied into panels, block by block (workspace)
   kMatmulSmall =
       1,  // straight from the operands; one unit is kMatmulSmallCols columns of one matrix
-  kMatmulRows = 2,  // few rows: b read once in the order of its memory; one unit is
-                    // matmul_rows_unit(plan) columns
+  kMatmulRows = 2,  // few rows, one of f16 and bf16: b read once in the order of its memory; one
+                    // unit is matmul_rows_unit(plan) columns
   kMatmulBlas = 3,  // OpenBLAS on fixed tiles
 };
 
@@ -95,7 +95,7 @@ TT_INLINE constexpr bool matmul_rows_by_dot(const MatmulPlan& p) {
 }
 TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
   const int64_t row_bytes = p.m <= 4 ? 4096 : kMatmulRowsSums / kMatmulRowsMax;
-  return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / kItemSize[p.dtype];
+  return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / matmul_compute_size(p.dtype);
 }
 
 // How bf16 is multiplied: widened to f32, by groups of k positions (pairs with AVX512_BF16, quads

@@ -82,8 +82,10 @@ TT_INLINE void split_packed(const MatmulPlan& p, MatmulSplit* s) {
   s->flops = p.batch * p.k * step_flops / s->tasks;
 }
 
-// Adds pieces to the existing units. Reading b takes as long as 8 flops per element.
+// Adds pieces to the existing units. Reading b takes as long as 8 flops per element. Sums of f16
+// and bf16 are not cut: the rows path rounds them.
 TT_INLINE void split_rows(const MatmulPlan& p, MatmulSplit* s) {
+  if (matmul_is_half(p.dtype)) return;
   const int64_t step_flops = 8 * p.n * p.batch;
   if (p.n_units >= 16 || p.k * step_flops < kMatmulTaskFlops) return;
   cut_depth(s, p.k, p.n_units, kMatmulTaskFlops / 4 / step_flops, 2 * kMatmulMaxParts);

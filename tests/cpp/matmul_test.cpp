@@ -391,7 +391,7 @@ TEST(Matmul, FewRowsOrColumns) {
 }
 
 TEST(Matmul, FewRowsOfManyColumns) {
-  for (int32_t dtype : {TT_F32, TT_F64})
+  for (int32_t dtype : {TT_F32, TT_F64, TT_F16, TT_BF16})
     for (int64_t m : {1, 3, 8})
       for (int layout : {kRowMajor, kColMajor}) {
         Case c = simple(dtype, m, 1100, 70);

@@ -6,6 +6,12 @@
 #include "kernels/cpu/matmul/epilogue.h"
 #include "kernels/cpu/matmul/walk.h"
 
+TT_ENTRY_BEGIN
+// load.h, whose half types are others.
+void load_f32(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept;
+void store_f32(char* dst, int64_t stride, const float* src, int64_t n, int32_t dtype) noexcept;
+TT_ENTRY_END
+
 TT_ISA_BEGIN
 
 // out[s * out_step] = dot(a[k], (b + s * stream)[k]) for kStreams runs at once. Hardware prefetches
@@ -238,6 +244,101 @@ template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64
   finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), chain < p.k ? total : y, ld, true);
 }
 
+// --- one row of f16 or bf16: pieces of both factors are widened in the first-level cache ---
+
+constexpr int64_t kHalfBytes = 2;
+constexpr int64_t kHalfRun = 1024;  // most elements of a piece, and columns of a unit
+
+// The dot product of k elements; x has zeros up to a whole vector.
+template <class S> TT_NOINLINE float dot_widened(const float* x, const S* y, int64_t k) {
+  constexpr int kL = kLanes<float>;
+  constexpr int kChains = 8;
+  Vec<float> acc[kChains];
+  TT_UNROLL
+  for (int u = 0; u < kChains; u++) acc[u] = Vec<float>{};
+  int64_t p = 0;
+  for (; p + kChains * kL <= k; p += kChains * kL) {
+    TT_UNROLL
+    for (int u = 0; u < kChains; u++)
+      acc[u] = fma(load(x + p + u * kL), load_wide(y + p + u * kL), acc[u]);
+  }
+  for (; p + kL <= k; p += kL) acc[0] = fma(load(x + p), load_wide(y + p), acc[0]);
+  if (p < k) {
+    S tail[kL] = {};
+    memcpy(tail, y + p, size_t(k - p) * sizeof(S));
+    acc[1] = fma(load(x + p), load_wide(tail), acc[1]);
+  }
+  TT_UNROLL
+  for (int half = kChains / 2; half > 0; half /= 2) {
+    TT_UNROLL
+    for (int u = 0; u < half; u++) acc[u] = acc[u] + acc[u + half];
+  }
+  float two[2];
+  fold_lanes<float, kL>(acc[0], two, [](auto a, auto b) { return a + b; });
+  return two[0] + two[1];
+}
+
+// sum[i] = the dot product of the row and column j + i, for n <= kMatmulRowsUnit columns.
+TT_NOINLINE void dot_halves(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n,
+                            float* sum) {
+  alignas(64) float x[kHalfRun + kLanes<float>];
+  memset(sum, 0, size_t(n) * sizeof(float));
+  for (int64_t q = 0; q < p.k; q += kHalfRun) {
+    const int64_t depth = min(kHalfRun, p.k - q);
+    load_f32(x, w.a + q * p.a_col * kHalfBytes, p.a_col * kHalfBytes, depth, p.dtype);
+    store(x + depth, Vec<float>{});
+    const char* b = w.b + (j * p.b_col + q) * kHalfBytes;
+    for (int64_t i = 0; i < n; i++, b += p.b_col * kHalfBytes)
+      sum[i] += is_dtype(p.dtype, TT_BF16) ? dot_widened(x, reinterpret_cast<const Bf16*>(b), depth)
+                                           : dot_widened(x, reinterpret_cast<const F16*>(b), depth);
+  }
+}
+
+// sum[i] = the sum of column j + i of b, row p times a(0, p), for n <= kHalfRun columns.
+TT_NOINLINE void axpy_halves(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n,
+                             float* sum) {
+  constexpr int kDepth = 4;
+  alignas(64) float rows[kDepth * kHalfRun];
+  alignas(64) float chain[kHalfRun];
+  const size_t bytes = size_t(n) * sizeof(float);
+  memset(sum, 0, bytes);
+  for (int64_t q = 0; q < p.k; q += kDepth) {
+    if (q % kRowsChain == 0) memset(chain, 0, sizeof chain);
+    const int64_t depth = min<int64_t>(kDepth, p.k - q);
+    float x[kDepth];
+    load_f32(x, w.a + q * p.a_col * kHalfBytes, p.a_col * kHalfBytes, depth, p.dtype);
+    const char* b = w.b + (q * p.b_row + j) * kHalfBytes;
+    for (int64_t r = 0; r < depth; r++, b += p.b_row * kHalfBytes)
+      load_f32(rows + r * n, b, kHalfBytes, n, p.dtype);
+    if (depth == kDepth) axpy_rows<float, 1, kDepth>(x, 0, 1, rows, n, n, chain);
+    for (int64_t r = 0; depth < kDepth && r < depth; r++)
+      axpy_rows<float, 1, 1>(x + r, 0, 1, rows + r * n, n, n, chain);
+    const bool chain_ends = (q + kDepth) % kRowsChain == 0 || q + kDepth >= p.k;
+    for (int64_t i = 0; chain_ends && i < n; i++) sum[i] += chain[i];
+  }
+}
+
+// Columns [j, j + n) of c from their sums.
+TT_NOINLINE void finish_halves(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n,
+                               float* sum) {
+  const float alpha = scalar_of<float>(p.alpha);
+  const float beta = scalar_of<float>(p.beta);
+  for (int64_t i = 0; p.scaled && i < n; i++) sum[i] *= alpha;
+  if (p.d) {
+    alignas(64) float d[kHalfRun];
+    load_f32(d, w.d + j * p.d_col * kHalfBytes, p.d_col * kHalfBytes, n, p.dtype);
+    for (int64_t i = 0; i < n; i++) sum[i] += beta * d[i];
+  }
+  store_f32(w.c + j * p.c_col * kHalfBytes, p.c_col * kHalfBytes, sum, n, p.dtype);
+}
+
+TT_NOINLINE void half_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
+  alignas(64) float sum[kHalfRun];
+  if (matmul_rows_by_dot(p)) dot_halves(p, w, j, n, sum);
+  else axpy_halves(p, w, j, n, sum);
+  finish_halves(p, w, j, n, sum);
+}
+
 template <class T> void rows_of(const MatmulPlan& p, int64_t begin, int64_t end) {
   const int64_t width = matmul_rows_unit(p);
   const int64_t units_per_matrix = matmul_ceil(p.n, width);
@@ -246,7 +347,8 @@ template <class T> void rows_of(const MatmulPlan& p, int64_t begin, int64_t end)
   for (int64_t at = begin % units_per_matrix; begin < end; begin++) {
     const int64_t j = at * width;
     const int64_t n = matmul_min(width, p.n - j);
-    if (by_dot) dot_unit<T>(p, w, j, n);
+    if (matmul_is_half(p.dtype)) half_unit(p, w, j, n);
+    else if (by_dot) dot_unit<T>(p, w, j, n);
     else axpy_unit<T>(p, w, j, n);
     if (++at == units_per_matrix) {
       at = 0;

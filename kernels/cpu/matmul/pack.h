@@ -132,7 +132,12 @@ TT_INLINE void store_narrow(Bf16* out, Vec<float> x) {
   const Bits bits = converted<Bits>((nan & is_nan) | (rounded & ~is_nan));
   memcpy(out, &bits, sizeof bits);
 }
-TT_INLINE Vec<float> load_wide(const F16* x) { return load_f16(x); }
+TT_INLINE Vec<float> load_wide(const F16* x) {
+  if constexpr (kHalfConversions) return load_f16(x);
+  Vec<float> v;
+  for (int i = 0; i < kLanes<float>; i++) v[i] = widen(x[i]);
+  return v;
+}
 TT_INLINE void store_narrow(F16* out, Vec<float> x) { store_f16(out, x); }
 
 // Converts n contiguous values.
