@@ -46,6 +46,14 @@ per_tensor_affine = qscheme("per_tensor_affine")
 per_tensor_symmetric = qscheme("per_tensor_symmetric")
 
 
+def dense_error(method: str, layout: str = "sparse_coo") -> RuntimeError:
+    """Returns the exception of a method of sparse tensors."""
+    conversion = "to_sparse_csr" if layout == "sparse_csr" else "to_sparse"
+    return RuntimeError(
+        f"{method}: self is dense: its layout must be {layout}, which {conversion}() gives"
+    )
+
+
 class TensorLayout:
     """A base of Tensor: attributes that are equal for all tensors, and shared memory."""
 
@@ -227,6 +235,38 @@ class TensorLayout:
                 return self.new_tensor(args[0], device=device)
             args = tuple(args[0])
         return self.new_empty(args or (0,), device=device)
+
+    def sparse_dim(self) -> int:
+        """Returns 0, the number of sparse dimensions of a dense tensor."""
+        return 0
+
+    def dense_dim(self: Any) -> int:
+        """Returns the number of dimensions of a dense tensor."""
+        return self.ndim
+
+    def coalesce(self) -> SparseTensor:
+        """Raises RuntimeError: only sparse tensors have positions."""
+        raise dense_error("coalesce")
+
+    def is_coalesced(self) -> bool:
+        """Raises RuntimeError: only sparse tensors have positions."""
+        raise dense_error("is_coalesced")
+
+    def indices(self) -> Tensor:
+        """Raises RuntimeError: only sparse tensors have indices."""
+        raise dense_error("indices")
+
+    def values(self) -> Tensor:
+        """Raises RuntimeError: only sparse tensors have values at positions."""
+        raise dense_error("values")
+
+    def crow_indices(self) -> Tensor:
+        """Raises RuntimeError: only sparse matrices in compressed rows have these."""
+        raise dense_error("crow_indices", "sparse_csr")
+
+    def col_indices(self) -> Tensor:
+        """Raises RuntimeError: only sparse matrices in compressed rows have these."""
+        raise dense_error("col_indices", "sparse_csr")
 
     def to_sparse(
         self: Any, sparse_dim: int | None = None, *, layout: _Layout | None = None

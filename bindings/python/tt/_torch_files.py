@@ -16,6 +16,8 @@ from importlib import import_module
 
 from . import _types, errors
 from ._create import from_bytes, frombuffer
+from ._layout import layout as Layout
+from ._layout import sparse_coo, sparse_csr
 from ._lib import Status
 from ._tensor import Tensor
 from .autograd import no_grad
@@ -25,6 +27,8 @@ from .storage import TypedStorage
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
+
+    from .sparse import SparseTensor
 
     Relocate = Callable[["TypedStorage", str], Any]
 
@@ -127,6 +131,8 @@ class TorchPickler(PythonPickler):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
             return reduced_tensor(obj)
+        if getattr(obj, "is_sparse", False) is True:
+            return reduced_sparse_tensor(obj)
         if isinstance(obj, _types.dtype):
             return obj.name  # for save_global
         if isinstance(obj, _types.device):
@@ -134,6 +140,16 @@ class TorchPickler(PythonPickler):
         if isinstance(obj, _types.Size):
             return torch_name("torch", "Size"), (tuple(obj),)
         return NotImplemented
+
+
+class Reduced:
+    """A call of a global name of PyTorch in a pickle."""
+
+    def __init__(self, name: TorchGlobal, args: tuple[Any, ...]) -> None:
+        self.name, self.args = name, args
+
+    def __reduce__(self) -> Any:
+        return self.name, self.args
 
 
 class StorageToWrite:
@@ -170,6 +186,16 @@ def reduced_tensor(t: Tensor) -> Any:
             return rebuild, (*place, t.requires_grad, hooks, t.dtype)
         return torch_name("torch._utils", "_rebuild_tensor_v2"), (*place, t.requires_grad, hooks)
     return t.__reduce__()
+
+
+def reduced_sparse_tensor(t: SparseTensor) -> Any:
+    """Returns a sparse tensor's __reduce__ value in PyTorch's form."""
+    layout = torch_name("torch.serialization", "_get_layout"), (f"torch.{t.layout.name}",)
+    values = t._values_.detach()
+    parts: tuple[Any, ...] = (t._indices_, values, t.shape, t._coalesced)
+    if t._crow is not None:
+        parts = (t._crow, t._indices_[1].contiguous(), values, t.shape)
+    return torch_name("torch._utils", "_rebuild_sparse_tensor"), (Reduced(*layout), parts)
 
 
 def write_archive(obj: Any, file: Any, protocol: int) -> None:
@@ -240,6 +266,30 @@ def rebuild_parameter(data: Tensor, requires_grad: bool, *rest: Any) -> Paramete
     return Parameter(data, requires_grad)
 
 
+def layout_of(name: str) -> Layout:
+    """Implements PyTorch's _get_layout."""
+    layouts = {f"torch.{layout.name}": layout for layout in (sparse_coo, sparse_csr)}
+    if name not in layouts:
+        raise malformed(f"load: a tensor has the layout {name!r}: must be one of {list(layouts)}")
+    return layouts[name]
+
+
+def rebuild_sparse_tensor(layout: Layout, parts: tuple[Any, ...]) -> SparseTensor:
+    """Implements PyTorch's _rebuild_sparse_tensor. parts: indices, values and size, and in newer
+    files whether positions are sorted and unique; of compressed rows, crow, columns, values and
+    size."""
+    from .sparse import sparse_coo_tensor, sparse_csr_tensor
+
+    for t in parts[:2]:
+        if not isinstance(t, Tensor) or t.nbytes > t._storage_bytes():
+            raise malformed("load: indices of a sparse tensor must be tensors with memory")
+    if layout is sparse_csr:
+        crow, columns, values, size = parts
+        return sparse_csr_tensor(crow, columns, values, size)
+    indices, values, size, *rest = parts
+    return sparse_coo_tensor(indices, values, size, is_coalesced=bool(rest and rest[0]))
+
+
 def encoded(text: str, encoding: str) -> bytes:
     """Decodes bytes of pickles before protocol 3."""
     if encoding != "latin1":
@@ -259,6 +309,8 @@ ALLOWED: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v2": rebuild_tensor,
     "torch._utils._rebuild_tensor_v3": rebuild_typed_tensor,
     "torch._utils._rebuild_tensor": lambda *args: rebuild_tensor(*args, False),
+    "torch._utils._rebuild_sparse_tensor": rebuild_sparse_tensor,
+    "torch.serialization._get_layout": layout_of,
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
     "torch.Size": _types.Size,

@@ -201,6 +201,9 @@ def grad_and_value(
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         c = Call(func, args, kwargs, argnums, has_aux, "grad")
+        for i, t in enumerate(c.tensors):
+            if not (t.is_floating_point() or t.is_complex()):
+                raise DtypeError(f"grad: tensor {i} is {t.dtype}: must be floating or complex")
 
         def one_number(tensors: tuple[Tensor, ...]) -> list[Tensor]:
             results = c.flat(tensors)

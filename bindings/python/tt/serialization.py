@@ -307,8 +307,11 @@ def load_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
         except FormatError as other:
             if "has protocol" in str(error):
                 raise
-            text = f"{error}; {ADVICE}" if " names " in str(error) else str(error)
-            raise malformed(text) from other
+            if " names " not in str(error):
+                raise malformed(str(error)) from other
+            if "the file names" not in str(other):
+                raise  # a name that libtt does not know, with wrong values
+            raise malformed(f"{error}; {ADVICE}") from other
     tensors = {name: state.get(i) for i, name in enumerate(state.keys())}
     return arranged(tensors, state.structure(), map_location)
 

@@ -824,3 +824,10 @@ def test_tangents_under_autocast():
     assert tangent.dtype == out.dtype
     exact = func.jvp(lambda y: (y @ w).tanh() + nn.functional.linear(y, w), (x,), (x,))[1]
     tt.testing.assert_close(tangent.float(), exact, atol=0.2, rtol=0.05)
+
+
+def test_gradients_need_floating_arguments():
+    for t in (tt.tensor(3), tt.tensor([True])):
+        for transform in (tt.func.grad, tt.func.grad_and_value):
+            with pytest.raises(RuntimeError, match=f"grad: tensor 0 is {t.dtype}: must be fl"):
+                transform(lambda x: (x * 1.0).sum())(t)

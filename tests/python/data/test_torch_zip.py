@@ -1,6 +1,7 @@
 """PyTorch's files: what tt writes it reads back (PyTorch's own are cases of test_training.py), and
 hostile ones are refused with the reason."""
 import argparse
+import importlib.util
 import io
 import pickle
 import struct
@@ -304,3 +305,37 @@ def test_byte_orders(tmp_path, order, right):
     else:
         with pytest.raises(ValueError, match="byteorder must be little or big"):
             tt.load(path)
+
+
+def test_sparse_tensors(tmp_path):
+    path = tmp_path / "sparse.pt"
+    unsorted = tt.sparse_coo_tensor([[1, 1, 0]], [1.0, 2.0, 3.0], (4,))
+    coo = tt.eye(3).to_sparse()
+    saved = {"coo": coo, "csr": tt.eye(3).to_sparse_csr(), "unsorted": unsorted, "one": tt.ones(1)}
+    tt.save(saved, path)
+    for trusted in (False, True):
+        found = tt.load(path, weights_only=not trusted)
+        for key, t in saved.items():
+            assert found[key].layout is t.layout and found[key].dtype is t.dtype
+            assert tt.equal(*(x.to_dense() if x.is_sparse else x for x in (found[key], t)))
+        assert found["coo"].is_coalesced() and not found["unsorted"].is_coalesced()
+    if importlib.util.find_spec("torch") is not None:
+        import torch
+
+        theirs = torch.load(path)
+        torch.save(theirs, path)
+        assert tt.equal(tt.load(path)["csr"].to_dense(), tt.eye(3))
+
+
+@pytest.mark.parametrize(
+    "values, size, reason",
+    [(3, (2,), "reach"), (2, (9,), "indices are"), (3, (9, 9), "size is"), (None, (9,), "memory")],
+)
+def test_hostile_sparse_tensors_are_refused(tmp_path, values, size, reason):
+    path = tmp_path / "sparse.pt"
+    t = tt.sparse_coo_tensor([[0, 1, 2]], [1.0, 2.0, 3.0], (3,))
+    t.shape = tt.Size(size)
+    t._values_ = tt.ones(1).expand(10**9) if values is None else tt.ones(values)
+    tt.save({"t": t}, path)
+    with pytest.raises(tt.errors.TtError, match=reason):
+        tt.load(path)

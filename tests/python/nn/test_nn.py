@@ -654,3 +654,11 @@ def test_layers_made_of_the_attributes_of_others(original):
             if p is not None:
                 p.fill_(0.5)
     assert tt.allclose(first(expected(*inputs)), first(after))
+
+
+def test_former_arguments_of_hardtanh():
+    with pytest.warns(FutureWarning, match="min_value is deprecated and renamed to min_val"):
+        layer = nn.Hardtanh(min_value=-2.0, max_value=3.0)
+    assert repr(layer) == "Hardtanh(min_val=-2.0, max_val=3.0)"
+    assert layer(tt.tensor([-5.0, 0.0, 5.0])).tolist() == [-2, 0, 3]
+    assert nn.Hardtanh(-2.0, 3.0, True).inplace

@@ -413,3 +413,14 @@ def test_buffers_of_modules_may_be_sparse():
         other.adjacency = 3
     with pytest.raises(TypeError, match="must be dense"):
         nn.BatchNorm1d(3).running_mean = tt.eye(3).to_sparse()
+
+
+def test_dense_tensors_name_the_layout_that_a_method_needs():
+    dense = tt.ones(2, 3)
+    assert dense.sparse_dim() == 0 and dense.dense_dim() == 2
+    for method in ("coalesce", "is_coalesced", "indices", "values"):
+        with pytest.raises(RuntimeError, match=f"^{method}: self is dense.* sparse_coo"):
+            getattr(dense, method)()
+    for method in ("crow_indices", "col_indices"):
+        with pytest.raises(RuntimeError, match=f"^{method}: self is dense.* sparse_csr"):
+            getattr(dense, method)()

@@ -5,6 +5,7 @@ from importlib import import_module
 
 from . import _layers, functional, init, lazy, utils
 from ._layers import *  # noqa: F403
+from .activations import Hardtanh
 from .adaptive import AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention
 from .containers import Identity, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
@@ -47,6 +48,7 @@ __all__ = [
     "GRU",
     "GRUCell",
     "GaussianNLLLoss",
+    "Hardtanh",
     "Identity",
     "LSTM",
     "LSTMCell",

@@ -5465,7 +5465,6 @@ __all__ = [
     "Softplus",
     "Hardswish",
     "Hardsigmoid",
-    "Hardtanh",
     "GLU",
     "LogSigmoid",
     "Sigmoid",

@@ -1,0 +1,33 @@
+"""Hardtanh with the former names of its arguments."""
+from __future__ import annotations
+
+import warnings
+
+from . import _layers
+
+
+class Hardtanh(_layers.Hardtanh):
+    __doc__ = _layers.Hardtanh.__doc__
+    __module__ = "tt.nn"
+    _class = "Hardtanh"
+
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
+        for given, name in ((min_value, "min_val"), (max_value, "max_val")):
+            if given is not None:
+                warnings.warn(
+                    f"Hardtanh: {name}ue is deprecated and renamed to {name}",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+        super().__init__(
+            min_val if min_value is None else min_value,
+            max_val if max_value is None else max_value,
+            inplace,
+        )
