@@ -58,10 +58,6 @@ void index_add_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& 
 
 // scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "none") ->
 // Tensor
-void scatter__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                   int64_t reduce) {
-  replace_values(self, *impl::scatter(c, self, dim, index, src, reduce));
-}
 void scatter_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                        const Tensor& src, int64_t reduce, Tensor& dst) {
   const auto r = impl::scatter(c, self, dim, index, src, reduce);
@@ -71,10 +67,6 @@ void scatter_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& in
 
 // scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: Enum<Scatter> =
 // "none") -> Tensor
-void scatter_value__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
-                         const Scalar& value, int64_t reduce) {
-  replace_values(self, *impl::scatter_value(c, self, dim, index, value, reduce));
-}
 void scatter_value_into_impl(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                              const Scalar& value, int64_t reduce, Tensor& dst) {
   const auto r = impl::scatter_value(c, self, dim, index, value, reduce);

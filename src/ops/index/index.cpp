@@ -243,6 +243,33 @@ TensorRef impl::scatter_value(Call c, const Tensor& self, int64_t dim, const Ten
   return scatter(c, self, dim, index, *op::expand(*one, index.sizes()), reduce);
 }
 
+// Writes src, or value, into self where that is all a call does. A composite would copy self twice.
+static bool writes_alone(const Tensor& self, const Tensor& index, const Tensor* src) {
+  return is_alone(self, kKeyCpu) && is_alone(index, kKeyCpu) && (!src || is_alone(*src, kKeyCpu));
+}
+static void put_along(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  check_writable(self, "self");
+  along(kernel_index_put, self, dim, *copy_if_shared(index, self), src, kChecked);
+  self.bump_version();
+}
+
+void scatter__impl(Call c, Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                   int64_t reduce) {
+  if (reduce != kScatterNone || !writes_alone(self, index, &src))
+    return replace_values(self, *impl::scatter(c, self, dim, index, src, reduce));
+  const int64_t d = check_scatter(self, dim, index, src, kChecked);
+  put_along(self, d, index, *copy_if_shared(src, self));
+}
+
+void scatter_value__impl(Call c, Tensor& self, int64_t dim, const Tensor& index,
+                         const Scalar& value, int64_t reduce) {
+  if (reduce != kScatterNone || !writes_alone(self, index, nullptr))
+    return replace_values(self, *impl::scatter_value(c, self, dim, index, value, reduce));
+  check_devices(self, index, nullptr, "");
+  const int64_t d = check_along(self, dim, index, kChecked);
+  put_along(self, d, index, *number_as(value, self, index.sizes()));
+}
+
 // ---- index_select, index_add, index_copy, index_fill: the index is a vector ----
 
 static int64_t check_vector(const Tensor& self, int64_t dim, const Tensor& index,

@@ -110,6 +110,16 @@ def test_out_may_be_the_input():
         tt.add(x[:-1], 1, out=x[1:])
 
 
+def test_scatter_reads_what_it_writes():
+    x = tt.tensor([3, 2, 0, 1])
+    version = x._version
+    assert x.scatter_(0, x, x).tolist() == [0, 1, 2, 3] and x._version > version
+    assert x.scatter_(0, x[:2], 7).tolist() == [7, 7, 2, 3]
+    with pytest.raises(IndexError, match=r"index holds 7 at \[1\]"):
+        x.scatter_(0, tt.tensor([2, 7]), 1)
+    assert x.tolist() == [7, 7, 2, 3]
+
+
 def test_out_has_no_gradient():
     x = tt.ones(2, requires_grad=True)
     for out in (tt.empty(2), tt.empty(0)):
