@@ -277,7 +277,7 @@ bool folded(const BatchCall& b, int64_t trailing) {
 bool image(const BatchCall& b) { return folded(b, 3); }
 bool columns(const BatchCall& b) { return folded(b, 2); }
 
-// All samples of an optional tensor of `channels` elements as one; empty if it is absent.
+// The elements of all samples of an optional tensor of one dimension; empty if it is absent.
 TensorRef all_channels(const BatchCall& b, int32_t i) {
   return optional(b, i) ? op::flatten(*all_of(b, i), 0, 1) : TensorRef();
 }
@@ -412,6 +412,109 @@ bool group_norm(const BatchCall& b) {
   return true;
 }
 
+// The gradient of the input of the images of all samples. Weights may have samples: they scale the
+// gradient of what is normalized.
+bool group_norm_backward(const BatchCall& b) {
+  const bool of_parameters = b.args[8].i || b.args[9].i;
+  const Tensor& x = tensor(b, 1);
+  if (of_parameters || !x.numel) return false;
+  TensorRef grad = TensorRef::share(&tensor(b, 0));
+  Shape column;
+  column.resize(x.ndim - 1, 1);
+  column[0] = x.size(1);
+  if (const Tensor* weight = optional(b, 3)) grad = op::mul(*grad, *op::reshape(*weight, column));
+  const TensorRef grads = whole_batch(*grad, b.level);
+  const auto images = [&](const TensorRef& all) {
+    return op::flatten(*op::contiguous(*all), 0, 1);
+  };
+  const TensorTriple found = op::group_norm_backward(
+      *images(grads), *images(all_of(b, 1)), b.args[2].i, nullptr, *images(all_of(b, 4)),
+      *images(all_of(b, 5)), b.args[6].f, true, false, false);
+  give_all(b, op::unflatten(*found.first, 0, Shape({b.level.size, x.size(0)})));
+  give(b, {});
+  return give(b, {});
+}
+
+// ---- recurrent layers ----
+
+// The matrices of a recurrent layer, whose weights the samples share. They have the rows of all
+// steps, step after step; those of the samples become parts of each step.
+class SampleRows {
+ public:
+  SampleRows(const VmapLevel& level, Ints batch_sizes)
+      : level_(level), steps_(batch_sizes.n), rows_(steps_ ? batch_sizes[0] : 0) {
+    for (int64_t n : batch_sizes) equal_ = equal_ && n == rows_;
+    sizes_.resize(steps_, rows_ * level.size);
+  }
+  // Whether all steps have the same number of rows.
+  bool ok() const { return equal_ && rows_ && level_.size; }
+  Ints batch_sizes() const { return sizes_; }
+  // From [samples, steps * rows, n] to [steps * samples * rows, n]. A matrix may have no rows.
+  TensorRef joined(const Tensor& all) const {
+    const int64_t rows = all.size(1) ? rows_ : 0;
+    const Shape apart({level_.size, steps_, rows, all.size(2)});
+    const TensorRef by_step = op::transpose(*op::reshape(all, apart), 0, 1);
+    return op::reshape(*by_step, Shape({steps_ * level_.size * rows, all.size(2)}));
+  }
+  // The inverse, of a matrix with the rows of so many steps.
+  TensorRef apart(const Tensor& all, int64_t steps) const {
+    const int64_t rows = all.size(0) ? rows_ : 0;
+    const Shape by_step({steps, level_.size, rows, all.size(1)});
+    const TensorRef by_sample = op::transpose(*op::reshape(all, by_step), 0, 1);
+    const Shape sizes({level_.size, steps * rows, all.size(1)});
+    return new_batched(*op::reshape(*by_sample, sizes), level_);
+  }
+  int64_t steps() const { return steps_; }
+
+ private:
+  const VmapLevel& level_;
+  const int64_t steps_;
+  const int64_t rows_;
+  bool equal_ = true;
+  Shape sizes_;
+};
+
+// Where a call has its matrices: a bit for each argument.
+struct RecurrentArgs {
+  uint32_t of_steps;    // the rows of all steps
+  uint32_t states;      // those of one step
+  int32_t batch_sizes;  // the argument itself
+  int64_t carry;        // the result with the rows of one step, or -1
+  bool are_rows(int32_t i) const { return (of_steps | states) >> i & 1; }
+};
+
+bool call_recurrent(const BatchCall& b, const RecurrentArgs& at) {
+  for (int32_t i = 0; i < b.n_args(); i++)
+    if (batched(b, i) && !at.are_rows(i)) return false;
+  const Value& sizes = b.args[at.batch_sizes];
+  const SampleRows rows(b.level, {sizes.ints, sizes.n});
+  if (!rows.ok()) return false;
+  OwnArgs own(b);
+  SmallVec<TensorRef, 8> owned;
+  for (int32_t i = 0; i < b.n_args(); i++) {
+    if (!at.are_rows(i) || !optional(b, i)) continue;
+    const TensorRef all = all_of(b, i);
+    owned.push_back(at.of_steps >> i & 1 ? rows.joined(*all) : op::flatten(*all, 0, 1));
+    own.values[i] = to_value(*owned.back());
+  }
+  own.values[at.batch_sizes] = to_value(rows.batch_sizes());
+  TensorList found;
+  call_operator(b, own.values.data(), found);
+  for (int64_t i = 0; i < found.size(); i++)
+    give(b, rows.apart(*found[i], i == at.carry ? 1 : rows.steps()));
+  return true;
+}
+bool recurrent_layer(const BatchCall& b) {
+  enum { kGates, kH0, kC0, kBatchSizes = 6 };
+  return call_recurrent(b, {1u << kGates, 1u << kH0 | 1u << kC0, kBatchSizes, -1});
+}
+bool recurrent_layer_backward(const BatchCall& b) {
+  enum { kGrad, kGradCells, kH0, kC0, kOutput = 6, kCells, kSaved, kBatchSizes };
+  constexpr uint32_t kGrads = 1u << kGrad | 1u << kGradCells;
+  constexpr uint32_t kResults = 1u << kOutput | 1u << kCells | 1u << kSaved;
+  return call_recurrent(b, {kGrads | kResults, 1u << kH0 | 1u << kC0, kBatchSizes, 2});
+}
+
 // A weight per sample: one convolution with a group per sample. Input: [B, N, C, …], as
 // [N, B * C, …]; weight: [B, O, C / groups, …], as [B * O, …].
 bool convolution_of_weights(const BatchCall& b) {
@@ -478,6 +581,23 @@ bool embedding(const BatchCall& b) {
   own.values[1] = to_value(*indices);
   call_and_wrap(b, own.values.data());
   return true;
+}
+
+// Bags of one size, of shared weights. Gradients by frequency count within a sample.
+bool bag_reduce(const BatchCall& b) {
+  enum { kWeight, kIndices, kStarts, kBags, kFactors = 5, kByFrequency };
+  const int64_t bags = b.args[kBags].i;
+  if (batched(b, kWeight) || optional(b, kStarts) || b.args[kByFrequency].i) return false;
+  if (!bags || !b.level.size) return false;
+  OwnArgs own(b);
+  const TensorRef indices = op::flatten(*all_of(b, kIndices), 0, 1);
+  const TensorRef factors = all_channels(b, kFactors);
+  own.values[kIndices] = to_value(*indices);
+  own.values[kBags].i = bags * b.level.size;
+  if (factors) own.values[kFactors] = to_value(*factors);
+  TensorList found;
+  call_operator(b, own.values.data(), found);
+  return give_all(b, op::unflatten(*found[0], 0, Shape({b.level.size, bags})));
 }
 
 // ---- joining, indexing ----
@@ -655,6 +775,7 @@ constexpr Row kRows[] = {
     {"avg_pool2d", image},
     {"avg_pool2d_backward", images},
     {"baddbmm", add_product},
+    {"bag_reduce", bag_reduce},
     {"bernoulli", leading},
     {"bernoulli_p", leading},
     {"bernoulli_p_", leading},
@@ -697,6 +818,7 @@ constexpr Row kRows[] = {
     {"geometric_", leading},
     {"geqrf", leading},
     {"grid_take", merged},
+    {"group_norm_backward", group_norm_backward},
     {"im2col", image},
     {"index", index},
     {"index_add", index_add},
@@ -768,6 +890,8 @@ constexpr Row kRows[] = {
     {"randint_like", leading},
     {"randn_like", leading},
     {"random_", leading},
+    {"recurrent_layer", recurrent_layer},
+    {"recurrent_layer_backward", recurrent_layer_backward},
     {"roll", rolled},
     {"rrelu", leading},
     {"scatter_add", shifted_together},

@@ -417,6 +417,24 @@ def test_merged_samples_do_not_loop(number):
 MORE += MERGED
 
 
+def recurrent(x, h):
+    """Layers whose weights are the same for all samples."""
+    w = tt.arange(36, dtype=tt.float64).reshape(12, 3).sin()
+    flags = (False, 1, 0.0, False, False, False)
+    y, h_n, c_n = tt.lstm(x[:, None], (h[None, :1], h[None, 1:2]), [w, w.cos()], *flags)
+    return y[:, 0] * h_n[0] + c_n[0] + tt.gru(x[None], h[None], [w[:9], w[3:].cos()], *flags)[0][0]
+
+
+def bags(a, b):
+    rows = tt.arange(15, dtype=tt.float64).reshape(5, 3).cos()
+    bag = nn.functional.embedding_bag
+    places = tt.stack([a.argmax(0), b.argmax(1)])
+    return bag(places, rows, mode="max") + bag(places, rows, mode="sum", per_sample_weights=a[:2])
+
+
+MORE += [recurrent, bags]
+
+
 def attention_of(x):
     return nn.functional.scaled_dot_product_attention(x[None], x[None] * 2, x[None].exp())
 
@@ -424,6 +442,7 @@ def attention_of(x):
 BACKWARD = [  # their gradients' operators get samples of the gradient alone
     lambda x: nn.functional.layer_norm(x, (3,)) + x.softmax(0) + x.log_softmax(-1),
     lambda x: nn.functional.rms_norm(x, (3,)) + nn.functional.group_norm(x, 3),
+    lambda x: nn.functional.group_norm(x, 3, x[0, 0].exp()) + recurrent(x[0], x[1]),
     lambda x: nn.functional.batch_norm(x, None, None, training=True),
     lambda x: nn.functional.conv2d(x[None], tt.ones(2, 2, 2, 2, dtype=tt.float64)),
     lambda x: nn.functional.max_pool2d(x, 2) + nn.functional.avg_pool2d(x[None], 2),
@@ -439,6 +458,21 @@ def test_jacrev_takes_all_rows_at_once(number):
     x = randn(2, 3, 3)
     close(func.jacrev(BACKWARD[number])(x), func.jacfwd(BACKWARD[number])(x))
     close(func.jacrev(BACKWARD[number], chunk_size=4)(x), func.jacrev(BACKWARD[number])(x))
+
+
+def test_recurrent_layers_and_bags_do_not_loop():
+    x, h = randn(50, 3, 3), randn(50, 3, 3)
+    assert counted(func.vmap(recurrent), x, h) < 40
+    assert counted(func.vmap(bags), x, h) < 40
+    with pytest.raises(RuntimeError, match="no rule for vmap over 0 samples"):
+        func.vmap(recurrent)(randn(0, 3, 3), randn(0, 3, 3))
+    sizes = [2, 2, 1]  # packed rows: samples are taken one after another
+    w = randn(12, 3)
+    packed = lambda x: tt.lstm(  # noqa: E731
+        x, (x[None, :2], x[None, :2]), [w, w], False, 1, 0.0, False, False, False, sizes
+    )[0]
+    x = randn(4, 5, 3)
+    close(func.vmap(packed)(x), tt.stack([packed(t) for t in x]))
 
 
 def test_jacrev_refuses_numbers_that_are_not_real():
