@@ -32,7 +32,9 @@ void* os_map(size_t bytes, size_t align) noexcept {
   void* reserved = VirtualAlloc(nullptr, bytes + align, MEM_RESERVE, PAGE_NOACCESS);
   if (!reserved) return nullptr;
   const uintptr_t aligned = (reinterpret_cast<uintptr_t>(reserved) + align - 1) & ~(align - 1);
-  return VirtualAlloc(reinterpret_cast<void*>(aligned), bytes, MEM_COMMIT, PAGE_READWRITE);
+  void* p = VirtualAlloc(reinterpret_cast<void*>(aligned), bytes, MEM_COMMIT, PAGE_READWRITE);
+  if (!p) VirtualFree(reserved, 0, MEM_RELEASE);
+  return p;
 }
 
 static constinit Mutex unmap_lock;

@@ -1,6 +1,6 @@
 /* What Python does with the library of a wheel for Windows, without Python: wheel LIBRARY NAMES
-   loads it, finds every function that the file NAMES lists, and trains one number by a few of
-   them. */
+   loads it, finds every function that the file NAMES lists, trains one number by a few of
+   them, and asks for more memory than there is. */
 #include "tt.h"
 
 #include <stdio.h>
@@ -62,6 +62,35 @@ static int use(void) {
   return got == 6 ? 0 : 6;
 }
 
+/* Bytes of addresses that are reserved and have no memory. */
+static size_t reserved(void) {
+  MEMORY_BASIC_INFORMATION info;
+  size_t sum = 0;
+  char* at = NULL;
+  while (VirtualQuery(at, &info, sizeof info)) {
+    if (info.State == MEM_RESERVE) sum += info.RegionSize;
+    at = (char*)info.BaseAddress + info.RegionSize;
+  }
+  return sum;
+}
+
+/* A tensor for which there is no memory keeps no addresses. */
+static int fail_to_allocate(void) {
+  const int64_t shape[1] = {(int64_t)1 << 42};
+  tt_ctx* c;
+  tt_tensor* x;
+  size_t before;
+  FIND(ctx_new);
+  FIND(ctx_release);
+  FIND(empty);
+  if (ctx_new(NULL, &c)) return 2;
+  before = reserved();
+  if (empty(c, shape, 1, NULL, &x) != TT_OOM) return 7;
+  if (reserved() >= before + (size_t)shape[0]) return 8;
+  ctx_release(c);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   int status;
   if (argc != 3) return 10;
@@ -72,6 +101,7 @@ int main(int argc, char** argv) {
   }
   if (!find_all(argv[2])) return 12;
   status = use();
+  if (!status) status = fail_to_allocate();
   FreeLibrary(library);
   return status;
 }
