@@ -545,6 +545,7 @@ OWN = (
 ).split()
 # module -> names of it that are found here, too
 ELSEWHERE = {
+    "_lobpcg": "lobpcg",
     "_torch_numeric": "conv_tbc empty_permuted from_file histogramdd ormqr segment_reduce",
     "amp": "GradScaler",
     "cuda": "Event OutOfMemoryError Stream",

@@ -100,3 +100,65 @@ def test_square_roots_and_polar_factors(dtype):
     assert tt.autograd.gradcheck(tt.linalg.polar, (x,))
     with pytest.raises(RuntimeError, match="polar: A is"):
         tt.linalg.polar(a.mT)
+
+
+# ---- eigenpairs of large matrices ----
+
+
+def symmetric(dtype):
+    x = tt.randn(30, 30, dtype=dtype, generator=tt.Generator().manual_seed(3))
+    return x + x.mT
+
+
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("with_b", [True, False])
+def test_lobpcg_finds_eigenpairs(dtype, largest, with_b):
+    a = symmetric(dtype)
+    eye = tt.eye(30, dtype=dtype)
+    b = tt.linspace(1, 3, 30, dtype=dtype).diag() if with_b else eye
+    root = tt.linalg.inv(tt.linalg.cholesky(b))
+    expected = tt.linalg.eigvalsh(root @ a @ root.mT)
+    expected = expected.flip(0)[:3] if largest else expected[:3]
+    tolerance = 1e-3 if dtype is tt.float32 else 1e-6
+    values, vectors = tt.lobpcg(a, 3, b if with_b else None, largest=largest)
+    tt.testing.assert_close(values, expected, atol=tolerance, rtol=tolerance)
+    assert (a @ vectors - b @ vectors * values).norm() < 100 * tolerance
+    gram = vectors.mT @ b @ vectors
+    tt.testing.assert_close(gram, tt.eye(3, dtype=dtype), atol=1e-4, rtol=0)
+
+
+def test_lobpcg_of_other_matrices():
+    batch = tt.stack([tt.arange(1.0, 31).diag(), tt.arange(2.0, 32).diag()])
+    values, vectors = tt.lobpcg(batch, k=2)
+    tt.testing.assert_close(values, tt.tensor([[30.0, 29.0], [31.0, 30.0]]), atol=1e-3, rtol=0)
+    assert vectors.shape == (2, 30, 2)
+    sparse, _ = tt.lobpcg(batch[0].to_sparse(), k=2)
+    tt.testing.assert_close(sparse, values[0], atol=1e-3, rtol=0)
+    scaled = (tt.arange(1.0, 31) ** 3).diag()
+    inverse = (1 / (tt.arange(1.0, 31) ** 3)).diag()
+    smallest, _ = tt.lobpcg(scaled, k=1, iK=inverse, largest=False, niter=20, tol=1e-7)
+    tt.testing.assert_close(smallest, tt.ones(1), atol=1e-3, rtol=0)
+    start = tt.eye(30)[:, -2:]
+    assert tt.lobpcg(batch[0], X=start, niter=0)[0].tolist() == [30, 29]
+    assert tt.lobpcg(tt.zeros(9, 9))[0].tolist() == [0]
+    tt.testing.assert_close(tt.lobpcg(tt.eye(9), k=3)[0], tt.ones(3))
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: tt.lobpcg(tt.ones(2, 3)), AssertionError, "A is .2, 3.: must be square"),
+        (lambda: tt.lobpcg(tt.eye(5), k=2), ValueError, "5 rows: must be at least 3 times"),
+        (lambda: tt.lobpcg(tt.eye(9), B=tt.eye(8)), AssertionError, "B is .8, 8."),
+        (lambda: tt.lobpcg(tt.eye(9), X=tt.ones(8, 1)), AssertionError, "X is .8, 1."),
+        (lambda: tt.lobpcg(tt.eye(9), k=2, n=1), ValueError, "k is 2: must be 1 to 1"),
+        (lambda: tt.lobpcg(tt.eye(9), method="other"), ValueError, "method is 'other'"),
+        (lambda: tt.lobpcg(tt.eye(9, dtype=tt.int64)), TypeError, "A is tt.int64"),
+        (lambda: tt.lobpcg(tt.eye(9).requires_grad_()), NotImplementedError, "linalg.eigh"),
+        (lambda: tt.lobpcg(tt.eye(9) * float("nan")), tt.errors.TtError, "."),
+    ],
+)
+def test_lobpcg_refuses(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
