@@ -246,8 +246,10 @@ for reduce in ("prod", "amin"):
 
 
 def bags(t):
+    """A table in the library's own memory, whose rows begin at lines of the cache: NumPy's begin
+    anywhere."""
     index = (data(t, 4096, 20).abs() * 30000).to(t.int64).clamp(0, 10**5 - 1)
-    return data(t, 10**5, 64), index
+    return data(t, 10**5, 64).clone(), index
 
 
 for mode in ("mean", "sum", "max"):
