@@ -13,17 +13,22 @@ using namespace TT_NS;
 
 static constinit Mutex manifest_lock;
 
-const char* tt_manifest(void) {
-  Lock lock(manifest_lock);
-  if (manifest_text[0]) return manifest_text;
-  char* out = manifest_text;
-  for (const char* p = manifest_packed; *p; p++) {
+// Writes a text, whose bytes above 0x7f stand for phrases, to `out`. Returns the end.
+static char* unpack(const char* packed, char* out) {
+  for (const char* p = packed; *p; p++) {
     if (uint8_t(*p) < 0x80) {
       *out++ = *p;
     } else {
       for (const char* q = manifest_phrases[uint8_t(*p) - 0x80]; *q; q++) *out++ = *q;
     }
   }
+  return out;
+}
+const char* tt_manifest(void) {
+  Lock lock(manifest_lock);
+  if (manifest_text[0]) return manifest_text;
+  char* out = manifest_text;
+  for (const char* const* piece = manifest_packed; *piece; piece++) out = unpack(*piece, out);
   return manifest_text;
 }
 

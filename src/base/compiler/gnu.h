@@ -42,15 +42,13 @@
 #define TT_TLS_MODEL
 #endif
 
-// For the rest of the file: what gcc 12 finds in its own header of AVX-512 (GCC bug 105593) …
+// For the rest of the file: what gcc 12 finds in its own header of AVX-512 (GCC bug 105593).
 #if defined(__clang__)
 #define TT_IGNORE_UNINITIALIZED
 #pragma clang diagnostic ignored "-Wpass-failed"  // loops that call the C library stay scalar
 #else
 #define TT_IGNORE_UNINITIALIZED _Pragma("GCC diagnostic ignored \"-Wmaybe-uninitialized\"")
 #endif
-// … and literals longer than every compiler must read, of which -pedantic warns.
-#define TT_IGNORE_LONG_LITERALS _Pragma("GCC diagnostic ignored \"-Woverlength-strings\"")
 
 // 1: AddressSanitizer watches memory
 #if defined(__SANITIZE_ADDRESS__)
