@@ -449,14 +449,14 @@ class SampleRows {
   // Whether all steps have the same number of rows.
   bool ok() const { return equal_ && rows_ && level_.size; }
   Ints batch_sizes() const { return sizes_; }
-  // From [samples, steps * rows, n] to [steps * samples * rows, n]. A matrix may have no rows.
+  // From [samples, steps * rows, n] to [steps * samples * rows, n]. A matrix may be empty.
   TensorRef joined(const Tensor& all) const {
     const int64_t rows = all.size(1) ? rows_ : 0;
     const Shape apart({level_.size, steps_, rows, all.size(2)});
     const TensorRef by_step = op::transpose(*op::reshape(all, apart), 0, 1);
     return op::reshape(*by_step, Shape({steps_ * level_.size * rows, all.size(2)}));
   }
-  // The inverse, of a matrix with the rows of so many steps.
+  // From [steps * samples * rows, n] to [samples, steps * rows, n].
   TensorRef apart(const Tensor& all, int64_t steps) const {
     const int64_t rows = all.size(0) ? rows_ : 0;
     const Shape by_step({steps, level_.size, rows, all.size(1)});

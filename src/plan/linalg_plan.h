@@ -36,8 +36,8 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
 // are row-major and dense, so that the rows of a matrix of n columns are n elements apart. What the
 // pointers and flags mean is said at the head of each kernel. Units: matrices.
 //
-// Where `groups` is set, the CPU computes kMatrixGroup matrices, or a part of them, at once; the
-// grain is then a multiple of kMatrixGroup, so that groups do not depend on the number of threads.
+// With rooms the CPU computes up to kMatrixGroup real matrices at once; the grain is then a
+// multiple of kMatrixGroup, so that groups do not depend on the number of threads.
 constexpr int64_t kMatrixGroup = 8;
 struct MatrixPlan {
   Stages run;
@@ -47,7 +47,6 @@ struct MatrixPlan {
   bool adjoint;   // lu_solve: solve with the conjugate transpose; ldl: Hermitian, not symmetric
   bool vectors;   // eigh, eig: compute the eigenvectors
   bool real;      // eig: the elements of the matrices are real
-  bool groups;    // real matrices, with what a group needs in work
   uint16_t math;  // bits of CudaMath
   int64_t m, n, k;
   double* a;
@@ -58,6 +57,7 @@ struct MatrixPlan {
   double* det;
   int32_t* pivots;
   int32_t* info;
+  Rooms rooms;
 };
 
 // The size of eigh's work; with eigh_lanes_work, the CPU decomposes groups, also of complex ones.

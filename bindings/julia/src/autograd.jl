@@ -203,9 +203,9 @@ The same in two parts: `forward(c, x…)` may keep tensors by `TT.save_for_backw
 tangents (`nothing`: 0); it may read `TT.saved_tensors(c)`, too. Without it tangents follow from
 `backward`.
 
-`vmap(c, n, dims, x…)` returns the results for all n samples of `TT.vmap`, which come first in them
-and in each x whose part of `dims` is 1; an x that the samples share has `nothing` there. What it
-does is recorded. Without it `forward` and `backward` run on the shapes of one sample.
+`vmap(c, n, dims, x…)` returns the results for all n samples of `TT.vmap`, which come first in
+them and in each x whose part of `dims` is 1; an x that the samples share has `nothing` there. What
+it does is recorded. Without it `forward` and `backward` run on the shapes of one sample.
 """
 struct CustomFunction
     forward::Any

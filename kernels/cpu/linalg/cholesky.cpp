@@ -50,7 +50,9 @@ struct TriangularGroup {
     read_group(b, results, n * k);
     for (int64_t step = 0; step < n; step++) {
       const int64_t i = p.upper ? n - 1 - step : step;
-      subtract_rows(b, i, a + i * n, p.upper ? i + 1 : 0, p.upper ? n : i, k);
+      const int64_t from = p.upper ? i + 1 : 0;
+      const int64_t to = p.upper ? n : i;
+      subtract_rows(b, i, a + i * n, from, to, k);
       const F by = splat(1.0) / a[i * n + i];
       for (int64_t c = 0; !p.unit && c < k; c++) b[i * k + c] = b[i * k + c] * by;
     }

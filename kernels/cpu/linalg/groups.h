@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cpu/linalg/dense.h"
+#include "kernels/cpu/simd/room.h"
 #include "kernels/cpu/simd/transpose.h"
 
 TT_ISA_BEGIN
@@ -63,11 +64,11 @@ TT_INLINE void subtract_rows(F* b, int64_t i, const F* a, int64_t from, int64_t 
 // returns false, before it writes, for a group that is to be computed one by one. Returns the next.
 template <class Group, class One>
 TT_NOINLINE int64_t run_groups(const MatrixPlan& p, int64_t begin, int64_t end) {
-  if (!p.groups) return begin;
   const int64_t next = end - (end - begin) % L;
-  F* room = reinterpret_cast<F*>(p.work + begin * p.work_size);
+  if (!p.rooms.bytes || next == begin) return begin;
+  const Room room(p.rooms);
   for (int64_t i = begin; i < next; i += L)
-    if (!Group::run(p, i, room)) each_matrix<One>(&p, i, i + L);
+    if (!Group::run(p, i, room.as<F>())) each_matrix<One>(&p, i, i + L);
   return next;
 }
 #else

@@ -35,7 +35,7 @@ TensorPair linalg_cholesky_ex(Call, const Tensor& self, bool upper, bool check_e
     MatrixPlan plan = matrix_plan(*factor, info->numel, n * n * n / 3);
     plan.upper = upper;
     plan.info = info->as<int32_t>();
-    const TensorRef room = group_matrices(plan, self.device, info->numel, n * n);
+    const Workspace rooms = group_rooms(plan, self.device, info->numel, n * n);
     launch_stages(kernel_cholesky, self.device, &plan.run);
   }
   if (check_errors) check_info(*info, kNotPositive);
@@ -78,7 +78,7 @@ static void solve_in_place(const Tensor& a, const Tensor& b, bool upper, bool un
   }
   const int64_t batch = b.numel / (n * k);
   MatrixPlan plan = matrix_plan(a, batch, n * n * k);
-  const TensorRef room = group_matrices(plan, a.device, batch, n * (n + k));
+  const Workspace rooms = group_rooms(plan, a.device, batch, n * (n + k));
   plan.k = k;
   plan.b = doubles(b);
   plan.upper = upper;

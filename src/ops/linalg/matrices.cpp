@@ -70,15 +70,16 @@ MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work) {
 
 constexpr int64_t kMostGroupRoom = 128 << 10;  // of larger matrices, one at a time is as quick
 
-TensorRef group_matrices(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers) {
-  const bool small = numbers <= kMostGroupRoom / (8 * kMatrixGroup);
-  if (device.type != TT_CPU || plan.complex || batch < kMatrixGroup || !small) return {};
-  TensorRef room = new_scratch(batch * numbers * 8, device);
+Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers) {
+  constexpr int64_t kItemBytes = kMatrixGroup * int64_t(sizeof(double));
+  const bool small = numbers <= kMostGroupRoom / kItemBytes;
+  if (device.type != TT_CPU || plan.complex || batch < kMatrixGroup || !small)
+    return Workspace(0, device);
   one_stage(&plan.run, batch, round_up(plan.run.grain[0], kMatrixGroup));
-  plan.groups = true;
-  plan.work = doubles(*room);
-  plan.work_size = numbers;
-  return room;
+  Workspace rooms(build_rooms(&plan.rooms, numbers * kItemBytes, pool_threads(ctx().rt->pool)),
+                  device);
+  plan.rooms.memory = rooms.data();
+  return rooms;
 }
 
 bool uses_lapack(const Tensor& t, int64_t above) {

@@ -37,9 +37,9 @@ TensorRef converted(TensorRef t, Dtype d);
 
 // A plan for `batch` matrices, each of which takes about `work` multiplications.
 MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work);
-// Lets the CPU compute small real matrices in groups, if `numbers` doubles for each are enough for
-// that. Returns the memory of the plan's work, NULL if it takes one matrix at a time.
-TensorRef group_matrices(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers);
+// Lets the CPU compute small real matrices in groups, which take `numbers` doubles for each.
+// Returns the memory of the plan's rooms.
+Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers);
 inline double* doubles(const Tensor& t) { return reinterpret_cast<double*>(t.data); }
 
 // Whether LAPACK is there and takes matrices of this size. It is faster than tt's kernels for

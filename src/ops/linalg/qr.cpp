@@ -9,24 +9,17 @@ struct Reflectors {
   TensorRef tau;  // of the same dtype
 };
 
-// The work of matrices like a: a row, or `in_group` doubles for each matrix of a group.
-static TensorRef reflection_work(MatrixPlan& plan, const Tensor& a, int64_t batch,
-                                 int64_t in_group) {
-  if (TensorRef room = group_matrices(plan, a.device, batch, in_group)) return room;
-  TensorRef row = new_scratch(batch * a.size(-1) * a.item_size(), a.device);
-  plan.work = doubles(*row);
-  plan.work_size = a.size(-1) * a.item_size() / 8;
-  return row;
-}
-
 static void reflect_by_kernel(const Tensor& a, const Tensor& tau) {
   const int64_t m = a.size(-2);
   const int64_t n = a.size(-1);
   const int64_t k = TT_NS::min(m, n);
   const int64_t batch = tau.numel / k;
   MatrixPlan plan = matrix_plan(a, batch, 2 * m * n * k);
-  const TensorRef work = reflection_work(plan, a, batch, m * n + k);
+  const TensorRef work = new_scratch(batch * n * a.item_size(), a.device);
+  const Workspace rooms = group_rooms(plan, a.device, batch, m * n + k);
   plan.b = doubles(tau);
+  plan.work = doubles(*work);
+  plan.work_size = n * a.item_size() / 8;
   launch_stages(kernel_householder_qr, a.device, &plan.run);
 }
 
@@ -175,9 +168,12 @@ static TensorRef product(const Tensor& a, const Tensor& tau) {
   }
   MatrixPlan plan = matrix_plan(a, batch, 2 * a.size(-2) * n * n);
   plan.k = tau.size(-1);
-  const TensorRef work = reflection_work(plan, a, batch, 2 * a.size(-2) * n + plan.k);
+  const TensorRef work = new_scratch(batch * n * a.item_size(), a.device);
+  const Workspace rooms = group_rooms(plan, a.device, batch, 2 * a.size(-2) * n + plan.k);
   plan.b = doubles(*q);
   plan.w = doubles(tau);
+  plan.work = doubles(*work);
+  plan.work_size = n * a.item_size() / 8;
   launch_stages(kernel_householder_product, a.device, &plan.run);
   return q;
 }

@@ -19,10 +19,11 @@ class Hardtanh(_layers.Hardtanh):
         min_value: float | None = None,
         max_value: float | None = None,
     ) -> None:
-        for given, name in ((min_value, "min_val"), (max_value, "max_val")):
+        former = {"min_value": (min_value, "min_val"), "max_value": (max_value, "max_val")}
+        for name, (given, new) in former.items():
             if given is not None:
                 warnings.warn(
-                    f"Hardtanh: {name}ue is deprecated and renamed to {name}",
+                    f"Hardtanh: {name} is deprecated and renamed to {new}",
                     FutureWarning,
                     stacklevel=2,
                 )
