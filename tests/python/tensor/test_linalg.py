@@ -110,9 +110,9 @@ def symmetric(dtype):
     return x + x.mT
 
 
-@pytest.mark.parametrize(
-    "dtype, largest, with_b", [(tt.float32, False, True), (tt.float64, True, False)]
-)
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("with_b", [True, False])
 def test_lobpcg_finds_eigenpairs(dtype, largest, with_b):
     a = symmetric(dtype)
     eye = tt.eye(30, dtype=dtype)
