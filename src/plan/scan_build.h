@@ -36,8 +36,7 @@ inline int64_t cumprod_width(int32_t dtype, int64_t outer, int64_t dim, int64_t 
   constexpr int64_t kMinTile = 32768;  // elements per tile
   const int64_t tiles = ceil_div(inner, kRowTile);
   const int64_t min_width = dtype == TT_C64 ? 32 : 128 / kItemSize[dtype];
-  if (threads == 1 || dtype == TT_C128 || inner < kNarrowProducts || outer * tiles >= 4 * threads)
-    return kRowTile;
+  if (threads == 1 || dtype == TT_C128 || outer * tiles >= 4 * threads) return kRowTile;
   const int64_t widths = ceil_div(inner, min_width);
   const int64_t fit = dim * inner / kMinTile;
   int64_t parts = ceil_div(threads, outer);
@@ -56,26 +55,8 @@ inline void build_cumprod(CumprodPlan* p, int32_t dtype, int64_t outer, int64_t 
   p->inner = inner;
   p->width = cumprod_width(dtype, outer, dim, inner, threads);
   p->n_tiles = ceil_div(inner, p->width);
-  const int64_t units = outer * p->n_tiles;
-  const int64_t width = min(inner, p->width);
-  p->chunk = inner >= kNarrowProducts ? dim : row_chunk(units, dim, width);
-  p->n_chunks = ceil_div(dim, p->chunk);
-  const int64_t all = units * p->n_chunks;
-  const int64_t grain = row_grain(p->chunk * width);
-  const bool cut = p->n_chunks > 1;
-  p->alone = cut && threads == 1;
-  one_stage(&p->run, cut && !p->alone ? all : 0, grain);
-  p->run.n = 3;
-  p->run.units[1] = cut ? units : 0;
-  p->run.units[2] = p->alone ? 0 : all;
-  p->run.grain[2] = grain;
-}
-
-// [outer][n_chunks][inner] of kCumprodPart bytes and, for complex numbers,
-// [outer][n_chunks][blocks][inner] products.
-inline int64_t cumprod_workspace_bytes(const CumprodPlan* p) {
-  const int64_t blocks = p->dtype == TT_C64 || p->dtype == TT_C128 ? cumprod_blocks(p->chunk) : 0;
-  return p->n_chunks > 1 ? p->outer * p->n_chunks * p->inner * (kCumprodPart + blocks * 16) : 0;
+  const int64_t grain = row_grain(dim * min(inner, p->width));
+  one_stage(&p->run, outer * p->n_tiles, inner == 1 ? round_up(grain, kCumprodRows) : grain);
 }
 
 // Set all fields but the pointers. Sizes are not 0.

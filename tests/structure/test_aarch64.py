@@ -2,7 +2,6 @@
 and are mostly multiplications. Needs the cross compiler; docs/benchmarks/aarch64-mca.md has
 predicted cycles."""
 import os
-import re
 import shutil
 import sys
 
@@ -38,25 +37,3 @@ def test_loop_of_sve(objects, name, source, function):
     if "TT_TEST_SHARE" in os.environ and not name.startswith("small"):
         pytest.skip("compiling all of them takes 8 s")
     check(mca.inner_loop(mca.compile_kernel(source, objects, sve=True), function), 3)
-
-
-# gcc 12 converts the lanes of a vector one by one unless an intrinsic says otherwise.
-WIDTHS = """#include "kernels/cpu/simd/four_doubles.h"
-TT_ENTRY_BEGIN
-void widen(double* y, const float* x) {
-  const D4 v = widened(loaded<S4>(x));
-  put(y, v.lo);
-  put(y + 2, v.hi);
-}
-void narrow(float* y, const double* x) { put(y, narrowed({loaded<D2>(x), loaded<D2>(x + 2)})); }
-TT_ENTRY_END
-"""
-
-
-def test_four_floats_are_converted_as_vectors(objects):
-    source = objects / "widths.cpp"
-    source.write_text(WIDTHS)
-    code = mca.disassembly(mca.compile_kernel(source, objects))
-    for instruction in ("fcvtl", "fcvtl2", "fcvtn", "fcvtn2"):
-        assert re.search(rf"\t{instruction}\t", code), instruction
-    assert not re.search(r"\tfcvt\t", code)

@@ -58,10 +58,8 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
     // pool_threads takes a lock; the result does not depend on the number of threads
     const int64_t threads = self.numel > kParallelGrain ? pool_threads(ctx().rt->pool) : 1;
     build_cumprod(&plan, int32_t(x->dtype), self.numel / n / inner, n, inner, threads);
-    Workspace parts(cumprod_workspace_bytes(&plan), self.device);
     plan.in = x->data;
     plan.out = out->data;
-    plan.parts = parts.data();
     launch_stages(kernel_cumprod, self.device, &plan.run);
   }
   return as_dtype(std::move(out), out_dtype);
