@@ -380,7 +380,7 @@ inline ConvInterleavedShape conv_interleaved_shape(const ConvShape& s, ConvMode 
     const int64_t reach = s.dil[e] * (s.k[e] - 1);
     const int64_t need = (b.y[d] - 1) * b.stride[d] + reach + 1;
     b.lead[d] = data ? reach - s.pad[e] : s.pad[e];
-    b.full[d] = max(b.lead[d] + b.x[d], need);
+    b.full[d] = data ? b.x[d] : max(b.lead[d] + b.x[d], need);
   }
   return b;
 }

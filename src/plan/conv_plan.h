@@ -215,9 +215,11 @@ constexpr int64_t kConvInterleavedCols = 6;  // channels of y per tile
 constexpr int64_t kConvInterleavedRun = 96;  // maximum elements of a row of a window
 
 // y(n, co, o) = sum over k and ci of x(n, ci, o * stride - pad + k * dil) * w(co, ci, k), with
-// channels before pixels. x is read in the interleaved layout, with a border of zeros:
+// channels before pixels. x is read in the interleaved layout:
 //   [blocks of kConvLanes images][full0 rows][full1 columns][ci][kConvLanes]
-// `lead` rows and columns of the border come before the image, the rest of `full` after it.
+// In kConvForward it has a border of zeros: `lead` rows and columns of it come before the image,
+// the rest of `full` after it. In kConvData it has none (`full` is `x`): a window that begins
+// `lead` before the image is cut.
 struct ConvInterleavedShape {
   int64_t n, ci, co;
   int64_t x[2], y[2], k[2], stride[2], lead[2], full[2];

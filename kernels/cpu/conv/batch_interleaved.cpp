@@ -5,7 +5,7 @@
 //   src          (n, channels, rows, columns)
 //                  | conv_interleave: transposes 16 images x 16 columns
 //   interleaved  [block of 16 images][rows + border][columns + border][channels][16 images]
-//                  | conv_interleaved: a tile of kTilePixels pixels x up to 6 channels of y
+//                  | conv_interleaved: a tile of kTilePixels pixels, or of one, x up to 6 channels
 //                  |   acc[channel][pixel] += weight (one number) * x (a vector of images)
 //   dst          (n, channels, rows, columns), transposed back 16 pixels at a time
 //
@@ -22,13 +22,15 @@ constexpr int kL = kLanes<float>;
 static_assert(kImages == int(kConvLanes));
 constexpr int kTileCols = int(kConvInterleavedCols);  // channels of y of a tile
 #if TT_VEC_BYTES == 64
-constexpr int kTilePixels = 4;  // pixels of y of a tile
+constexpr int kTilePixels = 4;  // pixels of y of a wide tile
 constexpr int kTileVecs = 1;    // vectors of images that it computes at a time
 constexpr int kTileTerms = 4;   // elements of a window of a tile of the weight's gradient
+constexpr int kFewTerms = 3;    // and of a narrow one
 #else
 constexpr int kTilePixels = 1;
 constexpr int kTileVecs = 2;
 constexpr int kTileTerms = 2;
+constexpr int kFewTerms = TT_VEC_BYTES == 32 ? 1 : kTileTerms;  // of 16 bytes: none are narrow
 #endif
 
 // Start of the i-th of n nearly equal pieces of [0, size).
@@ -131,33 +133,32 @@ struct Interleaver {
 // ---- conv_interleaved ----
 
 struct PixelTile {
-  const float* x[kTilePixels];     // where their windows begin
-  const float* w;                  // [k0][run][kM]
+  const float* x[kTilePixels];     // the first element that each pixel reads of its window
+  const float* w;                  // [k0][run][kM], from the weight of that element on
   const float* start;              // [kM]: what the sums start with
-  int64_t first, last;             // rows of the window that are read
-  int64_t from, to;                // terms of each that are read
+  int64_t rows, terms;             // of the window that are read
   int64_t run;                     // terms of a row of the window
   int64_t row;                     // elements between rows of the window
   float* out;                      // of the first pixel and channel: a vector of images
   int64_t out_pixel, out_channel;  // elements between pixels and channels of out
 };
 
-template <int kM> TT_NOINLINE void pixel_tile(const PixelTile& t) {
-  constexpr int kAcc = kTilePixels * kTileVecs;
+template <int kM, int kPixels> TT_NOINLINE void pixel_tile(const PixelTile& t) {
+  constexpr int kAcc = kPixels * kTileVecs;
   for (int lane = 0; lane < kImages; lane += kTileVecs * kL) {
-    Vec<float> acc[kM][kTilePixels][kTileVecs];
+    Vec<float> acc[kM][kPixels][kTileVecs];
     TT_UNROLL
     for (int m = 0; m < kM; m++) {
       TT_UNROLL
       for (int i = 0; i < kAcc; i++) acc[m][i / kTileVecs][i % kTileVecs] = splat(t.start[m]);
     }
-    for (int64_t r = t.first; r < t.last; r++) {
-      const float* x[kTilePixels];
+    for (int64_t r = 0; r < t.rows; r++) {
+      const float* x[kPixels];
       TT_UNROLL
-      for (int i = 0; i < kTilePixels; i++) x[i] = t.x[i] + r * t.row + lane;
-      const float* w = t.w + (r * t.run + t.from) * kM;
-      for (int64_t k = t.from * kImages; k < t.to * kImages; k += kImages, w += kM) {
-        Vec<float> v[kTilePixels][kTileVecs];
+      for (int i = 0; i < kPixels; i++) x[i] = t.x[i] + r * t.row + lane;
+      const float* w = t.w + r * t.run * kM;
+      for (int64_t k = 0; k < t.terms * kImages; k += kImages, w += kM) {
+        Vec<float> v[kPixels][kTileVecs];
         TT_UNROLL
         for (int i = 0; i < kAcc; i++)
           v[i / kTileVecs][i % kTileVecs] = load(x[i / kTileVecs] + k + i % kTileVecs * kL);
@@ -182,90 +183,126 @@ template <int kM> TT_NOINLINE void pixel_tile(const PixelTile& t) {
 }
 
 constexpr void (*kPixelTiles[kTileCols])(const PixelTile&) = {
-    pixel_tile<1>, pixel_tile<2>, pixel_tile<3>, pixel_tile<4>, pixel_tile<5>, pixel_tile<6>};
+    pixel_tile<1, kTilePixels>, pixel_tile<2, kTilePixels>, pixel_tile<3, kTilePixels>,
+    pixel_tile<4, kTilePixels>, pixel_tile<5, kTilePixels>, pixel_tile<6, kTilePixels>};
+constexpr void (*kSinglePixels[kTileCols])(const PixelTile&) = {pixel_tile<1, 1>, pixel_tile<2, 1>,
+                                                                pixel_tile<3, 1>, pixel_tile<4, 1>,
+                                                                pixel_tile<5, 1>, pixel_tile<6, 1>};
 
-// The taps of a window at `at` that read the image [lead, end), and not the border: [tap_from,
-// tap_to) of k taps, dil apart.
-TT_INLINE int64_t tap_from(int64_t lead, int64_t at, int64_t dil) {
-  return at >= lead ? 0 : ceil_div(lead - at, dil);
-}
-TT_INLINE int64_t tap_to(int64_t end, int64_t at, int64_t dil, int64_t k) {
-  const int64_t n = at >= end ? 0 : (end - at - 1) / dil + 1;
-  return min(n, k);
+// Taps [from, to) of a window along one dimension.
+struct Taps {
+  int64_t from, to;
+  TT_INLINE bool operator!=(const Taps& b) const { return from != b.from || to != b.to; }
+  TT_INLINE Taps operator|(const Taps& b) const { return {min(from, b.from), max(to, b.to)}; }
+};
+// Those of k taps, `dil` apart from `at` on, that read the image [0, size), and not its border.
+TT_INLINE Taps taps_inside(int64_t at, int64_t size, int64_t k, int64_t dil) {
+  const int64_t from = at >= 0 ? 0 : min(ceil_div(-at, dil), k);
+  const int64_t to = at >= size ? 0 : min((size - at - 1) / dil + 1, k);
+  return {from, max(from, to)};
 }
 
 // kImages pixels of a block of images, all channels.
 struct InterleavedUnit {
+  struct Window {  // of a pixel
+    Taps rows, cols;
+    int64_t at;  // elements from the block to its first tap, which the border may lack
+  };
+  struct Tile {
+    int64_t pixel, n;  // of the unit
+    int64_t weight;    // terms of the packed weight before the first that is read
+    PixelTile args;
+  };
   const ConvInterleavedPlan& p;
   const ConvInterleavedShape& s;
-  PixelTile tile[kImages / kTilePixels];  // the current pixels
+  bool inside = true;  // all windows are inside of the image
+  bool bordered;       // zeros surround it
+  int64_t n_tiles = 0;
+  Window windows[kImages];
+  Tile tiles[kImages];
   alignas(64) float sums[kTileCols * kImages * kImages], transposed[kImages * kImages];
 
-  explicit InterleavedUnit(const ConvInterleavedPlan& plan) : p(plan), s(plan.s) {}
-
-  // Limits a tile to the part of the window that is in the image for one of the pixels [at, at +
-  // kTilePixels).
-  void clip(PixelTile* t, int64_t at, int64_t pixels) const {
-    const int64_t end = min<int64_t>(at + kTilePixels, pixels);
-    const int64_t r0 = at / s.y[1];
-    const int64_t r1 = (end - 1) / s.y[1];
-    const int64_t c0 = r0 == r1 ? at % s.y[1] : 0;
-    const int64_t c1 = r0 == r1 ? (end - 1) % s.y[1] : s.y[1] - 1;
-    t->first = tap_from(s.lead[0], r1 * s.stride[0], s.dil);
-    t->last = tap_to(s.lead[0] + s.x[0], r0 * s.stride[0], s.dil, s.k[0]);
-    t->from = tap_from(s.lead[1], c1 * s.stride[1], 1) * s.ci;
-    t->to = tap_to(s.lead[1] + s.x[1], c0 * s.stride[1], 1, s.k[1]) * s.ci;
+  explicit InterleavedUnit(const ConvInterleavedPlan& plan)
+      : p(plan), s(plan.s), bordered(s.full[0] != s.x[0] || s.full[1] != s.x[1]) {
+    for (int d = 0; d < 2; d++) {
+      const int64_t reach = (s.k[d] - 1) * (d == 0 ? s.dil : 1);
+      inside &= s.lead[d] == 0 && (s.y[d] - 1) * s.stride[d] + reach < s.x[d];
+    }
   }
-  // Loads pixels [begin, end) as the current ones; the last is repeated up to a whole tile.
-  void set_pixels(const float* block, int64_t begin, int64_t end) {
+
+  Taps taps(int d, int64_t o) const {
+    if (inside) return {0, s.k[d]};
+    return taps_inside(o * s.stride[d] - s.lead[d], s.x[d], s.k[d], d == 0 ? s.dil : 1);
+  }
+  // Loads pixels [begin, end) as the current windows.
+  void set_windows(int64_t begin, int64_t end) {
     const int64_t pixel = s.ci * kImages;
     const int64_t row = s.full[1] * pixel;
+    const int64_t origin = bordered ? 0 : s.lead[0] * row + s.lead[1] * pixel;
     int64_t r = begin / s.y[1];
     int64_t c = begin % s.y[1];
-    for (int64_t i = 0; i < round_up(end - begin, kTilePixels); i++) {
-      tile[i / kTilePixels].x[i % kTilePixels] =
-          block + r * s.stride[0] * row + c * s.stride[1] * pixel;
-      if (begin + i + 1 < end && ++c == s.y[1]) {
-        c = 0;
-        r++;
-      }
+    Taps rows = taps(0, r);
+    for (int64_t i = 0; i < end - begin; i++) {
+      windows[i] = {rows, taps(1, c), r * s.stride[0] * row + c * s.stride[1] * pixel - origin};
+      if (++c < s.y[1]) continue;
+      c = 0;
+      rows = taps(0, ++r);
     }
-    const bool border = s.full[0] != s.x[0] || s.full[1] != s.x[1];
-    for (int64_t i = 0; begin + i * kTilePixels < end; i++) {
-      PixelTile& t = tile[i];
-      t.first = 0;
-      t.last = s.k[0];
-      t.from = 0;
-      t.to = t.run = s.run();
-      t.row = s.dil * row;
-      if (border) clip(&t, begin + i * kTilePixels, end);
+  }
+  // Whether the pixels [i, i + kTilePixels) of n are a tile, whose pixels read the same taps:
+  // without a border their windows must be cut alike.
+  bool is_tile(int64_t i, int64_t n) const {
+    if (i + kTilePixels > n) return false;
+    const Window& first = windows[i];
+    for (int64_t j = i + 1; j < i + kTilePixels && !bordered; j++)
+      if (windows[j].rows != first.rows || windows[j].cols != first.cols) return false;
+    return true;
+  }
+  // Divides n current pixels into tiles and single ones.
+  void set_tiles(const float* block, int64_t n) {
+    const int64_t pixel = s.ci * kImages;
+    const int64_t row = s.full[1] * pixel;
+    n_tiles = 0;
+    for (int64_t i = 0; i < n;) {
+      Tile& t = tiles[n_tiles++];
+      t.pixel = i;
+      t.n = is_tile(i, n) ? kTilePixels : 1;
+      Taps rows = windows[i].rows;
+      Taps cols = windows[i].cols;
+      for (int64_t j = i + 1; j < i + t.n; j++) {
+        rows = rows | windows[j].rows;
+        cols = cols | windows[j].cols;
+      }
+      for (int64_t j = 0; j < t.n; j++)
+        t.args.x[j] = block + windows[i + j].at + rows.from * s.dil * row + cols.from * pixel;
+      t.args.rows = rows.to - rows.from;
+      t.args.terms = (cols.to - cols.from) * s.ci;
+      t.args.run = s.run();
+      t.args.row = s.dil * row;
+      t.weight = rows.from * s.run() + cols.from * s.ci;
+      i += t.n;
     }
   }
 
-  // Where tile i of the current pixels is computed, for channels c and up of block b: in its place
-  // if that is `direct`, else in `sums`.
-  void set_out(PixelTile* t, bool direct, int64_t b, int64_t c, int64_t begin, int64_t i) {
-    const int64_t pixel = i * kTilePixels;
-    if (direct) {
-      const int64_t row = b * s.y[0] * s.y[1] + begin + pixel;
-      t->out = reinterpret_cast<float*>(p.dst) + (row * s.co + c) * kImages;
-      t->out_pixel = s.co * kImages;
-      t->out_channel = kImages;
+  // Where a tile of the pixels from `begin` on is computed, for channels c and up of block b: in
+  // its place if the result is interleaved, else in `sums`.
+  void set_out(Tile* t, int64_t b, int64_t c, int64_t begin) {
+    PixelTile& to = t->args;
+    if (p.to_interleaved) {
+      const int64_t row = b * s.y[0] * s.y[1] + begin + t->pixel;
+      to.out = reinterpret_cast<float*>(p.dst) + (row * s.co + c) * kImages;
+      to.out_pixel = s.co * kImages;
+      to.out_channel = kImages;
     } else {
-      t->out = sums + pixel * kImages;
-      t->out_pixel = kImages;
-      t->out_channel = kImages * kImages;
+      to.out = sums + t->pixel * kImages;
+      to.out_pixel = kImages;
+      to.out_channel = kImages * kImages;
     }
   }
-  // Writes n pixels from `begin` on of channel c, of the images of block b.
+  // Writes n pixels from `begin` on of channel c as images of block b.
   void write(int64_t b, int64_t c, int64_t begin, int64_t n, const float* from) {
     const int64_t plane = s.y[0] * s.y[1];
     const int64_t images = min<int64_t>(s.n - b * kImages, kImages);
-    if (p.to_interleaved) {
-      float* out = reinterpret_cast<float*>(p.dst) + ((b * plane + begin) * s.co + c) * kImages;
-      for (int64_t i = 0; i < n; i++) copy_images(out + i * s.co * kImages, from + i * kImages);
-      return;
-    }
     float* to = reinterpret_cast<float*>(p.dst) + (b * kImages * s.co + c) * plane + begin;
     if (n == kImages && images == kImages) return transpose_block(to, s.co * plane, from, kImages);
     transpose_block(transposed, kImages, from, kImages);
@@ -276,28 +313,27 @@ struct InterleavedUnit {
   }
   void run(int64_t b, int64_t begin) {
     const int64_t end = min<int64_t>(begin + kImages, s.y[0] * s.y[1]);
-    const int64_t tiles = s.col_tiles();
+    const int64_t col_tiles = s.col_tiles();
     const int64_t block_items = s.full[0] * s.full[1] * s.ci * kImages;
-    set_pixels(reinterpret_cast<const float*>(p.src) + b * block_items, begin, end);
+    set_windows(begin, end);
+    set_tiles(reinterpret_cast<const float*>(p.src) + b * block_items, end - begin);
     const float* w = reinterpret_cast<const float*>(p.packed);
     const float* bias = reinterpret_cast<const float*>(p.bias);
-    // Pixels of whole tiles that are computed in their place.
-    const int64_t direct = p.to_interleaved ? (end - begin) / kTilePixels * kTilePixels : 0;
-    for (int64_t j = 0; j < tiles; j++) {
-      const int64_t c = piece(s.co, tiles, j);
-      const int64_t width = piece(s.co, tiles, j + 1) - c;
+    for (int64_t j = 0; j < col_tiles; j++) {
+      const int64_t c = piece(s.co, col_tiles, j);
+      const int64_t width = piece(s.co, col_tiles, j + 1) - c;
       float start[kTileCols];
       for (int64_t m = 0; m < width; m++) start[m] = bias ? bias[c + m] : 0;
-      for (int64_t i = 0; begin + i * kTilePixels < end; i++) {
-        tile[i].w = w + c * s.k[0] * s.run();
-        tile[i].start = start;
-        set_out(&tile[i], i * kTilePixels < direct, b, c, begin, i);
-        kPixelTiles[width - 1](tile[i]);
+      for (int64_t i = 0; i < n_tiles; i++) {
+        Tile& t = tiles[i];
+        t.args.w = w + c * s.k[0] * s.run() + t.weight * width;
+        t.args.start = start;
+        set_out(&t, b, c, begin);
+        (t.n == 1 ? kSinglePixels : kPixelTiles)[width - 1](t.args);
       }
-      if (begin + direct == end) continue;
+      if (p.to_interleaved) continue;
       for (int64_t m = 0; m < width; m++)
-        write(b, c + m, begin + direct, end - begin - direct,
-              sums + (m * kImages + direct) * kImages);
+        write(b, c + m, begin, end - begin, sums + m * kImages * kImages);
     }
   }
 };
@@ -320,13 +356,12 @@ struct GradTile {
   const float* y;      // and its first channel
   int64_t rows, cols;  // pixels of y that are added
   int64_t x_row, x_col, y_row, y_col;  // elements between pixels
-  float* sums;                         // [kM][kTileTerms][kImages]
+  float* sums;                         // [kM][kT][kImages]
   bool first;                          // sums start with 0
 };
 
-// sums = or += products of kM channels of y and kTileTerms elements of x's windows, image by image.
-template <int kM> TT_NOINLINE void grad_tile(const GradTile& t) {
-  constexpr int kT = kTileTerms;
+// sums = or += products of kM channels of y and kT elements of x's windows, image by image.
+template <int kM, int kT> TT_NOINLINE void grad_tile(const GradTile& t) {
   for (int lane = 0; lane < kImages; lane += kL) {
     Vec<float> acc[kM][kT];
     TT_UNROLL
@@ -353,7 +388,11 @@ template <int kM> TT_NOINLINE void grad_tile(const GradTile& t) {
 }
 
 constexpr void (*kGradTiles[kTileCols])(const GradTile&) = {
-    grad_tile<1>, grad_tile<2>, grad_tile<3>, grad_tile<4>, grad_tile<5>, grad_tile<6>};
+    grad_tile<1, kTileTerms>, grad_tile<2, kTileTerms>, grad_tile<3, kTileTerms>,
+    grad_tile<4, kTileTerms>, grad_tile<5, kTileTerms>, grad_tile<6, kTileTerms>};
+constexpr void (*kNarrowGradTiles[kTileCols])(const GradTile&) = {
+    grad_tile<1, kFewTerms>, grad_tile<2, kFewTerms>, grad_tile<3, kFewTerms>,
+    grad_tile<4, kFewTerms>, grad_tile<5, kFewTerms>, grad_tile<6, kFewTerms>};
 
 struct BiasTile {
   const float* y;  // the first pixel's first channel
@@ -386,11 +425,22 @@ constexpr void (*kBiasTiles[kTileCols])(const BiasTile&) = {
 struct GradUnit {
   const ConvInterleavedWeightPlan& p;
   const ConvInterleavedShape& s;
-  // sums: [terms / kTileTerms][channels][kTileTerms][kImages]
+  const int64_t wide_terms;  // of a row of a window: those of tiles of kTileTerms
+  // sums: [tiles][channels][terms of the tile][kImages]
   alignas(64) float sums[kTileCols * (kConvInterleavedRun + kTileTerms) * kImages];
   alignas(64) float part[kImages * kImages];
 
-  explicit GradUnit(const ConvInterleavedWeightPlan& plan) : p(plan), s(plan.s) {}
+  explicit GradUnit(const ConvInterleavedWeightPlan& plan)
+      : p(plan), s(plan.s), wide_terms(terms_of_wide_tiles(plan.s.run())) {}
+
+  // The tiles behind them are narrow. Where no such tiles end with the run, the last one reads past
+  // it.
+  static int64_t terms_of_wide_tiles(int64_t run) {
+    const int64_t narrow = round_up(run, kTileTerms) - run;
+    if (kFewTerms == kTileTerms || narrow * kFewTerms > run) return round_up(run, kTileTerms);
+    return run - narrow * kFewTerms;
+  }
+  int64_t terms_at(int64_t e) const { return e < wide_terms ? kTileTerms : kFewTerms; }
 
   // Adds a block's rows [r0, r1) of y: channels [c, c + width), row k of the windows.
   void add(int64_t b, int64_t r0, int64_t r1, int64_t c, int64_t width, int64_t k, bool first) {
@@ -401,8 +451,9 @@ struct GradUnit {
     const float* x = reinterpret_cast<const float*>(p.src) +
                      (b * s.full[0] + r0 * s.stride[0] + k * s.dil) * x_row;
     const float* y = reinterpret_cast<const float*>(p.y) + (b * s.y[0] + r0) * y_row + c * kImages;
-    for (int64_t e = 0; e < s.run(); e += kTileTerms)
-      kGradTiles[width - 1]({
+    for (int64_t e = 0; e < s.run(); e += terms_at(e)) {
+      const auto* tiles = e < wide_terms ? kGradTiles : kNarrowGradTiles;
+      tiles[width - 1]({
           .x = x + e * kImages,
           .y = y,
           .rows = r1 - r0,
@@ -414,28 +465,40 @@ struct GradUnit {
           .sums = sums + e * width * kImages,
           .first = first,
       });
+    }
   }
-  // out[channel * out_row + term] = the sum of the images, kImages sums at a time: they are
-  // transposed, and the rows of that are added in pairs.
-  void add_images(int64_t width, float* out, int64_t out_row) {
-    const int64_t items = round_up(s.run(), kTileTerms) * width;
+  // total = the sums of the images of n items of `from`: they are transposed, and the rows of that
+  // are added in pairs.
+  void add_images(const float* from, int64_t n, float* total) {
+    for (int64_t k = 0; k < n; k++) copy_images(part + k * kImages, from + k * kImages);
+    alignas(64) float transposed[kImages * kImages];
+    transpose_block(transposed, kImages, part, kImages);
+    for (int rows = kImages / 2; rows; rows /= 2)
+      for (int r = 0; r < rows; r++)
+        for (int v = 0; v < kImages; v += kL) {
+          float* low = transposed + r * kImages + v;
+          const float* high = transposed + (r + rows) * kImages + v;
+          store(low, Vec<float>(load(low) + load(high)));
+        }
+    copy_images(total, transposed);
+  }
+  // out[channel * out_row + term] = the sum of the images.
+  void write_sums(int64_t width, float* out, int64_t out_row) {
+    const int64_t items = max(wide_terms, s.run()) * width;
+    alignas(64) float total[kImages];
+    int64_t tile = 0;  // its first term; the next item is term t of channel m
+    int64_t t = 0;
+    int64_t m = 0;
     for (int64_t i = 0; i < items; i += kImages) {
-      for (int64_t k = i; k < items && k < i + kImages; k++)
-        copy_images(part + (k - i) * kImages, sums + k * kImages);
-      alignas(64) float transposed[kImages * kImages], total[kImages];
-      transpose_block(transposed, kImages, part, kImages);
-      for (int n = kImages / 2; n; n /= 2)
-        for (int r = 0; r < n; r++)
-          for (int v = 0; v < kImages; v += kL) {
-            float* low = transposed + r * kImages + v;
-            const float* high = transposed + (r + n) * kImages + v;
-            store(low, Vec<float>(load(low) + load(high)));
-          }
-      copy_images(total, transposed);
-      for (int64_t k = i; k < items && k < i + kImages; k++) {
-        const int64_t e = k / (kTileTerms * width) * kTileTerms + k % kTileTerms;
-        const int64_t m = k / kTileTerms % width;
-        if (e < s.run()) out[m * out_row + e] = total[k - i];
+      const int64_t n = min<int64_t>(items - i, kImages);
+      add_images(sums + i * kImages, n, total);
+      for (int64_t k = 0; k < n; k++) {
+        if (tile + t < s.run()) out[m * out_row + tile + t] = total[k];
+        if (++t < terms_at(tile)) continue;
+        t = 0;
+        if (++m < width) continue;
+        m = 0;
+        tile += terms_at(tile);
       }
     }
   }
@@ -481,7 +544,7 @@ struct GradUnit {
         add(b, r, min(r + p.rows, s.y[0]), c, width, k, b == b0 && r == 0);
     const int64_t row = s.k[0] * s.run();
     float* out = reinterpret_cast<float*>(p.sums) + (split * s.co + c) * row + k * s.run();
-    add_images(width, out, row);
+    write_sums(width, out, row);
   }
 };
 
@@ -492,10 +555,13 @@ void add_splits(const ConvInterleavedWeightPlan& p) {
   float* dst = reinterpret_cast<float*>(p.dst);
   for (int64_t c = 0; c < s.co; c++)
     for (int64_t r = 0; r < s.k[0]; r++)
-      for (int64_t k = 0; k < s.run(); k++, from++) {
-        float sum = *from;
-        for (int64_t i = 1; i < p.splits; i++) sum += from[i * split_items];
-        dst[c * p.w_co + k % s.ci * p.w_ci + r * p.w_k[0] + k / s.ci * p.w_k[1]] = sum;
+      for (int64_t k = 0; k < s.k[1]; k++) {
+        float* to = dst + c * p.w_co + r * p.w_k[0] + k * p.w_k[1];
+        for (int64_t ci = 0; ci < s.ci; ci++, from++) {
+          float sum = *from;
+          for (int64_t i = 1; i < p.splits; i++) sum += from[i * split_items];
+          to[ci * p.w_ci] = sum;
+        }
       }
 }
 

@@ -348,7 +348,8 @@ static TensorRef interleaved_conv(const Conv& c, ConvMode mode, const Tensor& so
   if (out->numel == 0) return out;
   ConvInterleavedPlan plan;
   build_conv_interleaved(&plan, conv_interleaved_shape(c.s, mode));
-  TensorRef src = interleave(c, source, plan.s.x, plan.s.lead, plan.s.full);
+  const int64_t* lead = mode == kConvForward ? plan.s.lead : nullptr;
+  TensorRef src = interleave(c, source, plan.s.x, lead, plan.s.full);
   Workspace packed(w->numel * w->item_size(), c.device);
   set_flat_strides(&plan, *w);
   char* first_tap = w->data;
