@@ -37,7 +37,8 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
 // pointers and flags mean is said at the head of each kernel. Units: matrices.
 //
 // With rooms the CPU computes up to kMatrixGroup real matrices at once; the grain is then a
-// multiple of kMatrixGroup, so that groups do not depend on the number of threads.
+// multiple of kMatrixGroup, so that groups do not depend on the number of threads. cholesky and
+// lu_factor (without det) then also take float32 matrices, which they compute in double precision.
 constexpr int64_t kMatrixGroup = 8;
 struct MatrixPlan {
   Stages run;
@@ -50,6 +51,7 @@ struct MatrixPlan {
   uint16_t math;  // bits of CudaMath
   int64_t m, n, k;
   double* a;
+  const float* floats;  // NULL, or the matrices: a then gets float32 results
   double* b;
   double* work;  // `work_size` doubles for each matrix
   int64_t work_size;

@@ -6,39 +6,47 @@
 TT_ISA_BEGIN
 
 struct CholeskyGroup {
+  static constexpr bool kReadsFloats = true;
 #if TT_VEC_BYTES > 16
   // room: (n, n). A matrix that is not positive definite ends early by itself, so not in a group.
+  // Row k of U is row k of A less its products with the rows above, scaled. It replaces the
+  // triangle of A that is read; rows are columns there for U^T.
   static bool run(const MatrixPlan& p, int64_t first, F* a) {
     const int64_t n = p.n;
-    double* matrices = matrix_of<double>(p.a, first, n * n);
-    read_group(a, matrices, n * n);
-    if (!p.upper) copy_triangle(a, n, true);
+    const int64_t across = p.upper ? 1 : n;
+    const int64_t down = p.upper ? n : 1;
+    read_matrices(a, p, first);
     for (int64_t k = 0; k < n; k++) {
-      F* row = a + k * n;
-      if (any_of(~(row[k] > 0))) return false;
-      row[k] = vsqrt(row[k]);
-      const F by = splat(1.0) / row[k];
-      for (int64_t j = k + 1; j < n; j++) row[j] = row[j] * by;
-      for (int64_t i = k + 1; i < n; i++) subtract_numbers(a + i * n + i, row + i, n - i, row[i]);
+      F by = {};
+      F root = {};
+      const F* above = a + k * across;
+      each_columns(n - k, [&]<int kWidth>(int64_t at) TT_INLINE_BODY {
+        F* row = a + k * down + (k + at) * across;
+        F sums[kWidth];
+        for (int c = 0; c < kWidth; c++) sums[c] = row[c * across];
+        for (int64_t i = 0; i < k; i++)
+          for (int c = 0; c < kWidth; c++)
+            sums[c] = sums[c] - above[i * down] * above[i * down + (at + c) * across];
+        if (at == 0) {
+          root = vsqrt(sums[0]);
+          by = splat(1.0) / root;
+        }
+        for (int c = 0; c < kWidth; c++) row[c * across] = sums[c] * by;
+      });
+      if (any_of(~(root > 0))) return false;
+      a[k * (n + 1)] = root;
     }
-    if (!p.upper) copy_triangle(a, n, false);
     for (int64_t i = 0; i < n; i++)
-      for (int64_t j = 0; j < i; j++) a[p.upper ? i * n + j : j * n + i] = F{};
-    write_group(matrices, a, n * n);
+      for (int64_t j = 0; j < i; j++) a[i * down + j * across] = F{};
+    write_matrices(p, first, a);
     for (int64_t lane = 0; lane < L; lane++) p.info[first + lane] = 0;
     return true;
-  }
-  static void copy_triangle(F* a, int64_t n, bool to_upper) {
-    for (int64_t i = 0; i < n; i++)
-      for (int64_t j = 0; j < i; j++) {
-        if (to_upper) a[j * n + i] = a[i * n + j];
-        else a[i * n + j] = a[j * n + i];
-      }
   }
 #endif
 };
 
 struct TriangularGroup {
+  static constexpr bool kReadsFloats = false;
 #if TT_VEC_BYTES > 16
   // room: (n, n), A, and (n, k), B
   static bool run(const MatrixPlan& p, int64_t first, F* a) {

@@ -2,11 +2,15 @@
 // matrix gets the bits that it gets by itself.
 #pragma once
 
+#include "base/arith.h"
 #include "kernels/cpu/linalg/dense.h"
 #include "kernels/cpu/simd/room.h"
 #include "kernels/cpu/simd/transpose.h"
 
 TT_ISA_BEGIN
+
+// Where a plan that reads float32 matrices has its results.
+TT_INLINE float* float_results(const MatrixPlan& p) { return reinterpret_cast<float*>(p.a); }
 
 #if TT_VEC_BYTES > 16
 constexpr int64_t L = kLanes<double>;
@@ -17,7 +21,7 @@ TT_INLINE F size_of(F x) { return vmax(x, -x); }
 TT_INLINE F larger_or_nan(F x, F y) { return chosen((y > x) | (y != y), y, x); }
 TT_INLINE bool any_of(Mask m) { return sign_bits(m) != 0; }
 
-// Reads L arrays of `count` doubles that follow each other; writes them back.
+// Reads L arrays of `count` numbers that follow each other; writes them back.
 TT_INLINE void read_group(F* room, const double* from, int64_t count) {
   transpose<uint64_t>(reinterpret_cast<char*>(room), int64_t(sizeof(F)),
                       reinterpret_cast<const char*>(from), count * 8, count, L);
@@ -25,6 +29,44 @@ TT_INLINE void read_group(F* room, const double* from, int64_t count) {
 TT_INLINE void write_group(double* to, const F* room, int64_t count) {
   transpose<uint64_t>(reinterpret_cast<char*>(to), count * 8, reinterpret_cast<const char*>(room),
                       int64_t(sizeof(F)), L, count);
+}
+inline void read_group(F* room, const float* from, int64_t count) {
+  float tile[L * L];
+  int64_t at = 0;
+  for (; at + L <= count; at += L) {
+    transpose_tile<uint32_t, L>(reinterpret_cast<char*>(tile), L * 4,
+                                reinterpret_cast<const char*>(from + at), count * 4);
+    for (int64_t i = 0; i < L; i++) room[at + i] = load_as_double(tile + i * L);
+  }
+  for (; at < count; at++) {
+    for (int64_t lane = 0; lane < L; lane++) tile[lane] = from[lane * count + at];
+    room[at] = load_as_double(tile);
+  }
+}
+inline void write_group(float* to, const F* room, int64_t count) {
+  float tile[L * L];
+  int64_t at = 0;
+  for (; at + L <= count; at += L) {
+    for (int64_t i = 0; i < L; i++) store_as_float(tile + i * L, room[at + i]);
+    transpose_tile<uint32_t, L>(reinterpret_cast<char*>(to + at), count * 4,
+                                reinterpret_cast<const char*>(tile), L * 4);
+  }
+  for (; at < count; at++) {
+    store_as_float(tile, room[at]);
+    for (int64_t lane = 0; lane < L; lane++) to[lane * count + at] = tile[lane];
+  }
+}
+
+// Reads the matrices A of a plan from `first` on; writes them back.
+TT_INLINE void read_matrices(F* room, const MatrixPlan& p, int64_t first) {
+  const int64_t count = p.m * p.n;
+  if (p.floats) read_group(room, p.floats + first * count, count);
+  else read_group(room, matrix_of<double>(p.a, first, count), count);
+}
+TT_INLINE void write_matrices(const MatrixPlan& p, int64_t first, const F* room) {
+  const int64_t count = p.m * p.n;
+  if (p.floats) write_group(float_results(p) + first * count, room, count);
+  else write_group(matrix_of<double>(p.a, first, count), room, count);
 }
 
 // y -= a * x
@@ -60,27 +102,52 @@ TT_INLINE void subtract_rows(F* b, int64_t i, const F* a, int64_t from, int64_t 
   });
 }
 
-// Computes the first matrices of [begin, end) in groups, by Group::run(plan, first, room), which
-// returns false, before it writes, for a group that is to be computed one by one. Returns the next.
-template <class Group, class One>
-TT_NOINLINE int64_t run_groups(const MatrixPlan& p, int64_t begin, int64_t end) {
-  const int64_t next = end - (end - begin) % L;
-  if (!p.rooms.bytes || next == begin) return begin;
-  const Room room(p.rooms);
-  for (int64_t i = begin; i < next; i += L)
-    if (!Group::run(p, i, room.as<F>())) each_matrix<One>(&p, i, i + L);
-  return next;
-}
-#else
-template <class Group, class One> int64_t run_groups(const MatrixPlan&, int64_t begin, int64_t) {
-  return begin;
-}
 #endif
 
+inline TT_NOINLINE void convert_floats(double* to, const float* from, int64_t n) {
+  for (int64_t i = 0; i < n; i++) to[i] = double(from[i]);
+}
+inline TT_NOINLINE void convert_doubles(float* to, const double* from, int64_t n) {
+  for (int64_t i = 0; i < n; i++) to[i] = float(from[i]);
+}
+
+// Computes matrices one by one; float32 ones in double precision, in `room`.
+template <class Group, class One>
+TT_NOINLINE int32_t run_singly(const MatrixPlan& p, int64_t begin, int64_t end, double* room) {
+  if constexpr (!Group::kReadsFloats) return each_matrix<One>(&p, begin, end);
+  MatrixPlan one = {};
+  one.upper = p.upper;
+  one.m = p.m;
+  one.n = p.n;
+  one.a = room;
+  const int64_t count = p.m * p.n;
+  for (int64_t i = begin; i < end; i++) {
+    if (p.floats) {
+      convert_floats(room, p.floats + i * count, count);
+      if (p.pivots) one.pivots = p.pivots + i * min(p.m, p.n);
+      one.info = p.info + i;
+    }
+    const int64_t at = p.floats ? 0 : i;
+    each_matrix<One>(p.floats ? &one : &p, at, at + 1);
+    if (p.floats) convert_doubles(float_results(p) + i * count, room, count);
+  }
+  return TT_OK;
+}
+
+// Computes the matrices of [begin, end), in groups while L are left, by Group::run(plan, first,
+// room), which returns false for a group that is to be computed one by one. That group is then as
+// it was, but for pivots.
 template <class Group, class One>
 TT_INLINE int32_t in_groups(const void* plan, int64_t begin, int64_t end) {
   const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);
-  return each_matrix<One>(plan, run_groups<Group, One>(p, begin, end), end);
+  if (!p.rooms.bytes) return run_singly<Group, One>(p, begin, end, nullptr);
+  const Room room(p.rooms);
+  int64_t i = begin;
+#if TT_VEC_BYTES > 16
+  for (; i + L <= end; i += L)
+    if (!Group::run(p, i, room.as<F>())) run_singly<Group, One>(p, i, i + L, room.as<double>());
+#endif
+  return run_singly<Group, One>(p, i, end, room.as<double>());
 }
 
 TT_ISA_END

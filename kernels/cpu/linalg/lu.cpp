@@ -6,15 +6,15 @@
 TT_ISA_BEGIN
 
 struct LuFactorGroup {
+  static constexpr bool kReadsFloats = true;
 #if TT_VEC_BYTES > 16
   // room: (m, n). A pivot of 0 leaves its row as it is, which a group cannot.
   static bool run(const MatrixPlan& p, int64_t first, F* a) {
     const int64_t m = p.m;
     const int64_t n = p.n;
     const int64_t steps = m < n ? m : n;
-    double* matrices = matrix_of<double>(p.a, first, m * n);
     bool odd[L] = {};
-    read_group(a, matrices, m * n);
+    read_matrices(a, p, first);
     for (int64_t k = 0; k < steps; k++) {
       F* row = a + k * n;
       const F best = exchange(a, k, m, n);
@@ -31,11 +31,12 @@ struct LuFactorGroup {
         subtract_numbers(other + k + 1, row + k + 1, n - k - 1, other[k]);
       }
     }
-    write_group(matrices, a, m * n);
+    write_matrices(p, first, a);
     for (int64_t lane = 0; lane < L; lane++) {
       p.info[first + lane] = 0;
-      const double* factors = matrices + lane * m * n;
-      if (p.det) write_determinant(factors, n, odd[lane], p.det + (first + lane) * 6);
+      if (!p.det) continue;
+      const double* factors = matrix_of<double>(p.a, first + lane, m * n);
+      write_determinant(factors, n, odd[lane], p.det + (first + lane) * 6);
     }
     return true;
   }
@@ -67,6 +68,7 @@ struct LuFactorGroup {
 };
 
 struct LuSolveGroup {
+  static constexpr bool kReadsFloats = false;
 #if TT_VEC_BYTES > 16
   // room: (n, n), L and U, and (n, k), B
   static bool run(const MatrixPlan& p, int64_t first, F* a) {

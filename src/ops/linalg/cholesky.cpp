@@ -19,7 +19,9 @@ constexpr Kernel kLapackCholesky = lapack_kernel<CholeskyPlan, compute_cholesky>
 TensorPair linalg_cholesky_ex(Call, const Tensor& self, bool upper, bool check_errors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   check_square(self, "self");
-  TensorRef factor = working_copy(self, working_dtype(self));
+  const TensorRef floats = groups_floats(self) ? dense_input(self) : TensorRef();
+  TensorRef factor = floats ? new_tensor(self.sizes(), self.dtype, self.device)
+                            : working_copy(self, working_dtype(self));
   TensorRef info = new_tensor(batch_of(self), Dtype::kI32, self.device);
   const int64_t n = self.size(-1);
   if (uses_lapack(self)) {  // in LAPACK's order of columns the triangles are exchanged
@@ -35,6 +37,7 @@ TensorPair linalg_cholesky_ex(Call, const Tensor& self, bool upper, bool check_e
     MatrixPlan plan = matrix_plan(*factor, info->numel, n * n * n / 3);
     plan.upper = upper;
     plan.info = info->as<int32_t>();
+    plan.floats = floats ? floats->as<float>() : nullptr;
     const Workspace rooms = group_rooms(plan, self.device, info->numel, n * n);
     launch_stages(kernel_cholesky, self.device, &plan.run);
   }

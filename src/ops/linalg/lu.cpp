@@ -40,14 +40,16 @@ static void write_determinant(int64_t n, int64_t parts, const double* a, const i
   out[4] = log;
 }
 
+// floats: NULL, or the matrices instead of a
 static void factor_by_kernel(const Tensor& a, const Tensor& pivots, const Tensor& info,
-                             const TensorRef& det) {
+                             const TensorRef& det, const float* floats = nullptr) {
   const int64_t m = a.size(-2);
   const int64_t n = a.size(-1);
   MatrixPlan plan = matrix_plan(a, info.numel, m * n * TT_NS::min(m, n));
   plan.pivots = pivots.as<int32_t>();
   plan.info = info.as<int32_t>();
   if (det) plan.det = doubles(*det);
+  plan.floats = floats;
   const Workspace rooms = group_rooms(plan, a.device, info.numel, m * n);
   launch_stages(kernel_lu_factor, a.device, &plan.run);
 }
@@ -192,15 +194,20 @@ static void factor_large(Factors& f) {
   launch(kDeterminants, kCpuDevice, &det, 1);
 }
 
-static Factors factor(const Tensor& self, bool wants_det = false) {
+static Factors new_factors(const Tensor& self, Dtype dtype) {
   Factors f;
   const Ints batch = batch_of(self);
-  const int64_t m = self.size(-2);
-  const int64_t n = self.size(-1);
-  f.lu = working_copy(self, wants_det ? precise(self.dtype) : working_dtype(self));
-  f.pivots = new_tensor(vector_shape(batch, TT_NS::min(m, n)), Dtype::kI32, self.device);
+  const int64_t steps = TT_NS::min(self.size(-2), self.size(-1));
+  f.lu = new_tensor(self.sizes(), dtype, self.device);
+  f.pivots = new_tensor(vector_shape(batch, steps), Dtype::kI32, self.device);
   f.info = new_tensor(batch, Dtype::kI32, self.device);
-  if (wants_det) f.det = new_tensor(vector_shape(batch, 6), Dtype::kF64, self.device);
+  return f;
+}
+// Factors of the working dtype.
+static Factors factor(const Tensor& self, bool wants_det = false) {
+  Factors f = new_factors(self, wants_det ? precise(self.dtype) : working_dtype(self));
+  copy_elements(*f.lu, self);
+  if (wants_det) f.det = new_tensor(vector_shape(batch_of(self), 6), Dtype::kF64, self.device);
   if (!f.info->numel) return f;
   if (uses_lapack(self)) {
     factor_large(f);
@@ -275,13 +282,26 @@ static void check_pivoted(bool pivot) {
   if (!pivot) fail_arg(TT_INVALID_ARG, "pivot", "pivot is false: must be true");
 }
 
+// Factors of self's dtype.
+static Factors factor_alone(const Tensor& self) {
+  if (!groups_floats(self)) {
+    Factors f = factor(self);
+    f.lu = converted(std::move(f.lu), self.dtype);
+    return f;
+  }
+  Factors f = new_factors(self, self.dtype);
+  const TensorRef floats = dense_input(self);
+  factor_by_kernel(*f.lu, *f.pivots, *f.info, {}, floats->as<float>());
+  return f;
+}
+
 TensorTriple linalg_lu_factor_ex(Call, const Tensor& self, bool pivot, bool check_errors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   check_matrices(self, "self");
   check_pivoted(pivot);
-  Factors f = factor(self);
+  Factors f = factor_alone(self);
   if (check_errors) check_info(*f.info, kSingular);
-  return {converted(std::move(f.lu), self.dtype), std::move(f.pivots), std::move(f.info)};
+  return {std::move(f.lu), std::move(f.pivots), std::move(f.info)};
 }
 
 TensorPair linalg_lu_factor(Call, const Tensor& self, bool pivot) {

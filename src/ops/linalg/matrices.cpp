@@ -70,14 +70,22 @@ MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work) {
 
 constexpr int64_t kMostGroupRoom = 128 << 10;  // of larger matrices, one at a time is as quick
 
+constexpr int64_t kGroupItemBytes = kMatrixGroup * int64_t(sizeof(double));
+
+// Whether matrices that take `numbers` doubles each are computed in groups.
+static bool in_groups(Device device, int64_t batch, int64_t numbers) {
+  const bool small = numbers <= kMostGroupRoom / kGroupItemBytes;
+  return device.type == TT_CPU && batch >= kMatrixGroup && small;
+}
+bool groups_floats(const Tensor& t) {
+  const int64_t numbers = t.size(-1) * t.size(-2);
+  return t.dtype == Dtype::kF32 && t.numel && in_groups(t.device, t.numel / numbers, numbers);
+}
 Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers) {
-  constexpr int64_t kItemBytes = kMatrixGroup * int64_t(sizeof(double));
-  const bool small = numbers <= kMostGroupRoom / kItemBytes;
-  if (device.type != TT_CPU || plan.complex || batch < kMatrixGroup || !small)
-    return Workspace(0, device);
+  if (plan.complex || !in_groups(device, batch, numbers)) return Workspace(0, device);
   one_stage(&plan.run, batch, round_up(plan.run.grain[0], kMatrixGroup));
-  Workspace rooms(build_rooms(&plan.rooms, numbers * kItemBytes, pool_threads(ctx().rt->pool)),
-                  device);
+  const int64_t room_bytes = numbers * kGroupItemBytes;
+  Workspace rooms(build_rooms(&plan.rooms, room_bytes, pool_threads(ctx().rt->pool)), device);
   plan.rooms.memory = rooms.data();
   return rooms;
 }

@@ -40,6 +40,8 @@ MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work);
 // Lets the CPU compute small real matrices in groups, which take `numbers` doubles for each.
 // Returns the memory of the plan's rooms.
 Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers);
+// Whether the CPU reads and writes these matrices as float32, in groups of m * n doubles.
+bool groups_floats(const Tensor& t);
 inline double* doubles(const Tensor& t) { return reinterpret_cast<double*>(t.data); }
 
 // Whether LAPACK is there and takes matrices of this size. It is faster than tt's kernels for

@@ -416,9 +416,10 @@ def agree(function, *batches):
 
 
 @pytest.mark.parametrize("m, n", [(1, 1), (3, 3), (7, 4), (4, 7), (16, 16), (17, 17)])
-def test_matrices_of_a_batch_have_the_bits_of_single_ones(m, n):
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
+def test_matrices_of_a_batch_have_the_bits_of_single_ones(m, n, dtype):
     tt.manual_seed(m)
-    a = tt.randn(11, m, n, dtype=tt.float64)
+    a = tt.randn(11, m, n, dtype=dtype)
     a[2] = 0  # a matrix that ends a group's own way
     assert agree(lambda x: tt.linalg.qr(x, mode="complete"), a) and agree(tt.geqrf, a)
     assert agree(tt.linalg.lu_factor_ex, a)
@@ -427,12 +428,12 @@ def test_matrices_of_a_batch_have_the_bits_of_single_ones(m, n):
     assert agree(tt.linalg.qr, a) and agree(tt.linalg.lu_factor_ex, a)
     if m != n:
         return
-    positive = a @ a.mT + tt.eye(n, dtype=tt.float64)
+    positive = a @ a.mT + tt.eye(n, dtype=dtype)
     assert agree(tt.linalg.cholesky_ex, positive)
     positive[:8] = positive[9]
     assert agree(lambda x: tt.linalg.cholesky_ex(x, upper=True), positive)
     for k in (1, 2, 5, 11):
-        b = tt.randn(11, n, k, dtype=tt.float64)
+        b = tt.randn(11, n, k, dtype=dtype)
         assert agree(lambda x, y: tt.linalg.solve_ex(x, y), a, b)
         for upper in (False, True):
             for unit in (False, True):
