@@ -44,12 +44,15 @@ Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t nu
 bool groups_floats(const Tensor& t);
 inline double* doubles(const Tensor& t) { return reinterpret_cast<double*>(t.data); }
 
-// Whether LAPACK is there and takes matrices of this size. It is faster than tt's kernels for
-// single large matrices.
-constexpr int64_t kLargeMatrix = 128;
-bool uses_lapack(const Tensor& t, int64_t above = kLargeMatrix);
+// The size above which LAPACK, or tt's panels of columns, factor a matrix faster than kernels for
+// small matrices do.
+int64_t large_above(Dtype d);
+// Whether LAPACK is there and takes matrices of this size.
+bool uses_lapack(const Tensor& t, int64_t above);
+inline bool uses_lapack(const Tensor& t) { return uses_lapack(t, large_above(t.dtype)); }
 // What matrices like t are computed in: LAPACK has every dtype, tt's kernels f64 and c128.
-Dtype working_dtype(const Tensor& t, int64_t above = kLargeMatrix);
+Dtype working_dtype(const Tensor& t, int64_t above);
+inline Dtype working_dtype(const Tensor& t) { return working_dtype(t, large_above(t.dtype)); }
 // Matrix i of a batch of dense matrices.
 char* matrix_data(const Tensor& t, int64_t i);
 // A dense tensor of the transposes, which is t in LAPACK's order of columns.

@@ -37,7 +37,7 @@ def orthonormal(q):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", [*SIZES, 60])
 def test_solutions(n, dtype):
     a, b = drawn((2, n, n), dtype), drawn((2, n, 3), dtype, 1)
     close(linalg.inv(of(a)).numpy(), np.linalg.inv(a))
@@ -51,6 +51,16 @@ def test_solutions(n, dtype):
     close(linalg.cholesky(of(h), upper=True).numpy(), adjoint(np.linalg.cholesky(h)))
     close(tt.cholesky_solve(of(b), factor).numpy(), np.linalg.solve(h, b))
     close(tt.cholesky_inverse(factor).numpy(), np.linalg.inv(h))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("n", [56, 57, 80, 81, 130])
+def test_solutions_in_single_precision(n, dtype):
+    a = (drawn((2, n, n), dtype) + np.sqrt(n) * 3 * np.eye(n)).astype(dtype)
+    b = drawn((2, n, 3), dtype, 1).astype(dtype)
+    close(linalg.solve(of(a), of(b)).numpy(), np.linalg.solve(a, b), 1e-5)
+    close(linalg.inv(of(a)).numpy() @ a, np.broadcast_to(np.eye(n), a.shape), 2e-5)
+    close(linalg.qr(of(a)).R.numpy(), np.linalg.qr(a)[1], 2e-4)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -292,7 +302,7 @@ def test_large_special_matrices(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("shape", [(131, 200), (200, 131), (160, 160)])
+@pytest.mark.parametrize("shape", [(131, 200), (200, 131), (160, 160), (57, 57), (64, 60)])
 def test_large_factors(shape, dtype):
     limit = 200 * np.finfo(dtype).eps
     m, n = shape
