@@ -2,6 +2,8 @@
 #include "cpu/decompose.h"
 #include "ops/linalg/matrices.h"
 
+#include <string.h>
+
 namespace TT_NS::impl {
 
 struct Factors {
@@ -55,10 +57,11 @@ static void factor_by_kernel(const Tensor& a, const Tensor& pivots, const Tensor
 }
 
 // ---- large matrices: own_lu where it serves them; elsewhere panels of columns, factored in double
-// precision, whose rows are exchanged in
-// the whole matrix, and products of matrices (Golub & Van Loan, section 3.2.11) ----
+// precision, whose rows are exchanged in the whole matrix, and products of matrices (Golub & Van
+// Loan, section 3.2.11) ----
 
-constexpr int64_t kPanel = 32;
+constexpr int64_t kPanel = 32;   // columns that are factored one by one
+constexpr int64_t kBlock = 128;  // whose panels are factored together
 
 // Applies the pivots of a panel of columns to the columns outside the panel, from row `at` on, and
 // writes the pivots and the info of the whole matrix.
@@ -69,21 +72,26 @@ struct ExchangePlan {
   const int32_t *panel, *panel_info;
   int32_t *pivots, *info;
 };
+static void exchange_words(uint32_t* x, uint32_t* y, int64_t n) {
+  constexpr int64_t kPart = 64;
+  uint32_t kept[kPart];
+  for (int64_t k = 0; k < n; k += kPart) {
+    const size_t bytes = size_t(TT_NS::min(kPart, n - k)) * sizeof(uint32_t);
+    memcpy(kept, x + k, bytes);
+    memcpy(x + k, y + k, bytes);
+    memcpy(y + k, kept, bytes);
+  }
+}
 static void exchange(const ExchangePlan& p) {
   if (!*p.info && *p.panel_info) *p.info = int32_t(p.at + *p.panel_info);
   for (int64_t i = 0; i < p.count; i++) {
     const int64_t other = p.panel[i] - 1;
     p.pivots[p.at + i] = int32_t(p.at + other + 1);
     if (other == i) continue;
-    uint32_t* x = p.a + (p.at + i) * p.row;
-    uint32_t* y = p.a + (p.at + other) * p.row;
-    for (int64_t k = 0; k < p.row; k++) {
-      if (k == p.begin) k = p.end;
-      if (k >= p.row) break;
-      const uint32_t t = x[k];
-      x[k] = y[k];
-      y[k] = t;
-    }
+    uint32_t* const x = p.a + (p.at + i) * p.row;
+    uint32_t* const y = p.a + (p.at + other) * p.row;
+    exchange_words(x, y, p.begin);
+    exchange_words(x + p.end, y + p.end, p.row - p.end);
   }
 }
 constexpr Kernel kExchange = lapack_kernel<ExchangePlan, exchange>("lu_exchange");
@@ -101,39 +109,64 @@ static TensorRef unit_lower_inverse(const Tensor& lower, Dtype dtype) {
   return converted(op::linalg_solve_triangular(lower, *unit, false, true, true), dtype);
 }
 
+// Factors the columns [at, at + width), from row `at` on. Returns the inverse of the panel's L.
+static TensorRef factor_panel(const Tensor& a, int64_t at, int64_t width, int32_t* pivots,
+                              int32_t* info) {
+  const int64_t words = a.item_size() / int64_t(sizeof(uint32_t));
+  const TensorRef block = part_of(a, at, a.size(0) - at, at, width);
+  const TensorRef panel = working_copy(*block, precise(a.dtype));
+  const TensorRef exchanges = new_tensor({&width, 1}, Dtype::kI32, a.device);
+  const TensorRef panel_info = new_tensor({}, Dtype::kI32, a.device);
+  factor_by_kernel(*panel, *exchanges, *panel_info, {});
+  op::copy_(*block, *panel);
+  const ExchangePlan plan = {.a = reinterpret_cast<uint32_t*>(a.data),
+                             .row = a.size(1) * words,
+                             .begin = at * words,
+                             .end = (at + width) * words,
+                             .at = at,
+                             .count = width,
+                             .panel = exchanges->as<int32_t>(),
+                             .panel_info = panel_info->as<int32_t>(),
+                             .pivots = pivots,
+                             .info = info};
+  launch(kExchange, kCpuDevice, &plan, 1);
+  return unit_lower_inverse(*op::narrow(*panel, 0, 0, width), a.dtype);
+}
+
+// Columns [column, end) lose what the factors of columns [at, at + width) contribute: their rows of
+// U, then the rows below these up to `rows`.
+static void eliminate(const Tensor& a, const Tensor& lower_inverse, int64_t at, int64_t rows,
+                      int64_t column, int64_t end) {
+  const int64_t width = lower_inverse.size(0);
+  const int64_t columns = end - column;
+  if (columns <= 0) return;
+  const TensorRef right = part_of(a, at, width, column, columns);
+  op::copy_(*right, *op::matmul(lower_inverse, *right));
+  const int64_t below = rows - at - width;
+  if (below <= 0) return;
+  op::addmm_(*part_of(a, at + width, below, column, columns),
+             *part_of(a, at + width, below, at, width), *right, Scalar(1.0), Scalar(-1.0));
+}
+
+// Panels of a block change the block alone; what is right of it changes once, by a product of the
+// block's width.
 static void factor_panels(const Tensor& a, int32_t* pivots, int32_t* info) {
   const int64_t m = a.size(0);
   const int64_t n = a.size(1);
   const int64_t steps = TT_NS::min(m, n);
-  const int64_t words = a.item_size() / int64_t(sizeof(uint32_t));
-  for (int64_t at = 0; at < steps; at += kPanel) {
-    const int64_t width = TT_NS::min(kPanel, steps - at);
-    const TensorRef block = part_of(a, at, m - at, at, width);
-    const TensorRef panel = working_copy(*block, precise(a.dtype));
-    const TensorRef exchanges = new_tensor({&width, 1}, Dtype::kI32, a.device);
-    const TensorRef panel_info = new_tensor({}, Dtype::kI32, a.device);
-    factor_by_kernel(*panel, *exchanges, *panel_info, {});
-    op::copy_(*block, *panel);
-    const ExchangePlan plan = {.a = reinterpret_cast<uint32_t*>(a.data),
-                               .row = n * words,
-                               .begin = at * words,
-                               .end = (at + width) * words,
-                               .at = at,
-                               .count = width,
-                               .panel = exchanges->as<int32_t>(),
-                               .panel_info = panel_info->as<int32_t>(),
-                               .pivots = pivots,
-                               .info = info};
-    launch(kExchange, kCpuDevice, &plan, 1);
-    const int64_t rest = n - at - width;
-    if (!rest) continue;
-    const TensorRef right = part_of(a, at, width, at + width, rest);
-    const TensorRef lower = op::narrow(*panel, 0, 0, width);
-    op::copy_(*right, *op::matmul(*unit_lower_inverse(*lower, a.dtype), *right));
-    const int64_t below = m - at - width;
-    if (!below) continue;
-    op::addmm_(*part_of(a, at + width, below, at + width, rest),
-               *part_of(a, at + width, below, at, width), *right, Scalar(1.0), Scalar(-1.0));
+  for (int64_t first = 0; first < steps; first += kBlock) {
+    const int64_t end = TT_NS::min(first + kBlock, steps);
+    TensorRef inverses[kBlock / kPanel];
+    for (int64_t at = first, i = 0; at < end; at += kPanel, i++) {
+      inverses[i] = factor_panel(a, at, TT_NS::min(kPanel, end - at), pivots, info);
+      eliminate(a, *inverses[i], at, m, at + kPanel, end);
+    }
+    for (int64_t at = first, i = 0; at < end; at += kPanel, i++)
+      eliminate(a, *inverses[i], at, end, end, n);
+    if (end == n || end == m) continue;
+    op::addmm_(*part_of(a, end, m - end, end, n - end),
+               *part_of(a, end, m - end, first, end - first),
+               *part_of(a, first, end - first, end, n - end), Scalar(1.0), Scalar(-1.0));
   }
 }
 
@@ -226,12 +259,7 @@ struct LuSolvePlan {
 // width: words of a row.
 static void exchange_rows(uint32_t* rows, int64_t width, const int32_t* pivots, int64_t i) {
   const int64_t other = int64_t(pivots[i]) - 1;
-  if (other == i) return;
-  for (int64_t k = 0; k < width; k++) {
-    const uint32_t t = rows[i * width + k];
-    rows[i * width + k] = rows[other * width + k];
-    rows[other * width + k] = t;
-  }
+  if (other != i) exchange_words(rows + i * width, rows + other * width, width);
 }
 static void solve_lu(const LuSolvePlan& p) {
   const int64_t width = p.k * item_size(p.dtype) / int64_t(sizeof(uint32_t));

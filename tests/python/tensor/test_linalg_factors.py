@@ -301,23 +301,25 @@ def test_large_special_matrices(dtype):
             assert np.abs(vh @ vh.T - unit[:k, :k]).max() <= limit
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
 @pytest.mark.parametrize("shape", [(131, 200), (200, 131), (160, 160), (57, 57), (64, 60)])
 def test_large_factors(shape, dtype):
     limit = 200 * np.finfo(dtype).eps
+    wide = "complex128" if dtype.startswith("complex") else "float64"
+    largest = 1 if wide == "float64" else 1.4143  # complex pivots: the largest |re| + |im|
     m, n = shape
     k = min(shape)
-    for scale in (1, 1e-37 if dtype == "float32" else 1e-300):
-        a = (drawn(shape, "float64") * scale).astype(dtype)
+    for scale in (1, 1e-37 if dtype in ("float32", "complex64") else 1e-300):
+        a = (drawn(shape, wide) * scale).astype(dtype)
         lu, pivots, info = linalg.lu_factor_ex(of(a))
-        p, lower, upper = (t.numpy().astype("float64") for t in tt.lu_unpack(lu, pivots))
-        exact = a.astype("float64") / scale
-        assert int(info) == 0 and np.abs(lower).max() <= 1
+        p, lower, upper = (t.numpy().astype(wide) for t in tt.lu_unpack(lu, pivots))
+        exact = a.astype(wide) / scale
+        assert int(info) == 0 and np.abs(lower).max() <= largest
         assert np.abs(p @ lower @ (upper / scale) - exact).max() <= limit
         for mode, columns in (("reduced", k), ("complete", m)):
-            q, r = (t.numpy().astype("float64") for t in linalg.qr(of(a), mode))
+            q, r = (t.numpy().astype(wide) for t in linalg.qr(of(a), mode))
             assert np.abs(q @ (r / scale) - exact).max() <= limit
-            assert np.abs(q.T @ q - np.eye(columns)).max() <= limit
+            assert np.abs(adjoint(q) @ q - np.eye(columns)).max() <= limit
     singular = tt.zeros(*shape, dtype=getattr(tt, dtype))
     assert int(linalg.lu_factor_ex(singular)[2]) == 1
     assert np.isnan(linalg.qr(singular + float("nan")).R.numpy()).any()
