@@ -34,6 +34,7 @@ const char* os_error_text(int error) noexcept {
 #endif
     case EEXIST: return "the file already exists";
     case EFBIG: return "file too large";
+    case EILSEQ: return "the path is not UTF-8";
     case EINVAL: return "not a regular file";
     case EIO: return "input/output error";
     case EISDIR: return "a directory";

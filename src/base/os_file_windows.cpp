@@ -36,11 +36,11 @@ int error_of(DWORD error) {
 // A path in UTF-16.
 struct WidePath {
   wchar_t text[4096];
+  int error = 0;  // an errno: the path has no form in UTF-16, or one that is too long
   explicit WidePath(const char* path) {
-    const int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, text, 4096);
-    ok = n > 0;
+    if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, text, 4096) > 0) return;
+    error = GetLastError() == ERROR_NO_UNICODE_TRANSLATION ? EILSEQ : ENAMETOOLONG;
   }
-  bool ok;
 };
 
 HANDLE handle_of(int file) { return reinterpret_cast<HANDLE>(_get_osfhandle(file)); }
@@ -49,7 +49,7 @@ HANDLE handle_of(int file) { return reinterpret_cast<HANDLE>(_get_osfhandle(file
 
 int os_file_open(const char* path) noexcept {
   const WidePath wide(path);
-  if (!wide.ok) return -ENAMETOOLONG;
+  if (wide.error) return -wide.error;
   const DWORD attributes = GetFileAttributesW(wide.text);
   if (attributes == INVALID_FILE_ATTRIBUTES) return -error_of(GetLastError());
   if (attributes & FILE_ATTRIBUTE_DIRECTORY) return -EISDIR;
@@ -62,7 +62,7 @@ int os_file_open(const char* path) noexcept {
 
 int os_file_create(const char* path) noexcept {
   const WidePath wide(path);
-  if (!wide.ok) return -ENAMETOOLONG;
+  if (wide.error) return -wide.error;
   const int flags = _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT;
   const int file = _wopen(wide.text, flags, _S_IREAD | _S_IWRITE);
   return file < 0 ? -errno : file;
@@ -123,14 +123,15 @@ int os_file_sync(int file) noexcept {
 int os_file_replace(const char* from, const char* to) noexcept {
   const WidePath source(from);
   const WidePath target(to);
-  if (!source.ok || !target.ok) return -ENAMETOOLONG;
+  if (source.error) return -source.error;
+  if (target.error) return -target.error;
   const DWORD flags = MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH;
   return MoveFileExW(source.text, target.text, flags) ? 0 : -error_of(GetLastError());
 }
 
 void os_file_remove(const char* path) noexcept {
   const WidePath wide(path);
-  if (wide.ok) DeleteFileW(wide.text);
+  if (!wide.error) DeleteFileW(wide.text);
 }
 
 }  // namespace TT_NS

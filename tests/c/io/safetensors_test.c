@@ -186,6 +186,9 @@ static void test_no_file(void** state) {
   FAILS(tt_safetensors_open(c, path, &f), TT_IO, "no such file");
   assert_null(f);
   FAILS(tt_safetensors_open(c, folder, &f), TT_IO, "directory");
+#ifdef _WIN32 /* paths are UTF-16 there; elsewhere they are any bytes */
+  FAILS(tt_safetensors_open(c, "\xff", &f), TT_IO, "not UTF-8");
+#endif
   assert_int_equal(mkfifo(path, 0600), 0);
   FAILS(tt_safetensors_open(c, path, &f), TT_IO, "regular");
   assert_int_equal(unlink(path), 0);
