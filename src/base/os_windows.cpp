@@ -59,10 +59,14 @@ void os_advise_huge(void*, size_t) noexcept {}
 bool os_request_amx() noexcept { return false; }
 uint32_t os_arm_features() noexcept {
   // PF_ARM_V82_DP_, _I8MM_ and PF_ARM_V86_BF16_INSTRUCTIONS_AVAILABLE of newer headers
-  constexpr DWORD kDots = 43, kByteMatrices = 66, kBf16Matrices = 68;
-  return (IsProcessorFeaturePresent(kDots) ? kArmByteDots : 0u) |
-         (IsProcessorFeaturePresent(kByteMatrices) ? kArmByteMatrices : 0u) |
-         (IsProcessorFeaturePresent(kBf16Matrices) ? kArmBf16Matrices : 0u);
+  constexpr DWORD kDots = 43;
+  constexpr DWORD kByteMatrices = 66;
+  constexpr DWORD kBf16Matrices = 68;
+  uint32_t features = 0;
+  if (IsProcessorFeaturePresent(kDots)) features |= kArmByteDots;
+  if (IsProcessorFeaturePresent(kByteMatrices)) features |= kArmByteMatrices;
+  if (IsProcessorFeaturePresent(kBf16Matrices)) features |= kArmBf16Matrices;
+  return features;
 }
 
 int32_t os_pid() noexcept { return int32_t(GetCurrentProcessId()); }

@@ -10,8 +10,8 @@ namespace TT_NS {
 namespace {
 
 constexpr int64_t kSpinNs = 20000;  // how long a worker spins for the next region
-constexpr int64_t kTailNs =
-    100000;  // a wait for others inside a region, whose end is near; sleeping would cost 45 µs
+// How long the caller spins for workers that are still in its region: sleeping would cost 45 µs.
+constexpr int64_t kTailNs = 100000;
 constexpr int64_t kWakeNs = 100000;  // work that justifies waking a sleeping worker
 
 // Gate of a region: number of workers inside, and flags. Workers enter only while the gate is open,
@@ -195,10 +195,6 @@ void open(Pool* p, const Region& r) {
   atomic_fetch_add(&p->epoch, 1, kSeqCst);
 }
 
-// A forked child has no workers: the caller runs all shares, or finds the pool busy if a region was
-// running at the fork. So only code that starts threads checks the pid, and hot regions make no
-// system call.
-
 // Returns true once sleeping workers have missed kWakeNs of work: in this region, or in a stream of
 // regions whose pauses are shorter than their work.
 bool worth_waking(Pool* p, int64_t begin, int64_t now, int64_t left) {
@@ -212,7 +208,9 @@ bool worth_waking(Pool* p, int64_t begin, int64_t now, int64_t left) {
 }
 
 // Wakes workers if the ranges take long enough. If their duration is unknown, runs the first one to
-// measure it.
+// measure it. A forked child has no workers: its caller runs all shares, or finds the pool busy if
+// a region was running at the fork. So the pid is checked only here, before workers are started,
+// and hot regions make no system call.
 void run_first(Pool* p, int64_t ranges, int64_t range_ns) {
   const uint32_t asleep = atomic_load(&p->sleepers, kSeqCst);
   if (asleep == 0 && p->started == p->threads - 1) return;

@@ -7,8 +7,8 @@ namespace TT_NS {
 namespace {
 
 constexpr int kSlackBins = 3;  // a free block up to 3/16 of a doubling larger is accepted
-constexpr int64_t kKeepCached = int64_t(256)
-                                << 20;  // or twice the most that was ever live, if that is more
+// Bytes of free blocks that stay cached, or twice the most that was ever live, if that is more.
+constexpr int64_t kKeepCached = int64_t(256) << 20;
 
 // Bin b holds blocks of 2^(13 + b/16) · (16 + b%16) / 16 bytes.
 constexpr int64_t bin_bytes(int b) { return (int64_t(16 + b % 16)) << (9 + b / 16); }
