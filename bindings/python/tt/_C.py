@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from enum import Enum
 from types import SimpleNamespace
+from typing import Any
 
 from ._absent import absent_class
 from ._interception import DisableTorchFunction as DisableTorchFunction
@@ -15,16 +16,11 @@ from ._tensor import Tensor as _TensorBase
 from ._tensor import to_arguments
 from ._types import device as device_class
 from ._types import preserve_format
+from ._types import device
 from .overrides import _is_torch_function_mode_enabled
 from .overrides import _len_torch_function_stack
 from .overrides import has_torch_function as _has_torch_function
 from .random import Generator as Generator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ._types import device
 
 __all__ = [
     "DisableTorchFunction",

@@ -4,7 +4,9 @@ Modules, operators, layers and optimizers are loaded when they are first used.
 """
 from __future__ import annotations
 
+from builtins import bool as _bool
 from importlib import import_module
+from typing import Any
 
 from . import _dtypes, _lib, _ops, _types
 from ._dtypes import *  # noqa: F403
@@ -27,9 +29,6 @@ from .errors import TtError as TtError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from builtins import bool as _bool
-    from typing import Any
-
     from . import accelerator as accelerator
     from . import array_api as array_api
     from . import amp as amp

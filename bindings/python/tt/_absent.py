@@ -1,13 +1,11 @@
 """PyTorch's names for features that tt lacks. Importing one works; using it raises."""
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from ._limits import FINFO
 from ._types import dtype
 from .errors import UnimplementedError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
 
 
 def absent_function(name: str, why: str) -> Any:

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from ctypes import addressof, byref, c_double, c_int32, c_int64, create_string_buffer
 from struct import Struct
+from typing import Any, Mapping, Sequence, TypeVar
 
 from . import _convert as convert
-from ._lib import fail, lib, local
+from ._lib import Handle, fail, lib, local
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping, Sequence, TypeVar
-
-    from ._lib import Handle
-
-    H = TypeVar("H", bound=Handle)
-    Row = tuple[str, Any, Any, bool]
+H = TypeVar("H", bound=Handle)
+Row = tuple[str, Any, Any, bool]
 
 
 def truth(x: Any, op: str, arg: str) -> int:

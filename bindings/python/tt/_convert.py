@@ -12,23 +12,18 @@ import warnings
 from ctypes import addressof, byref, c_char_p, c_double, c_int32, c_int64, c_uint64
 from operator import index
 from struct import error as struct_error
+from typing import Any, Callable, Sequence, TypeVar
 
 from ._kinds import kind_name
 from . import errors
 from ._index import INT_MAX, INT_MIN
 from ._interception import state, unknown_operand
 from ._types import BY_PYTHON_TYPE, PACK, device, dtype
-from ._lib import fail, packed_address
+from ._lib import Handle, fail, packed_address
 from ._tensor import SCALAR, Tensor, classed, from_address, tensor_result
 from ._tensor import SMALL as INTS
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence, TypeVar
-
-    from ._lib import Handle
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 NULL = packed_address(0)
 

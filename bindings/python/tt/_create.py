@@ -7,6 +7,7 @@ import numbers
 from array import array
 from collections import deque
 from ctypes import byref, c_int32, c_void_p, py_object
+from typing import Any
 
 from . import errors
 from ._convert import dtype_code, instance, int_list, scalar
@@ -20,13 +21,8 @@ from ._memory import DTYPES as BY_TYPESTR
 from ._tensor import Tensor, tensor_result, wrap
 from ._types import BOOL, BY_NAME, DTYPES, Defaults, complex128, float32, float64, int64
 from ._types import dtype as dtype_class
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ._types import device as Device
-    from ._types import dtype as DType
+from ._types import device as Device
+from ._types import dtype as DType
 
 tensor_import = lib.tt_tensor_import
 SEQUENCES = (list, tuple, range, deque)

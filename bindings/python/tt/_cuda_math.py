@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from ctypes import byref
+from typing import Iterator
 
 from ._layouts import struct
 from ._lib import call, settings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 ALL = (1 << 8) - 1  # bits of tt_cuda_math_opts.set
 

@@ -5,15 +5,11 @@ import ctypes
 import gc
 import sys
 from ctypes import PYFUNCTYPE, c_char_p, c_int, c_int32, c_void_p, py_object
+from typing import Any
 
 from ._lib import call, quick
 from ._tensor import Tensor, tensor_result
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ._types import device as Device
+from ._types import device as Device
 
 # major version -> name of a capsule, and its name once a consumer has taken the tensor
 NAMES = {1: (b"dltensor_versioned", b"used_dltensor_versioned"), 0: (b"dltensor", b"used_dltensor")}

@@ -2,16 +2,12 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any, Callable, Sequence
 
 from ._tensor import Tensor
 from ._tree import without_tensors
 from .errors import UnimplementedError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
-
-    from ._graph import GraphHandle
+from ._graph import GraphHandle
 
 
 class Dim:

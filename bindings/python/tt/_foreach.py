@@ -1,13 +1,11 @@
 """PyTorch's torch._foreach_* functions: an operator applied to each tensor of lists."""
 from __future__ import annotations
 
+from typing import Any, Callable
+
 from . import _ops as ops
 from ._tensor import Tensor
 from .errors import InvalidArgumentError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 UNARY = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 "

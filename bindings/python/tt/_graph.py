@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, cast
+from typing import Any, Callable, Sequence
 
 from ._convert import pointers
 from ._layouts import struct
@@ -10,10 +11,6 @@ from ._lib import Handle, call, filled, finalizer, lib, local, quick, result
 from ._tensor import Tensor, tensor_result
 from ._tree import without_tensors
 from .autograd import no_grad
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
 
 NONE, TENSOR, TENSORS, SCALAR, INT, FLOAT, BOOL, INTS, STR = range(9)  # tags of arguments
 DEVICE = 10

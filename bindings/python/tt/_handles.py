@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from ctypes import byref, c_double, c_int32, c_int64, c_uint64, c_void_p
 from struct import Struct
+from typing import Any, Callable, Sequence
 from ._callbacks import tt_accumulate_hook, tt_grad_hook, tt_node_hook
 from ._convert import (
     gradients_of, integer, length, optional_tensor, place, pointers, real, several, tensor_list,
@@ -15,10 +16,6 @@ from ._layouts import struct
 from ._lib import Handle, call, filled, finalizer, local, quick, result
 from ._tensor import Tensor, tensor_result
 from ._types import DTYPES, Size, device
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
 
 _tt_backward_opts = Struct("QPiiPq0q").pack
 _tt_grad_opts = Struct("QPqiii0q").pack

@@ -3,14 +3,11 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from ctypes import c_void_p
+from typing import Any, Callable
 
 from ._kinds import kind_name
 from ._lib import CALLBACK_FAILED, drop, keep, local, quick
 from ._tensor import Tensor, borrow
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 
 def guarded(body: Callable[[], Any]) -> int:

@@ -6,12 +6,9 @@ from ctypes import c_int64
 from operator import index
 from struct import Struct
 from struct import error as struct_error
+from typing import Any
 
 from . import errors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 INDEX = Struct("iIqqqP")  # tt_index: kind, has, start, stop, step, tensor
 IDX_INT, IDX_SLICE, IDX_NONE, IDX_ELLIPSIS, IDX_TENSOR = 1, 2, 3, 4, 5

@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from functools import update_wrapper
 from importlib import import_module
 from types import FunctionType
+from typing import Any, Callable, Iterable, Iterator, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Iterator, TypeVar
-
     from ._tensor import Tensor
 
-    F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Switch:

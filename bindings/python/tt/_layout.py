@@ -2,22 +2,21 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any, Callable
+
+import tt
 
 from . import errors
+from ._hints import Self
 from ._types import Named
+from ._types import device as _device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from typing_extensions import Self
-
     from ._tensor import Tensor
-    from .sparse import SparseTensor
-    from ._types import device as _device
 
-    _Function = Callable[..., Any]
-    _Layout = Any
+_Function = Callable[..., Any]
+_Layout = Any
 
 
 class layout(Named):
@@ -244,7 +243,7 @@ class TensorLayout:
         """Returns the number of dimensions of a dense tensor."""
         return self.ndim
 
-    def coalesce(self) -> SparseTensor:
+    def coalesce(self) -> tt.sparse.SparseTensor:
         """Raises RuntimeError: only sparse tensors have positions."""
         raise dense_error("coalesce")
 
@@ -270,17 +269,17 @@ class TensorLayout:
 
     def to_sparse(
         self: Any, sparse_dim: int | None = None, *, layout: _Layout | None = None
-    ) -> SparseTensor:
+    ) -> tt.sparse.SparseTensor:
         """Returns self as a sparse tensor: see tt.sparse."""
         from . import sparse
 
         return sparse.to_sparse(self, sparse_dim, layout)
 
-    def to_sparse_coo(self: Any) -> SparseTensor:
+    def to_sparse_coo(self: Any) -> tt.sparse.SparseTensor:
         """Returns self as a sparse tensor of coordinates: see tt.sparse."""
         return self.to_sparse()
 
-    def to_sparse_csr(self: Any) -> SparseTensor:
+    def to_sparse_csr(self: Any) -> tt.sparse.SparseTensor:
         """Returns a sparse matrix in compressed rows: see tt.sparse."""
         return self.to_sparse(layout=sparse_csr)
 

@@ -8,15 +8,14 @@ import sys
 import threading
 from ctypes import POINTER, byref, c_int32, c_int64, c_void_p, cast
 from struct import Struct
+from typing import Any, Callable, Generator, NoReturn, TypeVar
 
 from . import errors
 from ._abi import RESULTS
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Generator, NoReturn, TypeVar
 
-    T = TypeVar("T", bound="Handle")
+T = TypeVar("T", bound="Handle")
 
 VERSION, NEEDED = "0.1.0", "0.1"
 NAME = {"win32": "libtt.dll", "darwin": "libtt.dylib"}.get(sys.platform, "libtt.so")

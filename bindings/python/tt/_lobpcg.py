@@ -3,16 +3,13 @@ conjugate gradient method of Knyazev, 2001."""
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from . import _ops as ops
 from ._tensor import Tensor
 from ._types import float32, float64
 from .autograd import is_grad_enabled, no_grad
 from .linalg import eigh
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 EPSILON = {float32: 1.2e-07, float64: 2.23e-16}
 TINY = 1e-30  # instead of norms that are 0

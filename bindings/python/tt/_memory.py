@@ -6,6 +6,7 @@ from ctypes import byref, c_bool, c_char, c_double, c_float, c_int8, c_int16, c_
 from ctypes import c_uint8, c_uint16, c_uint32, c_uint64
 from struct import Struct
 from types import SimpleNamespace
+from typing import Any
 
 from ._facts import TensorHandle
 from ._lib import fail, lib, local, quick
@@ -15,8 +16,6 @@ from .errors import AutogradError, DeviceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ._tensor import Tensor
 
 DTYPES = {d.typestr: d for d in BY_NAME.values() if d.typestr}  # by NumPy's typestr

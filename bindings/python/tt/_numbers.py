@@ -9,11 +9,8 @@ from ._convert import instance
 from ._interception import overridable
 from ._lib import call
 from ._tensor import Tensor
+from ._types import dtype
 from .errors import InvalidArgumentError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ._types import dtype
 
 __all__ = [
     "allclose",

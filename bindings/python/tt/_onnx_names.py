@@ -1,9 +1,7 @@
 """Names of the inputs and outputs of an ONNX model, which are written as in0, …, out0, …."""
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
+from typing import Iterator
 
 GRAPH = 7  # of a model
 NODE, INPUT, OUTPUT = 1, 11, 12  # of a graph

@@ -1,15 +1,13 @@
 """Tensor products and norms with arguments that a declaration cannot express."""
 from __future__ import annotations
 
+from typing import Any, Sequence, Union
+
 from . import _ops
 from ._interception import overridable
 from ._tensor import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence, Union
-
-    Dims = Union[int, Sequence[int]]
+Dims = Union[int, Sequence[int]]
 
 __all__ = ["normalize", "tensordot"]
 

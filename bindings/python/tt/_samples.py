@@ -1,16 +1,12 @@
 """Functions of samples with arguments that a declaration cannot express."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 from . import _ops
 from ._interception import overridable
 from ._tensor import Tensor
 from .errors import InvalidArgumentError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
 
 __all__ = ["gradient", "histogram"]
 

@@ -7,6 +7,8 @@ import sys
 import warnings
 from ctypes import c_int32, c_int64
 from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 from . import _cuda_math
 from ._convert import instance
@@ -17,14 +19,8 @@ from ._tensor import Tensor, named_type
 from ._types import Defaults, Named, Size
 from ._types import device as device_class
 from ._types import dtype as dtype_class
+from ._types import device, dtype
 from .errors import ShapeError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any
-
-    from ._types import device, dtype
 
 
 def get_default_dtype() -> dtype:

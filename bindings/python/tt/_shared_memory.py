@@ -4,15 +4,12 @@ from __future__ import annotations
 import ctypes
 import os
 import tempfile
+from typing import Any
 from weakref import WeakValueDictionary
 
 from ._create import imported
 from ._tensor import Tensor
 from ._types import BY_NAME
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 READ_WRITE, MAP_SHARED, MAP_FAILED = 3, 1, ctypes.c_void_p(-1).value
 

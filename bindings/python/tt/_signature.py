@@ -3,11 +3,7 @@ arguments. In tt's graph, parameters and buffers are constants."""
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
+from typing import Any, NamedTuple, Sequence
 
 
 class InputKind(enum.Enum):

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from threading import local
+from typing import Any, Generator, Iterable
+
+import tt
 
 from . import _ops as ops
 from ._layout import SparseGrads
+from ._tensor import Tensor
 from ._types import int64
 from .autograd import no_grad
 from .autograd.function import Function
 from .optim.optimizer import params_with_sparse_grads, refuse_sparse_grads
 from .sparse import SparseTensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Generator, Iterable
-
-    from ._tensor import Tensor
-    from .optim.native import NativeOptimizer
 
 
 class Running(local):
@@ -132,7 +129,7 @@ def as_dense_leaves(params: Iterable[Any]) -> Generator[list[Tensor], None, None
 # ---- optimizers ----
 
 
-def step(optimizer: NativeOptimizer) -> None:
+def step(optimizer: tt.optim.native.NativeOptimizer) -> None:
     """A step of an optimizer of C. SGD without momentum and weight decay changes the rows of a
     sparse gradient; SGD and Adagrad make others dense for the step."""
     name = optimizer._class

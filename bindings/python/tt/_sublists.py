@@ -1,14 +1,12 @@
 """einsum with an equation, or with the dimensions of each operand as a list of numbers."""
 from __future__ import annotations
 
+from typing import Any
+
 from ._interception import handle, is_intercepted, overloaded, overridable_functions
 from ._ops import einsum as einsum_of_equation
 from ._tensor import Tensor
 from .errors import InvalidArgumentError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

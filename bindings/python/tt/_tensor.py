@@ -7,46 +7,42 @@ from __future__ import annotations
 
 import copy
 import weakref
+from builtins import bool as _bool
+from builtins import float as _float
+from builtins import int as _int
+from builtins import type as _type
 from ctypes import byref, c_char, c_int32, c_int64, c_void_p, create_string_buffer
 from struct import Struct
+from types import ModuleType
+from typing import Any, Callable, Iterator, Sequence, TypeVar, overload
 
-from ._kinds import kind_name
+import tt
+
+from . import _arithmetic, _facts, _interception, _layout, _memory
 from . import _ops as ops
 from . import errors
 from ._arithmetic import Arithmetic
 from ._facts import TensorFacts, TensorHandle
+from ._hints import Array, Self
 from ._index import INT_MAX, INT_MIN, packed_index
 from ._interception import COMMON, PLAIN, adopt, default_torch_function
 from ._interception import intercepted, retried, switch
 from ._layout import SparseGrads, TensorLayout
 from ._lib import call, fail, filled, lib, local, packed_address, quick, result
 from ._memory import to_list, to_numpy
+from ._kinds import kind_name
+from ._ops import methods
 from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Defaults, Size, contiguous_format, device
 from ._types import dtype
-from ._types import overload, preserve_format
+from ._types import preserve_format
 from ._types import device as DEVICE_CLASS
 from ._types import float32 as FLOAT32
+from ._types import device as _device
+from ._types import dtype as _dtype
+from ._types import memory_format as _memory_format
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from builtins import bool as _bool
-    from builtins import float as _float
-    from builtins import int as _int
-    from builtins import type as _type
-    from types import ModuleType
-    from typing import Any, Callable, Iterator, Sequence, TypeVar
-
-    from numpy import ndarray
-    from typing_extensions import Self
-
-    from ._hooks import HookHandle
-    from ._types import device as _device
-    from ._types import dtype as _dtype
-    from ._types import memory_format as _memory_format
-    from .autograd.graph import Node
-    from .storage import TypedStorage, UntypedStorage
-
-    SomeTensor = TypeVar("SomeTensor", bound="Tensor")
+SomeTensor = TypeVar("SomeTensor", bound="Tensor")
 
 SCALAR = Struct("iiqdd")  # tt_scalar: kind, pad, i, re, im
 tensor_select = lib.tt_select
@@ -175,13 +171,13 @@ class Tensor(Arithmetic, TensorLayout):
         """Number of bytes of all elements."""
         return self.numel() * self.itemsize
 
-    def untyped_storage(self) -> UntypedStorage:
+    def untyped_storage(self) -> tt.UntypedStorage:
         """Returns the memory that self and its views share, as bytes."""
         from .storage import untyped_storage
 
         return untyped_storage(self)
 
-    def storage(self) -> TypedStorage:
+    def storage(self) -> tt.TypedStorage:
         """Returns the memory that self and its views share, as elements."""
         from .storage import TypedStorage, whole
 
@@ -300,7 +296,7 @@ class Tensor(Arithmetic, TensorLayout):
             backward_to(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     @property
-    def grad_fn(self) -> Node | None:
+    def grad_fn(self) -> tt.autograd.graph.Node | None:
         """The recorded operator that computed self; None for a leaf."""
         from .autograd.graph import Node
 
@@ -566,7 +562,7 @@ class Tensor(Arithmetic, TensorLayout):
         )
         return result.as_subclass(type(self)) if self._keeps_class else result
 
-    def numpy(self, *, force: _bool = False) -> ndarray[Any, Any]:
+    def numpy(self, *, force: _bool = False) -> Array:
         """Returns a NumPy array over the same memory.
 
         Raises AutogradError if self requires a gradient, DeviceError if it is not on the CPU,
@@ -674,7 +670,7 @@ class Tensor(Arithmetic, TensorLayout):
         call("tt_tensor_read", self, buffer, c_int64(n))
         return buffer.raw[:n]
 
-    def __array__(self, dtype: Any = None, copy: _bool | None = None) -> ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Array:
         array = self.numpy()
         if copy is False and dtype is not None and array.dtype != dtype:
             raise ValueError(f"a copy is needed to convert {self.dtype} to {dtype}")
@@ -947,3 +943,9 @@ def to_arguments(
 
 
 from ._convert import keeps, operate, operate_swapped  # noqa: E402, F401  (used above and below)
+from ._hooks import HookHandle  # noqa: E402
+
+# typing.get_type_hints evaluates hints among the names of a module, and Tensor's bases cannot
+# import this one
+for module in (_arithmetic, _facts, _interception, _layout, _memory, methods):
+    vars(module)["Tensor"] = Tensor

@@ -2,15 +2,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import Any, Iterator
 
 from ._settings import print_options
 from ._settings import set_printoptions as set_printoptions
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
-
-    from ._tensor import Tensor
+from ._tensor import Tensor
 
 
 class Options:

@@ -13,6 +13,9 @@ import zipfile
 from array import array
 from collections import Counter, OrderedDict
 from importlib import import_module
+from typing import Any, Callable
+
+import tt
 
 from . import _types, errors
 from ._create import from_bytes, frombuffer
@@ -25,12 +28,8 @@ from .nn.parameter import Buffer, Parameter
 from .storage import TypedStorage
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
-    from .sparse import SparseTensor
-
-    Relocate = Callable[["TypedStorage", str], Any]
+Relocate = Callable[["TypedStorage", str], Any]
 
 if TYPE_CHECKING:
     PythonPickler: Any = object
@@ -188,7 +187,7 @@ def reduced_tensor(t: Tensor) -> Any:
     return t.__reduce__()
 
 
-def reduced_sparse_tensor(t: SparseTensor) -> Any:
+def reduced_sparse_tensor(t: tt.sparse.SparseTensor) -> Any:
     """Returns a sparse tensor's __reduce__ value in PyTorch's form."""
     layout = torch_name("torch.serialization", "_get_layout"), (f"torch.{t.layout.name}",)
     values = t._values_.detach()
@@ -274,7 +273,7 @@ def layout_of(name: str) -> Layout:
     return layouts[name]
 
 
-def rebuild_sparse_tensor(layout: Layout, parts: tuple[Any, ...]) -> SparseTensor:
+def rebuild_sparse_tensor(layout: Layout, parts: tuple[Any, ...]) -> tt.sparse.SparseTensor:
     """Implements PyTorch's _rebuild_sparse_tensor. parts: indices, values and size, and in newer
     files whether positions are sorted and unique; of compressed rows, crow, columns, values and
     size."""

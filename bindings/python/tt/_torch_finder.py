@@ -7,13 +7,9 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
+from typing import Any, Iterable, Sequence
 
 from ._absent import absent_class
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Sequence
-
 
 # Modules of PyTorch for which tt has nothing: the names that packages import from them. They are
 # there after as_torch(), and raise where they are used.

@@ -6,18 +6,14 @@ import builtins
 import math
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Any, Callable, Iterator, Sequence
 
 from . import _ops as ops
 from ._convert import written
 from ._interception import overridable
 from ._tensor import Tensor
 from ._types import int64
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Sequence
-
-    from .random import Generator
+from .random import Generator
 
 # Methods that are functions, too
 METHODS = (

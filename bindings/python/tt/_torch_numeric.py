@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import math
 from builtins import range as range_of
-from typing import NamedTuple
+from typing import Any, NamedTuple, Sequence
 
 from . import _ops as ops
 from ._interception import overridable
 from ._tensor import Tensor
 from ._types import int64
+from ._types import dtype as Dtype
 from .errors import ShapeError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-
-    from ._types import dtype as Dtype
-
 
 # ---- histograms of points ----
 

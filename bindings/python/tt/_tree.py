@@ -1,11 +1,9 @@
 """Flattens structures of lists, tuples and dicts into lists of leaves, and restores them."""
 from __future__ import annotations
 
-from ._tensor import Tensor
+from typing import Any, Callable, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
+from ._tensor import Tensor
 
 
 class Place:

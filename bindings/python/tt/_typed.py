@@ -4,16 +4,13 @@ The tensors themselves have the class Tensor.
 """
 from __future__ import annotations
 
+from typing import Any
+
 from . import _ops
 from ._create import tensor
 from ._tensor import Tensor
 from ._types import BY_NAME, Size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ._types import dtype as DType
+from ._types import dtype as DType
 
 
 class OfDtype(type):

@@ -3,18 +3,10 @@ from __future__ import annotations
 
 from math import prod
 from struct import Struct
+from typing import Any, Callable, SupportsIndex, overload
 
 from . import _tables
 from .errors import DeviceError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, SupportsIndex, overload
-else:
-
-    def overload(function):
-        """Replaces typing.overload at run time, because importing typing takes milliseconds."""
-        return function
 
 
 class Named:

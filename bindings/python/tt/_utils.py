@@ -2,16 +2,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any, Sequence
 
 from ._tensor import Tensor
 from ._types import device as device_class
+from ._types import dtype
 from .nn.parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-
-    from ._types import dtype
 
 __all__: list[str] = []
 

@@ -1,12 +1,10 @@
 """The accelerator of this machine, CUDA or none, with the API of torch.accelerator."""
 from __future__ import annotations
 
+from typing import Any
+
 from . import cuda
 from ._types import device as device_class
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "current_accelerator",

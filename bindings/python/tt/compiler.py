@@ -14,16 +14,13 @@ from ctypes import byref, c_int64, c_void_p, create_string_buffer, string_at
 from functools import update_wrapper
 from struct import Struct
 from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Callable, Iterator
 
 from . import _convert as convert
 from ._lib import Handle, call, fail, finalizer, lib, local, quick
 from ._facts import TensorHandle
 from ._tensor import Tensor, from_address
 from ._tree import Place, mapped, with_tensors, without_tensors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
 
 __all__ = [
     "allow_in_graph",

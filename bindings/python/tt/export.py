@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 import zipfile
+from typing import Any, Callable, Iterator, Sequence
 
 from ._dynamic import Dim, Dynamic, corners, from_shapes, names_of, resized
 from ._graph import GraphHandle, Plan, captured
@@ -25,10 +26,6 @@ from ._tensor import Tensor
 from ._tree import Place, with_tensors, without_tensors
 from .errors import UnimplementedError
 from .fx.captured import Graph, result_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Sequence
 
 __all__ = [
     "Dim",

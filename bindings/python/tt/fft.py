@@ -1,18 +1,15 @@
 """Discrete Fourier transforms, with the API of torch.fft."""
 from __future__ import annotations
 
+from typing import Sequence
+
 from . import _ops
 from ._interception import overridable
 from ._settings import get_default_dtype
+from ._tensor import Tensor
+from ._types import device as Device
+from ._types import dtype as DType
 from .errors import InvalidArgumentError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
-
-    from ._tensor import Tensor
-    from ._types import device as Device
-    from ._types import dtype as DType
 
 __all__ = [
     "fft",

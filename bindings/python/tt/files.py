@@ -6,18 +6,14 @@ from __future__ import annotations
 import json
 import os
 from ctypes import c_int32, c_int64
+from typing import Any
 
 from . import _convert as convert
 from ._handles import StateDictHandle, idx_load, npy_load
 from ._handles import npz_load as npz_handle
 from ._lib import result
 from ._tensor import Tensor, tensor_result
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ._types import dtype as Dtype
+from ._types import dtype as Dtype
 
 __all__ = ["GGUF", "csv_load", "gguf_load", "idx_load", "npy_load", "npz_load"]
 

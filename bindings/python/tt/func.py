@@ -8,6 +8,9 @@ from __future__ import annotations
 from ctypes import byref, c_int64, c_void_p
 from functools import wraps
 from struct import Struct
+from typing import Any, Callable, Sequence, Union
+
+import tt
 
 from . import _ops as ops
 from . import _convert as convert
@@ -20,13 +23,7 @@ from .autograd._depth import depth
 from .autograd import grad as gradients
 from .errors import DtypeError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence, Union
-
-    from .nn.module import Module
-
-    Argnums = Union[int, tuple[int, ...]]
+Argnums = Union[int, tuple[int, ...]]
 
 __all__ = [
     "functional_call",
@@ -727,7 +724,7 @@ def joined(parts: Sequence[Any], out_dims: Any) -> Any:
 
 
 def functional_call(
-    module: Module,
+    module: tt.nn.Module,
     parameter_and_buffer_dicts: Any,
     args: Any = None,
     kwargs: dict[str, Any] | None = None,
@@ -756,7 +753,7 @@ def functional_call(
     )
 
 
-def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
+def stack_module_state(models: Sequence[tt.nn.Module]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the parameters and the buffers of models of one class, stacked by name, for vmap over
     functional_call."""
     if not models:
@@ -775,7 +772,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
     return stacked, {name: ops.stack([b[name] for b in buffers]) for name in buffers[0]}
 
 
-def replace_all_batch_norm_modules_(root: Module) -> Module:
+def replace_all_batch_norm_modules_(root: tt.nn.Module) -> tt.nn.Module:
     """Removes the running statistics of all batch normalizations, in place: they use those of each
     batch then. Returns root."""
     for m in root.modules():

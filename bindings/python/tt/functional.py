@@ -1,9 +1,7 @@
 """Functions of tt that torch.functional has, too."""
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 __all__ = (
     "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors "

@@ -3,10 +3,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
+from typing import Any, Callable
 
 __all__ = ["Future", "collect_all", "wait_all"]
 

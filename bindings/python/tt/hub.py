@@ -13,15 +13,12 @@ import shutil
 import sys
 import tempfile
 import urllib.request
+from builtins import list as _list
+from types import ModuleType
+from typing import Any, Callable
 from urllib.parse import urlparse
 
 from .errors import FileError, UnimplementedError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from builtins import list as _list
-    from types import ModuleType
-    from typing import Any, Callable
 
 __all__ = [
     "download_url_to_file",

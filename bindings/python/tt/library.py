@@ -6,19 +6,15 @@ from ctypes import byref, c_int64
 from functools import update_wrapper
 from inspect import signature
 from types import SimpleNamespace
+from typing import Any, Callable, Iterable, Sequence, overload
 
 from ._callbacks import tt_op_def
 from ._handles import OpHandle
 from ._lib import call, quick, result
 from ._tensor import Tensor, listed
-from ._types import overload
 from ._values import Value, packed
 from .autograd.function import Function
 from .errors import AutogradError, UnimplementedError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Sequence
 
 __all__ = [
     "CustomOpDef",

@@ -1,24 +1,19 @@
 """Linear algebra, with the API of torch.linalg. A is a matrix (m, n) or a batch (…, m, n)."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Sequence, Union
 
 from . import _ops
 from ._convert import written
 from ._create import tensor
 from ._interception import overridable
 from ._tensor import Tensor
+from ._types import dtype as DType
 from .errors import InvalidArgumentError, ShapeError
 from .errors import LinAlgError as LinAlgError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence, Union
-
-    from ._types import dtype as DType
-
-    Dims = Union[int, Sequence[int], None]
-    Outs = tuple[Tensor, ...]
+Dims = Union[int, Sequence[int], None]
+Outs = tuple[Tensor, ...]
 
 __all__ = """cholesky cholesky_ex cond cross det diagonal eig eigh eigvals eigvalsh
 householder_product inv inv_ex ldl_factor ldl_factor_ex ldl_solve LinAlgError lstsq lu lu_factor

@@ -7,18 +7,14 @@ without elements is that value. tt has no masked tensors.
 from __future__ import annotations
 
 from math import inf, nan
+from typing import Any, Callable
 
 from . import _ops as ops
 from . import _types
 from ._absent import absent_class, absent_function
 from ._limits import iinfo
 from ._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ._types import dtype as DType
+from ._types import dtype as DType
 
 __all__ = [
     "amax",

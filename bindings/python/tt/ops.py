@@ -5,13 +5,10 @@ from __future__ import annotations
 import sys
 from functools import partial
 from importlib import import_module
+from typing import Any, Callable
 
 from ._absent import absent_function
 from ._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 __all__ = ["OpOverloadPacket", "load_library"]
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
+from typing import Any, Callable, Iterable
 
 from . import _interception
+from ._hints import Self
 from ._interception import DisableTorchFunction as DisableTorchFunction
 from ._interception import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from ._interception import disabled_torch_function as _disabled_torch_function_impl
 from ._interception import candidates, handle, intercepts, names, of_tensor, overloaded, state
 from ._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable
-
-    from typing_extensions import Self
 
 __all__ = [
     "BaseTorchFunctionMode",

@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from ctypes import c_int64
 from enum import Enum
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, Callable, Iterable, NamedTuple
 
 from ._handles import (
     profiler_begin,
@@ -29,14 +29,9 @@ from ._handles import (
     profiler_start_ex,
     profiler_stop,
 )
+from ._hints import Self
 from ._layouts import struct
 from ._lib import filled, local
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable
-
-    from typing_extensions import Self
 
 __all__ = [
     "EventList",

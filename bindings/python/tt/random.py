@@ -10,20 +10,16 @@ import os
 from contextlib import contextmanager
 from ctypes import c_uint64
 from struct import Struct
+from typing import Any, Iterator
 
 from ._convert import uint64
 from ._create import from_bytes
 from ._handles import GeneratorHandle
+from ._hints import Self
 from ._lib import lib, result, runtime
 from ._tensor import Tensor
 from ._types import BY_NAME
 from ._types import device as device_class
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
-
-    from typing_extensions import Self
 
 __all__ = [
     "Generator",

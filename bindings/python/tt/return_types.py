@@ -1,11 +1,9 @@
 """The named tuples that operators with several results return, with the names of PyTorch."""
 from __future__ import annotations
 
-from . import _ops
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from . import _ops
 
 __all__: list[str] = []
 

@@ -3,15 +3,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, c_char_p, c_int32, c_void_p
+from typing import Any, Callable, Iterator
 
 from ._handles import ctx_isa, device_count, live, load_cuda, memory_stats, set_memory_limit
 from ._handles import synchronize, trim
 from ._hooks import guarded
 from ._lib import call, local
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
 
 __all__ = [
     "ctx_isa",

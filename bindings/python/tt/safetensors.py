@@ -3,19 +3,14 @@ from __future__ import annotations
 
 import os
 from ctypes import byref, c_void_p
+from typing import Mapping, Union
 
 from ._handles import SafeTensorsHandle, safetensors_save
+from ._hints import Self
 from ._lib import call, quick
+from ._tensor import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Mapping, Union
-
-    from typing_extensions import Self
-
-    from ._tensor import Tensor
-
-    Path = Union[str, bytes, os.PathLike[str]]
+Path = Union[str, bytes, os.PathLike[str]]
 
 __all__ = ["load_file", "safe_open", "save_file"]
 

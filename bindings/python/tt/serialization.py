@@ -10,7 +10,8 @@ import os
 import shutil
 import tempfile
 from collections import Counter, OrderedDict
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import IO, Any, Callable, Iterator
 
 from . import _types
 from ._absent import absent_class
@@ -22,11 +23,6 @@ from .errors import FileError, FormatError
 from .nn.parameter import Parameter
 from .safetensors import safe_open, save_file
 from .storage import TypedStorage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from typing import IO, Any, Callable, Iterator
 
 DEFAULT_PROTOCOL = 2  # of pickle, as PyTorch's
 __all__ = [

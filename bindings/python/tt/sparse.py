@@ -7,6 +7,7 @@ matrix, so they need memory for one row per value.
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from . import _ops as ops
 from ._convert import instance, is_number
@@ -17,14 +18,9 @@ from ._layout import layout as Layout
 from ._layout import sparse_coo, sparse_csr
 from ._tensor import Tensor
 from ._types import BY_NAME, Size, int64
+from ._types import device as Device
+from ._types import dtype as DType
 from .errors import InvalidArgumentError, OutOfRangeError, ShapeError, UnimplementedError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ._types import device as Device
-    from ._types import dtype as DType
 
 __all__ = [
     "BFloat16Tensor",

@@ -2,19 +2,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any, Iterator
 
+from ._hints import Self
 from ._tensor import Tensor
 from ._types import BY_NAME
+from ._types import device as Device
+from ._types import dtype as DType
 from .errors import UnimplementedError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
-
-    from typing_extensions import Self
-
-    from ._types import device as Device
-    from ._types import dtype as DType
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 

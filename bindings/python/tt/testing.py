@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
+from typing import Any, Callable
 
 from . import _ops as ops
 from ._convert import is_number
@@ -11,13 +12,8 @@ from ._limits import finfo
 from ._numbers import promote_types
 from ._tensor import Tensor
 from ._types import BY_NAME
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ._types import device as Device
-    from ._types import dtype as DType
+from ._types import device as Device
+from ._types import dtype as DType
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 # dtype -> (rtol, atol); all others are compared exactly

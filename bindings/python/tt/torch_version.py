@@ -2,12 +2,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from ._lib import VERSION
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["TorchVersion", "Version"]
 STAGES = {"dev": 0, "a": 1, "b": 2, "rc": 3}  # before a release, which is 4

@@ -1,11 +1,9 @@
 """torch.xpu. tt supports no Intel devices."""
 from __future__ import annotations
 
-from .errors import DeviceError
+from typing import Any, NoReturn
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
+from .errors import DeviceError
 
 __all__ = [
     "Event",

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import types
+import typing
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,38 @@ def test_operators_show_their_hints(place):
         parameters = parameters[1:] if place == "Tensor" else parameters
         bare = [p.name for p in parameters if p.annotation is inspect.Parameter.empty]
         assert not bare and function.__annotations__["return"], (name, bare)
+
+
+# ---- hints at run time ----
+
+
+def public_callables():
+    """Classes, functions, methods and getters of properties that users find in public modules."""
+    for module in ["", *tt.MODULES.split(), *MORE_MODULES.split()]:
+        owners = [importlib.import_module(f"tt.{module}".rstrip("."))]
+        for owner in owners:
+            for name in dir(owner):
+                x = inspect.getattr_static(owner, name, None)
+                x = getattr(owner, name, None) if x is None else x  # loaded when first asked for
+                x = getattr(x, "fget", None) or getattr(x, "__func__", x)
+                if name.startswith("_") or not getattr(x, "__module__", None):
+                    continue
+                if x.__module__.startswith("tt") and inspect.isclass(x):
+                    yield x
+                    owners += [x] if x not in owners else []
+                elif x.__module__.startswith("tt") and inspect.isfunction(x):
+                    yield x
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="Python 3.9 cannot evaluate int | None")
+def test_hints_can_be_evaluated():
+    callables = set(public_callables())
+    assert len(callables) > 3000
+    for x in callables:
+        typing.get_type_hints(x)
+    hints = typing.get_type_hints(tt.Tensor.exponential_)
+    assert hints["return"] is tt.Tensor and hints["generator"] == typing.Optional[tt.Generator]
+    assert typing.get_type_hints(tt.nn.Linear)["weight"] is tt.nn.Parameter
 
 
 # ---- generated classes ----

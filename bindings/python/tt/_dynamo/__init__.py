@@ -1,6 +1,8 @@
 """Names of torch._dynamo, for programs that mark functions for PyTorch's compiler."""
 from __future__ import annotations
 
+from typing import Any
+
 from ..compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -11,10 +13,6 @@ from ..compiler import (
 )
 from . import config, eval_frame
 from .eval_frame import OptimizedModule
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "OptimizedModule",

@@ -1,12 +1,10 @@
 """associative_scan, with the API of torch._higher_order_ops.associative_scan."""
 from __future__ import annotations
 
+from typing import Any, Callable
+
 from .. import _ops as ops
 from ..utils._pytree import tree_flatten, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 __all__ = ["associative_scan"]
 

@@ -1,11 +1,9 @@
 """Names of PyTorch's compiler that programs set. tt compiles with its own graphs."""
 from __future__ import annotations
 
-from . import config as config
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from . import config as config
 
 
 def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> dict[str, Any]:

@@ -3,17 +3,14 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any, Literal
 from .._convert import (boolean, generator_handle, instance, integer, keeps, one_of, refit, real,
     scalar, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal
-    from ..random import Generator
+from ..random import Generator
 
 APPROXIMATE = {'none': 0, 'tanh': 1}
 tt_celu = lib.tt_celu

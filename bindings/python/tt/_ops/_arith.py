@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any, Literal
 from . import result_class
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
     one_of, optional_tensor, refit, out_tensors, scalar, scalar_field, wrong_kind)
@@ -10,10 +11,6 @@ from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, swit
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal
 
 ROUNDING = {'none': 0, 'floor': 1, 'trunc': 2}
 tt_add = lib.tt_add

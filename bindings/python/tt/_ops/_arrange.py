@@ -3,16 +3,13 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
+from typing import Any, Literal, Sequence
 from .._convert import (boolean, gathered, instance, int_list, integer, is_int, keeps, length, like,
     no_overload, one_of, refit, pointers, scalar_field, tensor_list, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal, Sequence
 
 PADDING = {'constant': 0, 'reflect': 1, 'replicate': 2, 'circular': 3}
 INDEXING = {'ij': 0, 'xy': 1}

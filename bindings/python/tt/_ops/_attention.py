@@ -8,10 +8,7 @@ from .._interception import PLAIN, intercepted, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..random import Generator
+from ..random import Generator
 
 tt_scaled_dot_product_attention = lib.tt_scaled_dot_product_attention
 _o_scaled_dot_product_attention = Struct("QdidiP0q").pack

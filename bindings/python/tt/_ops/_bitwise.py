@@ -2,16 +2,13 @@
 from __future__ import annotations
 
 from ctypes import byref
+from typing import Any
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand, refit,
     wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 tt_bitwise_and = lib.tt_bitwise_and
 tt_bitwise_and_ = lib.tt_bitwise_and_

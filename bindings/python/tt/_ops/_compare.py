@@ -3,16 +3,13 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any
 from .._convert import (boolean, instance, keeps, is_number, no_overload, number_form,
     number_operand, refit, real, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 tt_eq = lib.tt_eq
 tt_eq_ = lib.tt_eq_

@@ -2,15 +2,12 @@
 from __future__ import annotations
 
 from ctypes import byref
+from typing import Any
 from .._convert import instance, keeps, refit, real, wrong_kind
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 tt_angle = lib.tt_angle
 tt_angle_into = lib.tt_angle_into

@@ -3,16 +3,13 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any, Sequence
 from .._convert import (list_field, integer, is_int, keeps, no_overload, optional_tensor, text,
     wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
 
 tt_conv1d = lib.tt_conv1d
 tt_conv1d_padding = lib.tt_conv1d_padding

@@ -3,18 +3,15 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any
 from .._convert import (boolean, device_field, dtype_code, instance, keeps, is_number, no_overload,
     number_form, refit, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-from .._types import preserve_format, memory_format as memory_format_class
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-    from .._types import device, dtype, memory_format
+from .._types import (device, dtype, memory_format, preserve_format, memory_format as
+    memory_format_class)
 
 tt_clone = lib.tt_clone
 tt_clone_into = lib.tt_clone_into

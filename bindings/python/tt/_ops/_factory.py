@@ -3,17 +3,14 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
+from typing import Any, Sequence
 from .._convert import (boolean, device_field, dtype_code, gathered, int_list, integer, keeps,
     left_out, number_form, written, check_layout, real, scalar, scalar_field, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-    from .._types import device, dtype
+from .._types import device, dtype
 
 tt_arange = lib.tt_arange
 tt_bartlett_window = lib.tt_bartlett_window

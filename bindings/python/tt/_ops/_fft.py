@@ -3,17 +3,14 @@ from __future__ import annotations
 
 from ctypes import byref, c_double, c_int64
 from struct import Struct
+from typing import Any, Literal, Sequence
 from .._convert import (boolean, device_field, dtype_code, instance, list_field, integer, keeps,
     one_of, refit, real, tensor_address, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal, Sequence
-    from .._types import device, dtype
+from .._types import device, dtype
 
 PADDING = {'constant': 0, 'reflect': 1, 'replicate': 2, 'circular': 3}
 FFTNORM = {'backward': 0, 'ortho': 1, 'forward': 2}

@@ -3,15 +3,12 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any, Sequence
 from .._convert import int_list, list_field, keeps, wrong_kind
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
 
 tt_col2im = lib.tt_col2im
 tt_im2col = lib.tt_im2col

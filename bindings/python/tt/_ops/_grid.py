@@ -3,15 +3,12 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any, Literal, Sequence
 from .._convert import boolean, int_list, keeps, one_of, wrong_kind
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal, Sequence
 
 GRIDMODE = {'bilinear': 0, 'nearest': 1, 'bicubic': 2}
 GRIDPADDING = {'zeros': 0, 'border': 1, 'reflection': 2}

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_double, c_int64
 from struct import Struct
+from typing import Any, Literal, Sequence
 from .._convert import (boolean, columns_of, instance, int_list, integer, keeps, is_number, length,
     no_overload, number_form, number_operand, one_of, optional_tensor, refit, pointers, real,
     scalar_field, tensor_address, tensor_list, wrong_kind)
@@ -10,10 +11,6 @@ from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, swit
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal, Sequence
 
 SCATTER = {'none': 0, 'add': 1, 'multiply': 2}
 SCATTERREDUCE = {'sum': 0, 'prod': 1, 'mean': 2, 'amax': 3, 'amin': 4}

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_double, c_int64
 from struct import Struct
+from typing import Any, Literal, Sequence
 from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length, like,
     one_of, refit, out_tensors, pointers, real, tensor_address, tensor_list, wrong_kind)
@@ -10,11 +11,7 @@ from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, swit
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal, Sequence
-    from .._types import dtype
+from .._types import dtype
 
 MATRIXNORM = {'fro': 0, 'nuc': 1}
 LEASTSQUARES = {'gelsy': 0, 'gels': 1, 'gelsd': 2, 'gelss': 3}

@@ -3,16 +3,13 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any, Literal
 from .._convert import (boolean, integer, keeps, number_operand, one_of, real, tensor_address,
     wrong_kind, legacy_reduction)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal
 
 REDUCTION = {'none': 0, 'mean': 1, 'sum': 2}
 KLREDUCTION = {'none': 0, 'mean': 1, 'sum': 2, 'batchmean': 3}

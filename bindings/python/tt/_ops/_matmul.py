@@ -3,16 +3,13 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any, Sequence
 from .._convert import (gathered, instance, int_list, integer, keeps, length, like, optional_tensor,
     refit, pointers, scalar_field, tensor_list, text, wrong_kind, sparse_product)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
 
 tt_addbmm = lib.tt_addbmm
 tt_addbmm_ = lib.tt_addbmm_

@@ -3,15 +3,12 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
+from typing import Any, Sequence
 from .._convert import boolean, int_list, integer, keeps, optional_tensor, real, wrong_kind
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
 
 tt_batch_norm = lib.tt_batch_norm
 tt_group_norm = lib.tt_group_norm

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_double
 from struct import Struct
+from typing import Any, Sequence
 from . import result_class
 from .._convert import (boolean, generator_handle, instance, int_list, list_field, integer, keeps,
     refit, real, tensor_address, wrong_kind)
@@ -10,11 +11,7 @@ from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, swit
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-    from ..random import Generator
+from ..random import Generator
 
 tt_adaptive_avg_pool1d = lib.tt_adaptive_avg_pool1d
 tt_adaptive_avg_pool2d = lib.tt_adaptive_avg_pool2d

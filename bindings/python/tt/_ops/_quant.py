@@ -3,17 +3,14 @@ from __future__ import annotations
 
 from ctypes import byref, c_double, c_int64
 from struct import Struct
+from typing import Any, Literal, Sequence
 from .._convert import (dtype_code, list_field, integer, is_int, keeps, is_number, no_overload,
     one_of, optional_tensor, real, tensor_address, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal, Sequence
-    from .._types import dtype
+from .._types import dtype
 
 BLOCKFORMAT = {'q8_0': 0, 'q4_0': 1}
 tt_blockwise_embedding = lib.tt_blockwise_embedding

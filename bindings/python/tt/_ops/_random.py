@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_double, c_int64
 from struct import Struct
+from typing import Any, Sequence
 from .._convert import (boolean, device_field, dtype_code, gathered, generator_handle, instance,
     int_list, integer, keeps, is_number, left_out, no_overload, refit, written, check_layout, real,
     wrong_kind)
@@ -10,12 +11,8 @@ from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, swit
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-    from .._types import device, dtype
-    from ..random import Generator
+from .._types import device, dtype
+from ..random import Generator
 
 tt_alpha_dropout = lib.tt_alpha_dropout
 tt_alpha_dropout_ = lib.tt_alpha_dropout_

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_double, c_int64
 from struct import Struct
+from typing import Any, Sequence
 from . import result_class
 from .._convert import (boolean, list_field, integer, keeps, length, optional_tensor, pointers,
     real, tensor_list, wrong_kind)
@@ -10,10 +11,6 @@ from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, swit
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
 
 tt_gru = lib.tt_gru
 tt_gru_cell = lib.tt_gru_cell

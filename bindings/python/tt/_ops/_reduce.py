@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_double, c_int64
 from struct import Struct
+from typing import Any, Literal, Sequence
 from . import result_class
 from .._convert import (boolean, dtype_code, gathered, instance, int_list, integer, is_int, keeps,
     no_overload, one_of, refit, written, unreduced, out_tensors, real, tensor_address, wrong_kind)
@@ -10,11 +11,7 @@ from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, swit
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal, Sequence
-    from .._types import dtype
+from .._types import dtype
 
 CDISTMODE = {'use_mm_for_euclid_dist_if_necessary': 0, 'use_mm_for_euclid_dist': 1,
              'donot_use_mm_for_euclid_dist': 2}

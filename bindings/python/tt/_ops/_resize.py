@@ -3,15 +3,12 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any, Literal, Sequence
 from .._convert import boolean, int_list, keeps, one_of, real, wrong_kind
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal, Sequence
 
 INTERPOLATION = {'nearest': 0, 'linear': 1, 'bilinear': 2, 'nearest-exact': 3, 'area': 4,
                  'bicubic': 5, 'trilinear': 6}

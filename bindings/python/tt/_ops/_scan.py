@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
+from typing import Any, Sequence
 from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length,
     optional_tensor, refit, out_tensors, pointers, scalar_field, tensor_address, tensor_list,
@@ -11,11 +12,7 @@ from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, swit
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-    from .._types import dtype
+from .._types import dtype
 
 tt_cummax = lib.tt_cummax
 tt_cummax_into = lib.tt_cummax_into

@@ -3,16 +3,13 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
+from typing import Any
 from .._convert import dtype_code, instance, integer, keeps, refit, wrong_kind
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-    from .._types import dtype
+from .._types import dtype
 
 tt_log_softmax = lib.tt_log_softmax
 tt_log_softmax_into = lib.tt_log_softmax_into

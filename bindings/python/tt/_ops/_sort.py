@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_double, c_int64
 from struct import Struct
+from typing import Any, Literal
 from . import result_class
 from .._convert import (boolean, instance, integer, is_int, keeps, is_number, no_overload,
     number_operand, one_of, refit, written, out_tensors, real, tensor_address, wrong_kind)
@@ -10,10 +11,6 @@ from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, swit
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal
 
 QUANTILE = {'linear': 0, 'lower': 1, 'higher': 2, 'midpoint': 3, 'nearest': 4}
 SIDE = {'none': 0, 'left': 1, 'right': 2}

@@ -2,16 +2,13 @@
 from __future__ import annotations
 
 from ctypes import byref, c_int64
+from typing import Any
 from .._convert import (instance, integer, keeps, is_number, no_overload, number_form,
     number_operand, refit, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 tt_digamma = lib.tt_digamma
 tt_digamma_ = lib.tt_digamma_

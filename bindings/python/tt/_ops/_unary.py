@@ -3,15 +3,12 @@ from __future__ import annotations
 
 from ctypes import byref
 from struct import Struct
+from typing import Any
 from .._convert import instance, integer, keeps, refit, real, wrong_kind
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 tt_abs = lib.tt_abs
 tt_abs_ = lib.tt_abs_

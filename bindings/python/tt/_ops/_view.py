@@ -3,16 +3,13 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64
 from struct import Struct
+from typing import Any, Sequence
 from .._convert import (gathered, instance, int_list, integer, is_int, keeps, length, no_overload,
     refit, pointers, tensor_list, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
 
 tt_adjoint = lib.tt_adjoint
 tt_as_strided = lib.tt_as_strided

@@ -1,11 +1,9 @@
 """The names of torch._subclasses.fake_tensor."""
 from __future__ import annotations
 
-from .._absent import absent_class
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .._absent import absent_class
 
 WHY = "tt has no fake tensors; use those of device meta"
 FakeTensor = absent_class("_subclasses.fake_tensor.FakeTensor", WHY)

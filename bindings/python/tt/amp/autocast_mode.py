@@ -4,21 +4,16 @@ from __future__ import annotations
 import warnings
 from ctypes import c_int32
 from functools import wraps
+from typing import Any, Callable, TypeVar
 
+from .._hints import Self
 from .._lib import call, local, quick
 from .._tensor import Tensor
 from .._tree import mapped
 from .._types import DTYPES, bfloat16, float16
+from .._types import dtype as Dtype
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, TypeVar
-
-    from typing_extensions import Self
-
-    from .._types import dtype as Dtype
-
-    F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 TYPES = {"cpu": 1, "cuda": 2}  # tt_device_type

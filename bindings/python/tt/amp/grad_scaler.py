@@ -3,16 +3,13 @@ from __future__ import annotations
 
 import warnings
 from ctypes import c_double
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from .._handles import GradScalerHandle
 from .._lib import call
 from .._layout import SparseGrads
 from .._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["GradScaler", "OptState"]
 

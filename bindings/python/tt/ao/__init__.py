@@ -1,10 +1,10 @@
 """Quantisation, with the names of torch.ao."""
 from __future__ import annotations
 
+from typing import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from . import quantization as quantization
 
 __all__ = ["quantization"]

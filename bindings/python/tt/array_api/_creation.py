@@ -1,16 +1,13 @@
 """Creation functions of the array API standard."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _create
 from .. import _ops as ops
 from .._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .._types import device as Device
-    from .._types import dtype as DType
+from .._types import device as Device
+from .._types import dtype as DType
 
 
 def arange(

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 from .. import _limits
 from .._numbers import promote_types
@@ -9,10 +10,6 @@ from .._tensor import Tensor
 from .._types import BY_NAME
 from .._types import device as Device
 from .._types import dtype as DType
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 KINDS = {
     "bool": ("bool",),

@@ -1,14 +1,12 @@
 """Elementwise functions of the array API standard."""
 from __future__ import annotations
 
+from typing import Any, Callable
+
 from .. import _ops as ops
 from .._convert import instance
 from .._tensor import Tensor
 from ._dtypes import promoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 
 def unary(function: Callable[..., Any], name: str, whole: bool = False) -> Any:

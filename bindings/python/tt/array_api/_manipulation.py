@@ -1,15 +1,13 @@
 """Manipulation and indexing functions of the array API standard."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _ops as ops
 from .._settings import broadcast_shapes
 from .._tensor import Tensor
 from .._types import int64
 from ._dtypes import promoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def axes_of(axis: Any) -> tuple[int, ...]:

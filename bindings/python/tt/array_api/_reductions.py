@@ -2,17 +2,13 @@
 from __future__ import annotations
 
 from builtins import bool as _bool
+from typing import Any, Callable
 
 from .. import _ops as ops
 from .._tensor import Tensor
 from .._types import BOOL, int64
+from .._types import dtype as DType
 from ._manipulation import axes_of, concat
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from .._types import dtype as DType
 
 
 def reduced(

@@ -2,14 +2,11 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 from .. import _ops as ops
 from .._tensor import Tensor
 from ._dtypes import promoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 UniqueAll = namedtuple("UniqueAll", "values indices inverse_indices counts")
 UniqueCounts = namedtuple("UniqueCounts", "values counts")

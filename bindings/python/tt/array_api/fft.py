@@ -1,15 +1,12 @@
 """Fourier transforms of the array API standard."""
 from __future__ import annotations
 
+from typing import Any, Callable
+
 from .. import fft as _fft
 from .._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from .._types import device as Device
-    from .._types import dtype as DType
+from .._types import device as Device
+from .._types import dtype as DType
 
 __all__ = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft"]
 __all__ += ["irfft", "irfftn", "rfft", "rfftfreq", "rfftn"]

@@ -2,19 +2,15 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 from .. import _ops as ops
 from .. import linalg as _linalg
 from .._limits import finfo
 from .._tensor import Tensor
+from .._types import dtype as DType
 from ._dtypes import promoted
 from ._manipulation import axes_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .._types import dtype as DType
 
 __all__ = [
     "cholesky",

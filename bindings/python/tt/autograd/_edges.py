@@ -1,33 +1,23 @@
 """GradientEdge: the place of a tensor in the autograd graph."""
 from __future__ import annotations
 
-from collections import namedtuple
+from typing import Any, NamedTuple
+
+import tt
 
 from .._facts import TensorFacts
+from .._tensor import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NamedTuple
 
-    from .._tensor import Tensor
-    from .graph import AccumulateGrad, Node
+class GradientEdge(NamedTuple):
+    """A tensor as the result output_nr of a node: grad and backward take it in its place.
 
-    class GradientEdge(NamedTuple):
-        node: Node | AccumulateGrad
-        output_nr: int
-        ownership_token: Tensor | None = None
+    ownership_token: the tensor itself, which the edge keeps alive.
+    """
 
-else:
-
-    class GradientEdge(
-        namedtuple("GradientEdge", "node output_nr ownership_token", defaults=[None])
-    ):
-        """A tensor as the result output_nr of a node: grad and backward take it in its place.
-
-        ownership_token: the tensor itself, which the edge keeps alive.
-        """
-
-        __slots__ = ()
+    node: tt.autograd.graph.Node | tt.autograd.graph.AccumulateGrad
+    output_nr: int
+    ownership_token: Tensor | None = None
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

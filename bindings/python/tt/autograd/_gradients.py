@@ -1,18 +1,15 @@
 """backward and grad: gradients of tensors and of graphs."""
 from __future__ import annotations
 
+from typing import Any, Sequence
+
 from .._facts import TensorFacts
 from .._handles import backward as backward_all
 from .._handles import grad as grad_of_one
 from .._layout import SparseGrads
+from .._tensor import Tensor
 from ._edges import tensors_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-
-    from .._tensor import Tensor
-    from ._edges import GradientEdge
+from ._edges import GradientEdge
 
 
 def backward(

@@ -3,17 +3,14 @@ from __future__ import annotations
 
 import weakref
 from contextlib import contextmanager
+from typing import Any, Callable, Iterator
+
+import tt
 
 from ..errors import AutogradError
 from ..overrides import TorchFunctionMode
 from .._tensor import Tensor
 from ._saved import saved_tensors_hooks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
-
-    from .graph import Node
 
 
 def tensors_in(x: Any) -> Iterator[Tensor]:
@@ -35,7 +32,7 @@ class node_creation_hook(TorchFunctionMode):
     layers that have no function in nn.functional, such as LSTM.
     """
 
-    def __init__(self, hook: Callable[[Node], None]) -> None:
+    def __init__(self, hook: Callable[[tt.autograd.graph.Node], None]) -> None:
         super().__init__()
         self.hook = hook
 
@@ -50,12 +47,14 @@ class node_creation_hook(TorchFunctionMode):
         return result
 
 
-def new_nodes(result: Any, before: set[Node | None]) -> list[Node]:
+def new_nodes(
+    result: Any, before: set[tt.autograd.graph.Node | None]
+) -> list[tt.autograd.graph.Node]:
     """Returns the nodes of a result that are not behind those of the arguments, in the order in
     which they were made."""
     from .graph import Node
 
-    found: dict[Node, None] = {}
+    found: dict[tt.autograd.graph.Node, None] = {}
     stack: list[Any] = [t.grad_fn for t in tensors_in(result)]
     while stack:
         node = stack.pop()

@@ -4,16 +4,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_int32, c_size_t, c_void_p, cast, sizeof
 from threading import local as thread_local
+from typing import Any, Callable, Iterator
 
+from .._hints import Self
 from .._hooks import give, guarded
 from .._lib import call, drop, for_good, keep, kept
 from .._tensor import Tensor, borrow
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
-
-    from typing_extensions import Self
 
 
 class Disabled(thread_local):

@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections import namedtuple
 from contextlib import ContextDecorator
 from ctypes import byref
+from typing import Any
 
 from .._convert import instance
 from .._lib import call
 from .._tensor import Tensor, TensorHandle, tensor_result, wrap
 from ..errors import AutogradError, ShapeError
 from ._depth import depth
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "UnpackedDualTensor",

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int64, c_void_p
 from functools import partial
-from typing import NamedTuple
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from .. import _ops, errors
 from .._callbacks import tt_function_def
@@ -16,11 +16,7 @@ from .._tree import broadcast, with_tensors, without_tensors
 from ._depth import depth
 from .grad_mode import no_grad
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, TypeVar
-
-    F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FunctionCtx:

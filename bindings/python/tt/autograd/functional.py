@@ -7,15 +7,13 @@ torch.autograd.functional.
 """
 from __future__ import annotations
 
+from typing import Any, Callable, Sequence
+
 from .. import _ops as ops
 from .._tensor import Tensor
 from . import enable_grad, grad, is_grad_enabled, set_grad_enabled
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
-
-    Tensors = tuple[Tensor, ...]
+Tensors = tuple[Tensor, ...]
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

@@ -7,16 +7,12 @@ from __future__ import annotations
 from contextlib import ContextDecorator
 from functools import wraps
 from inspect import isgeneratorfunction
+from typing import Any, Callable, Generator, TypeVar, overload
 
 from .._handles import is_grad_enabled, switch_grad
-from .._types import overload
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Generator, TypeVar
-
-    F = TypeVar("F", bound=Callable[..., Any])
-    Switch = Callable[[bool], int]
+F = TypeVar("F", bound=Callable[..., Any])
+Switch = Callable[[bool], int]
 
 __all__ = ["Mode", "enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
 

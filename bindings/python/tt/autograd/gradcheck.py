@@ -2,16 +2,13 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any, Callable, Sequence
 
 from .. import _ops as ops
 from .._tensor import Tensor
 from .._types import BY_NAME
 from ._gradients import grad
 from .grad_mode import enable_grad, no_grad
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 from ctypes import c_int64
 from functools import partial
 from threading import Lock, get_ident
+from typing import Any, Callable, Iterable, Sequence
 
 from .._handles import NodeHandle
 from .._hooks import HookHandle
 from .._lib import result
+from .._tensor import Tensor
 from ._edges import GradientEdge, get_gradient_edge
 from ._modes import allow_mutation_on_saved_tensors, node_creation_hook
 from ._saved import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Sequence
-
-    from .._tensor import Tensor
 
 __all__ = [
     "GradientEdge",

@@ -1,13 +1,11 @@
 """The profiler under its older name, torch.autograd.profiler."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import profiler
 from .._absent import absent_class
 from ..profiler import EventList, record_function
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["EventList", "emit_nvtx", "profile", "record_function"]
 emit_nvtx = absent_class("autograd.profiler.emit_nvtx", "NVTX ranges have no reader")

@@ -1,11 +1,9 @@
 """Variable, the former class of tensors that require gradients."""
 from __future__ import annotations
 
-from .._tensor import Tensor
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .._tensor import Tensor
 
 
 class OfTensors(type):

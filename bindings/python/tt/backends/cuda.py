@@ -2,13 +2,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import Any, Iterator
 
 from .. import _cuda_math
 from ..cuda import is_available
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
 
 __all__ = [
     "can_use_efficient_attention",

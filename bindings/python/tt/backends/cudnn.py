@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Iterator
 
 from .. import _cuda_math
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator
-
     enabled: bool
     deterministic: bool
     allow_tf32: bool

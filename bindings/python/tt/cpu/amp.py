@@ -3,10 +3,7 @@ from __future__ import annotations
 
 from .. import amp
 from .._types import bfloat16
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .._types import dtype as Dtype
+from .._types import dtype as Dtype
 
 __all__ = ["GradScaler", "autocast"]
 

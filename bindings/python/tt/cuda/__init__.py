@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from ctypes import byref, c_int32
 from importlib import import_module
+from typing import Any
 
 from .. import runtime
 from .. import random as _random
 from .._convert import place
 from .._layouts import struct
 from .._lib import call, local
+from .._tensor import Tensor
 from ..errors import OutOfMemoryError as OutOfMemoryError
 from ._typed import BFloat16Tensor as BFloat16Tensor
 from ._typed import BoolTensor as BoolTensor
@@ -25,6 +27,7 @@ from ._typed import HalfTensor as HalfTensor
 from ._typed import IntTensor as IntTensor
 from ._typed import LongTensor as LongTensor
 from ._typed import ShortTensor as ShortTensor
+from .devices import AnyDevice
 from .devices import device_count as device_count
 from .devices import required
 from .graphs import CUDAGraph as CUDAGraph
@@ -43,12 +46,8 @@ from .streams import stream as stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from .._tensor import Tensor
     from . import amp as amp
     from . import nvtx as nvtx
-    from .devices import AnyDevice
 
 __all__ = [
     "amp",

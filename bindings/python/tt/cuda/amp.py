@@ -1,18 +1,15 @@
 """Mixed precision with the older names of torch.cuda.amp; tt.amp has the current ones."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import amp
 from ..amp import autocast_mode as autocast_mode
 from ..amp import grad_scaler as grad_scaler
 from ..amp.autocast_mode import custom_bwd as custom_bwd_of
 from ..amp.autocast_mode import custom_fwd as custom_fwd_of
 from .._types import float16
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .._types import dtype as Dtype
+from .._types import dtype as Dtype
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 

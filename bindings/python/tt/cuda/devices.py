@@ -1,15 +1,13 @@
 """The CUDA devices of this machine."""
 from __future__ import annotations
 
+from typing import Union
+
 from .. import runtime
 from .._types import device as Device
 from ..errors import DeviceError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Union
-
-    AnyDevice = Union[Device, str, int, None]
+AnyDevice = Union[Device, str, int, None]
 
 
 def device_count() -> int:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gc
 from ctypes import byref, c_int64
+from typing import Any, Callable, Sequence
 
 from .. import autograd
 from .._graph import GraphHandle, PlanHandle
@@ -12,10 +13,6 @@ from .._tensor import Tensor
 from .._tree import Place, mapped, with_tensors, without_tensors
 from .devices import required
 from .streams import Stream, current_stream, set_stream, stream as on_stream
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
 
 DEFERRED = 2  # TT_CAPTURE_DEFERRED
 

@@ -3,10 +3,7 @@ tt.profiler."""
 from __future__ import annotations
 
 from contextlib import contextmanager
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
+from typing import Any, Iterator
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 

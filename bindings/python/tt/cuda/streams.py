@@ -2,17 +2,13 @@
 from __future__ import annotations
 
 from ctypes import byref, c_double, c_int32, c_void_p
+from typing import Any
 
 from .._convert import place
 from .._lib import Handle, call, finalizer, quick
 from .._types import device as Device
 from .devices import required
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .devices import AnyDevice
+from .devices import AnyDevice
 
 
 class StreamHandle(Handle):

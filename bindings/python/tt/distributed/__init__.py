@@ -5,6 +5,8 @@ timeout or makes another call, the other ranks raise a DistributedError that nam
 """
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import DistributedError
 from ._bucket import GradBucket
 from ._collectives import (
@@ -62,10 +64,6 @@ from ._objects import (
 )
 from ._store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from ._transfers import P2POp, batch_isend_irecv, irecv, isend, recv, send
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 DistError = DistBackendError = DistNetworkError = DistStoreError = DistributedError
 default_pg_timeout = DEFAULT_TIMEOUT

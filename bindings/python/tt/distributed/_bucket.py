@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from ctypes import CFUNCTYPE, POINTER, c_int32, c_void_p
+from typing import Any, Callable
 
 from .._hooks import guarded, optional_tensors
 from .._layouts import struct
@@ -9,10 +10,6 @@ from .._lib import for_good, kept
 from .._tensor import Tensor, borrow
 from ..futures import Future
 from ._group import WorkFuture
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 
 class GradBucket:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import Enum
+from typing import Any
 
 from .. import _ops as ops
 from .._convert import instance, wrong_kind
@@ -10,10 +11,6 @@ from .._tensor import Tensor
 from ..errors import InvalidArgumentError, ShapeError
 from ._group import Done, ProcessGroup, Work
 from ._groups import checked, root_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class ReduceOp(Enum):

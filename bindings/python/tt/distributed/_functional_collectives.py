@@ -2,16 +2,14 @@
 when they return."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _ops as ops
 from .._absent import absent_class, absent_function
 from .._tensor import Tensor
 from . import ReduceOp, all_gather_into_tensor, checked
 from . import all_reduce as all_reduce_
 from . import all_to_all_single as all_to_all_single_
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 AsyncCollectiveTensor = absent_class(
     "distributed._functional_collectives.AsyncCollectiveTensor", "results are plain tensors"

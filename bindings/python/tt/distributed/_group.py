@@ -6,6 +6,7 @@ import os
 from ctypes import byref, c_int32, c_int64, c_void_p
 from datetime import timedelta
 from importlib.util import find_spec
+from typing import Any, Callable
 
 from .._create import frombuffer
 from .._dtypes import uint8
@@ -16,10 +17,6 @@ from .._lib import path as library_path
 from .._ops import empty
 from .._tensor import Tensor
 from ..futures import Future
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)
 TIMEOUT_SET, LIBRARY_SET = 1, 2

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from typing import Any
 
 from .._convert import instance
 from .._types import device as device_class
@@ -10,10 +11,6 @@ from ..errors import InvalidArgumentError, UnimplementedError
 from ._group import ProcessGroup, connect, is_there
 from ._store import rendezvous_of
 from .rendezvous import place_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 BACKENDS = ("gloo", "mpi", "mpich", "nccl")
 

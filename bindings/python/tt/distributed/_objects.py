@@ -1,6 +1,8 @@
 """Collectives and transfers of Python objects, which are pickled."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _ops as ops
 from .._create import tensor as tensor_of
 from .._tensor import Tensor
@@ -9,10 +11,6 @@ from ._collectives import check_length, parts_of
 from ._group import bytes_of, tensor_of_bytes
 from ._groups import checked, root_of
 from ._transfers import recv, send
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def packed(obj: Any) -> Tensor:

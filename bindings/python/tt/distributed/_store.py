@@ -8,12 +8,9 @@ import struct
 import threading
 import time
 from datetime import timedelta
+from typing import Any, Callable
 
 from ..errors import DistributedError, InvalidArgumentError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 DEFAULT_TIMEOUT = timedelta(seconds=300)
 PAUSE = 0.01  # seconds between looks at a file

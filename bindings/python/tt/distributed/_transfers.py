@@ -1,13 +1,11 @@
 """Transfers between two ranks."""
 from __future__ import annotations
 
+from typing import Any
+
 from .._tensor import Tensor
 from ._group import Work
 from ._groups import checked, root_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def isend(

@@ -3,16 +3,13 @@ torch.distributed.device_mesh."""
 from __future__ import annotations
 
 from math import prod
+from typing import Any, Sequence
 
 from .. import distributed as dist
 from .._create import as_tensor
 from .._ops import arange
 from .._tensor import Tensor
 from ._group import ProcessGroup
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 

@@ -1,15 +1,13 @@
 """The names of tt.distributed, under PyTorch's name of the module that has them."""
 from __future__ import annotations
 
+from typing import Any
+
 from . import *  # noqa: F403
 from . import BACKENDS as BACKENDS
 from . import Backend as Backend
 from . import GroupMember as GroupMember
 from . import ProcessGroup, checked
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _pg_map: dict[Any, Any] = {}  # groups know their backends themselves
 

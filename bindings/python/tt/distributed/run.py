@@ -13,10 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
+from typing import Any, NoReturn
 
 POLL_SECONDS = 0.05
 

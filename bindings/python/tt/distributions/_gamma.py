@@ -1,14 +1,12 @@
 """Sampling of the gamma, Poisson and binomial distributions, by rejection."""
 from __future__ import annotations
 
+from typing import Any, Callable
+
 from .. import _ops as ops
 from .._tensor import Tensor
 from .._types import float64
 from ..autograd import Function
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 STEP = 1e-4  # of the difference that is dP(a, x)/da, relative to a
 

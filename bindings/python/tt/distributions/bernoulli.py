@@ -2,18 +2,16 @@
 from __future__ import annotations
 
 from math import nan
+from typing import Any
 
 from .. import _ops as ops
 from .._tensor import Tensor
 from ..autograd import no_grad
 from . import constraints
 from .distribution import Distribution, broadcast_all, clamped, one_of
+from .distribution import Shape
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
 
 __all__ = ["Bernoulli"]
 

@@ -1,14 +1,12 @@
 """transform_to and biject_to: from constraints to transforms of real numbers."""
 from __future__ import annotations
 
+from typing import Any, Callable
+
 from . import constraints, transforms
 from .transforms import Transform
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    Factory = Callable[[Any], Transform]
+Factory = Callable[[Any], Transform]
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 

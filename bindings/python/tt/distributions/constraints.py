@@ -2,14 +2,12 @@
 torch.distributions.constraints."""
 from __future__ import annotations
 
+from typing import Any, Callable, Sequence
+
 from .. import _ops as ops
 from .. import linalg
 from .._limits import finfo
 from .._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
 
 __all__ = [
     "Constraint",

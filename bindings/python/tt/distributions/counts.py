@@ -1,6 +1,8 @@
 """Distributions of counts: Geometric, Poisson, Binomial, NegativeBinomial and Multinomial."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _ops as ops
 from .._limits import finfo
 from .._tensor import Tensor
@@ -10,12 +12,9 @@ from ._gamma import binomial, poisson, standard_gamma
 from .bernoulli import cross_entropy
 from .categorical import Categorical
 from .distribution import Distribution, broadcast_all, clamped, one_of
+from .distribution import Shape
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
 
 __all__ = ["Binomial", "Geometric", "Multinomial", "NegativeBinomial", "Poisson"]
 

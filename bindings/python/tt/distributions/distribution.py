@@ -2,22 +2,18 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any, Iterable
 
 from .. import _ops as ops
 from .._create import tensor
+from .._hints import Self
 from .._limits import finfo
 from .._tensor import Tensor
 from .._types import Size
 from ..autograd import no_grad
 from .constraints import Constraint, is_dependent
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable
-
-    from typing_extensions import Self
-
-    Shape = Iterable[int]
+Shape = Iterable[int]
 
 __all__ = ["Distribution"]
 

@@ -1,12 +1,9 @@
 """ExponentialFamily, a base class for distributions of one's own."""
 from __future__ import annotations
 
+from .._tensor import Tensor
 from ..autograd import enable_grad, grad
 from .distribution import Distribution, last_dims_summed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .._tensor import Tensor
 
 __all__ = ["ExponentialFamily"]
 

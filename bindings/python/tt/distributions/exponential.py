@@ -1,16 +1,13 @@
 """The exponential distribution."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _ops as ops
 from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution, broadcast_all
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
+from .distribution import Shape
 
 __all__ = ["Exponential"]
 

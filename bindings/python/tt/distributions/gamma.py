@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import inf, log, nan, pi
+from typing import Any
 
 from .. import _ops as ops
 from .._limits import finfo
@@ -9,12 +10,7 @@ from .._tensor import Tensor
 from . import constraints
 from ._gamma import standard_gamma
 from .distribution import Distribution, broadcast_all
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
+from .distribution import Shape
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "StudentT"]
 

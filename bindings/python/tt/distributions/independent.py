@@ -1,18 +1,14 @@
 """Independent: batch dims as event dims."""
 from __future__ import annotations
 
+from typing import Any
+
+from .._hints import Self
 from .._tensor import Tensor
 from .._types import Size
 from . import constraints
 from .distribution import Distribution, last_dims_summed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from typing_extensions import Self
-
-    from .distribution import Shape
+from .distribution import Shape
 
 __all__ = ["Independent"]
 

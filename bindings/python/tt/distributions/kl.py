@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import inf, log, pi
+from typing import Any, Callable
 
 from .. import _ops as ops
 from .. import linalg
@@ -24,10 +25,6 @@ from .one_hot import OneHotCategorical
 from .transformed import TransformedDistribution
 from .uniform import Uniform
 from .wishart import Wishart
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 __all__ = ["kl_divergence", "register_kl"]
 FORMULAS: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}

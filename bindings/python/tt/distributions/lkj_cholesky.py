@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import log, pi
+from typing import Any
 
 from .. import _ops as ops
 from .._limits import finfo
@@ -9,13 +10,8 @@ from .._tensor import Tensor
 from ..autograd import no_grad
 from . import constraints
 from .distribution import Distribution, broadcast_all
+from .distribution import Shape
 from .gamma import Beta
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
 
 __all__ = ["LKJCholesky"]
 

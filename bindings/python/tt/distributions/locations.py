@@ -2,19 +2,15 @@
 from __future__ import annotations
 
 from math import inf, log, nan, pi, sqrt
+from typing import Any
 
 from .. import _ops as ops
 from .._limits import finfo
 from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution, broadcast_all
+from .distribution import Shape
 from .normal import Normal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
 
 __all__ = ["Cauchy", "Gumbel", "HalfCauchy", "HalfNormal", "Pareto", "Weibull"]
 EULER = 0.57721566490153286060

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import log, pi
+from typing import Any
 
 from .. import _ops as ops
 from .. import linalg
@@ -9,12 +10,7 @@ from .._settings import broadcast_shapes
 from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
+from .distribution import Shape
 
 __all__ = ["LowRankMultivariateNormal"]
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import inf, log, nan, pi
+from typing import Any
 
 from .. import _ops as ops
 from .._tensor import Tensor
@@ -9,17 +10,12 @@ from ..autograd import no_grad
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution, broadcast_all
+from .distribution import Shape
 from .gamma import Gamma
 from .normal import Normal
 from .transformed import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform, StickBreakingTransform
 from .uniform import Uniform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
 
 __all__ = [
     "FisherSnedecor",

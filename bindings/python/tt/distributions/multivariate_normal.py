@@ -2,18 +2,16 @@
 from __future__ import annotations
 
 from math import log, pi
+from typing import Any
 
 from .. import _ops as ops
 from .. import linalg
 from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
+from .distribution import Shape
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
 
 __all__ = ["MultivariateNormal"]
 

@@ -1,6 +1,8 @@
 """OneHotCategorical, RelaxedOneHotCategorical and RelaxedBernoulli."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _ops as ops
 from .._create import as_tensor
 from .._limits import finfo
@@ -9,13 +11,8 @@ from . import constraints
 from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .distribution import Distribution
+from .distribution import Shape
 from .locations import uniform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
 
 __all__ = [
     "OneHotCategorical",

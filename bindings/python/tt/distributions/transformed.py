@@ -1,18 +1,15 @@
 """Distributions of transformed values."""
 from __future__ import annotations
 
+from typing import Any, Sequence
+
 from .._tensor import Tensor
 from .._types import Size
 from ..autograd import no_grad
 from . import constraints
 from .distribution import Distribution, last_dims_summed
+from .distribution import Shape
 from .transforms import ComposeTransform, Transform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-
-    from .distribution import Shape
 
 __all__ = ["TransformedDistribution"]
 

@@ -3,6 +3,7 @@ torch.distributions.transforms."""
 from __future__ import annotations
 
 from math import log, prod
+from typing import Any, Sequence
 
 from .. import _ops as ops
 from .. import linalg
@@ -10,12 +11,7 @@ from .._limits import finfo
 from .._tensor import Tensor
 from . import constraints
 from .distribution import last_dims_summed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-
-    from .distribution import Distribution
+from .distribution import Distribution
 
 __all__ = [
     "AbsTransform",

@@ -2,17 +2,13 @@
 from __future__ import annotations
 
 from math import nan
+from typing import Any
 
 from .. import _ops as ops
 from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution, broadcast_all
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
+from .distribution import Shape
 
 __all__ = ["Uniform"]
 

@@ -1,16 +1,13 @@
 """Helpers for distributions of one's own, with the API of torch.distributions.utils."""
 from __future__ import annotations
 
+from typing import Any, Callable
+
 from .. import _ops as ops
 from .._tensor import Tensor
+from .._types import device, dtype
 from ..autograd import enable_grad
 from .distribution import broadcast_all, clamped, last_dims_summed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from .._types import device, dtype
 
 __all__ = [
     "broadcast_all",

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import log, nan
+from typing import Any
 
 from .. import _ops as ops
 from .. import linalg
@@ -11,13 +12,10 @@ from .._settings import broadcast_shapes
 from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
+from .distribution import Shape
 from .gamma import Chi2
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .distribution import Shape
 
 __all__ = ["Wishart"]
 MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")

@@ -7,17 +7,14 @@ import math
 import re
 import sys
 from types import ModuleType
+from typing import Any
+
+import tt
 
 from .._interception import ensure_built
 from .._tensor import Tensor
 from .._types import Size, device, dtype
 from .node import Node, qualified_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .graph import Graph
 
 # Functions of the module operator -> how code says them
 INFIX = {
@@ -88,7 +85,7 @@ class Names:
 class Writer:
     """Writes the code of a graph."""
 
-    def __init__(self, graph: Graph, root: str) -> None:
+    def __init__(self, graph: tt.fx.Graph, root: str) -> None:
         ensure_built()
         self.graph, self.root = graph, root
         self.globals: dict[str, Any] = {}
@@ -227,7 +224,7 @@ def attribute(base: str, path: str) -> str:
     return base
 
 
-def last_uses(graph: Graph) -> dict[Node, list[Node]]:
+def last_uses(graph: tt.fx.Graph) -> dict[Node, list[Node]]:
     """Returns node -> the values that it is the last one to use."""
     found: dict[Node, list[Node]] = {}
     seen: set[Node] = set()

@@ -7,6 +7,7 @@ import math
 import types
 from contextlib import contextmanager
 from functools import wraps
+from typing import Any, Callable, Iterator
 
 from .. import _interception
 from .._tensor import Tensor
@@ -17,10 +18,6 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, map_aggregate
 from .proxy import Proxy, TracerBase
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
 
 __all__ = ["Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
 

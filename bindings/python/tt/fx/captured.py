@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from ctypes import POINTER, addressof, c_int32, c_int64, cast
+from typing import Any, Callable, Iterator, Sequence
 
 from .._convert import integer
 from .._graph import BOOL, FLOAT, INT, INTS, NONE, SCALAR, STR, TENSOR, TENSORS
@@ -16,10 +17,6 @@ from .._tensor import Tensor
 from .._tree import with_tensors
 from .._types import DTYPES
 from ..library import find
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Sequence
 
 __all__ = ["Graph", "GraphModule", "Node", "capture"]
 

@@ -3,14 +3,11 @@ from __future__ import annotations
 
 import copy
 import re
+from typing import Any, Callable, Iterator
 
 from .._interception import ensure_built
 from ._code import Names, PythonCode, Writer
 from .node import Node, map_aggregate, map_arg
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
 
 __all__ = ["Graph", "PythonCode"]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
+from typing import Any
 
 from ..nn.module import Module
 from .._tensor import Tensor
 from .graph import Graph, PythonCode
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["GraphModule"]
 

@@ -1,9 +1,7 @@
 """Lists and dicts of the arguments of nodes, which change only by Node's methods."""
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
+from typing import Any, NoReturn
 
 __all__ = ["immutable_dict", "immutable_list"]
 

@@ -1,6 +1,8 @@
 """Interpreter runs a traced graph node by node; Transformer makes another graph of it."""
 from __future__ import annotations
 
+from typing import Any, Iterator
+
 from .. import _interception
 from ..nn.module import Module
 from ._code import last_uses
@@ -9,10 +11,6 @@ from .graph_module import GraphModule
 from .node import Node, map_arg
 from .proxy import Proxy
 from ._symbolic_trace import Tracer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
 
 __all__ = ["Interpreter", "Transformer"]
 

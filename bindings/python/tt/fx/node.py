@@ -5,12 +5,10 @@ import builtins
 import types
 from typing import Any, Callable, Union
 
+import tt
+
 from .._interception import names
 from .immutable_collections import immutable_dict, immutable_list
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .graph import Graph
 
 __all__ = ["Node", "map_aggregate", "map_arg"]
 
@@ -62,7 +60,7 @@ class Node:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: tt.fx.Graph,
         name: str,
         op: str,
         target: Any,

@@ -5,6 +5,7 @@ import dis
 import inspect
 import operator
 from bisect import bisect_left
+from typing import Any, Callable, Iterator
 
 from ..overrides import is_tensor_method_or_property
 from .._layout import layout
@@ -13,8 +14,6 @@ from .graph import Graph
 from .node import Node, map_aggregate
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
 
 __all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError"]
 __all__ += ["TracerBase"]

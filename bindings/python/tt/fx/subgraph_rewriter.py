@@ -2,15 +2,12 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any, Callable
 
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, map_arg
 from ._symbolic_trace import symbolic_trace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 

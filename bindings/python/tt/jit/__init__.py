@@ -12,9 +12,10 @@ import io
 import json
 import os
 import zipfile
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import update_wrapper
 from tempfile import TemporaryDirectory
+from typing import Any, Callable
 
 from .. import serialization
 from .._absent import absent_function
@@ -29,11 +30,6 @@ from ..export import Sizes, repr_of
 from ..fx.captured import Graph, result_of
 from ..nn.module import Module
 from ..nn.parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from typing import Any, Callable
 
 __all__ = [
     "Final",

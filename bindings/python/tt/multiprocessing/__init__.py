@@ -10,16 +10,13 @@ import multiprocessing
 import os
 from multiprocessing import *  # noqa: F403
 from multiprocessing.reduction import DupFd, ForkingPickler
+from typing import Any
 
 from .._shared_memory import Block, block_of, over, share
 from .._tensor import Tensor
 from ..nn.parameter import Parameter
 from .spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext
 from .spawn import spawn, start_processes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     *multiprocessing.__all__,

@@ -8,10 +8,7 @@ import tempfile
 import time
 import traceback
 from multiprocessing import connection
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
+from typing import Any, Callable
 
 __all__ = ["ProcessContext", "ProcessExitedException", "ProcessRaisedException", "spawn"]
 

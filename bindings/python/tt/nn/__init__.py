@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any as Any
+from typing import Literal as Literal
 
+from .._tensor import Tensor as Tensor  # with those above, names in hints of the layers' attributes
 from . import _layers, functional, init, lazy, utils
 from ._layers import *  # noqa: F403
 from .activations import Hardtanh

@@ -5,16 +5,14 @@ hooks.
 """
 from __future__ import annotations
 
+from typing import Any, Callable, Iterable
+
 from .. import _ops
 from .._tensor import Tensor
 from ..autograd import is_grad_enabled
 from ..autograd.function import Function
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable
-
-    Grads = tuple[Any, ...]
+Grads = tuple[Any, ...]
 
 
 class Pass(Function):

@@ -1,12 +1,10 @@
 """The result of tt.compile for a module."""
 from __future__ import annotations
 
+from typing import Any
+
 from ..compiler import Compiled
 from .module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class OptimizedModule(Module):

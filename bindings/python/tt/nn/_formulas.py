@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from inspect import Parameter, signature
+from typing import Any, Callable
 
 from .. import _ops
 from .._interception import DisableTorchFunction
 from .._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 # Layers whose function has another name
 FUNCTIONS = {

@@ -1,19 +1,14 @@
 """AdaptiveLogSoftmaxWithLoss: a softmax over many classes with few frequent ones."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 from .. import _ops as ops
 from .._tensor import Tensor
+from .._types import device, dtype
 from ._layers import Linear
 from .containers import ModuleList, Sequential
 from .module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
-
-    from .._types import device, dtype
 
 
 class AdaptiveOutput(NamedTuple):

@@ -5,17 +5,13 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import index
+from typing import Any, ItemsView, Iterator, KeysView, SupportsIndex, ValuesView
 
+from .._hints import Self
 from .._kinds import kind_name
 from .._tensor import Tensor
 from .module import Module
 from .parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, ItemsView, Iterator, KeysView, SupportsIndex, ValuesView
-
-    from typing_extensions import Self
 
 
 class Identity(Module):

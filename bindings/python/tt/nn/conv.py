@@ -1,13 +1,10 @@
 """Transposed convolutions whose forward accepts the size of the result."""
 from __future__ import annotations
 
+from typing import Any, Sequence
+
+from .._tensor import Tensor
 from . import _layers, functional
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-
-    from .._tensor import Tensor
 
 
 def per_dimension(value: Any, n: int) -> tuple[int, ...]:

@@ -1,17 +1,13 @@
 """Embedding and EmbeddingBag with from_pretrained() and sparse gradients."""
 from __future__ import annotations
 
+from typing import Any
+
+from .._hints import Self
+from .._tensor import Tensor
 from . import _layers, tables
 from .layer import preserve_rng_state
 from .parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from typing_extensions import Self
-
-    from .._tensor import Tensor
 
 
 def table_layer(cls: Any, embeddings: Tensor, freeze: bool, options: dict[str, Any]) -> Any:

@@ -3,17 +3,16 @@ from __future__ import annotations
 
 import warnings
 from importlib import import_module
+from typing import Any, Callable, Sequence
 
 from .. import _ops
 from .._interception import overridable
+from .._tensor import Tensor
 from .multi_head import multi_head_attention_forward as multi_head_attention_forward
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence
-
     from .._ops.functional import *  # noqa: F403
-    from .._tensor import Tensor
 
 _OWN = (
     "fold grouped_mm gumbel_softmax multi_head_attention_forward triplet_margin_with_distance_loss unfold "

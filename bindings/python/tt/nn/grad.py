@@ -1,14 +1,12 @@
 """Gradients of convolutions, with the names of torch.nn.grad."""
 from __future__ import annotations
 
+from typing import Any, Sequence
+
 from .. import _ops as ops
 from .._tensor import Tensor
 from ..autograd import enable_grad, grad
 from . import functional
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
 
 __all__ = [
     "conv1d_input",

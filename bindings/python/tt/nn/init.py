@@ -8,17 +8,13 @@ from __future__ import annotations
 import math
 import warnings
 from functools import wraps
+from typing import Any, Callable
 
 from .. import _ops
 from .._interception import overridable
 from .._tensor import Tensor
 from ..autograd import no_grad
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ..random import Generator
+from ..random import Generator
 
 __all__ = [
     "calculate_gain",

@@ -4,12 +4,14 @@ from __future__ import annotations
 import copy
 from contextlib import contextmanager
 from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
+from typing import Any, Iterator, Mapping
 from weakref import ref
 
 from .._construct import construct
 from .._convert import pointers, wrong_kind
 from .._facts import TensorHandle
 from .._handles import StateDictHandle
+from .._hints import Self
 from .._interception import is_intercepted, switch
 from .._lib import Handle, call, fail, finalizer, lib, local, quick, result
 from .._tensor import Tensor, from_address, leaves, tensor_result, wrap
@@ -18,12 +20,6 @@ from ..errors import TtError
 from ..random import thread_generator
 from .module import Module, is_sparse
 from .parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping
-
-    from typing_extensions import Self
 
 MAX_RESULTS = 16
 module_forward = lib.tt_module_forward

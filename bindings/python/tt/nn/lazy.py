@@ -1,25 +1,21 @@
 """Lazy modules infer the sizes of their parameters from the first input."""
 from __future__ import annotations
 
+from typing import Any, ClassVar, Literal, Sequence
+
 from .. import _ops as ops
+from .._hints import Self
 from .._tensor import Tensor
 from .._types import int64
+from .._types import device as Device
+from .._types import dtype as DType
 from ..autograd import no_grad
 from . import _layers, conv
 from .layer import Layer
 from .module import Module
 from .parameter import Parameter
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, ClassVar, Literal, Sequence
-
-    from typing_extensions import Self
-
-    from .._types import device as Device
-    from .._types import dtype as DType
-
-    PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
+PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
 
 __all__ = [
     "LazyBatchNorm1d",

@@ -2,23 +2,19 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any, Callable, Literal, Sequence, Union
 
 from .. import _ops as ops
 from .._tensor import Tensor
+from .._types import device, dtype
 from . import _layers, functional
 from ._layers import Linear, PairwiseDistance
 from .module import Module
 from .sequences import _lengths
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Literal, Sequence, Union
-
-    from .._types import device, dtype
-
-    Distance = Callable[[Tensor, Tensor], Tensor]
-    Lengths = Union[Tensor, int, Sequence[int]]
-    Reduction = Literal["none", "mean", "sum"]
+Distance = Callable[[Tensor, Tensor], Tensor]
+Lengths = Union[Tensor, int, Sequence[int]]
+Reduction = Literal["none", "mean", "sum"]
 
 
 class _Loss(Module):

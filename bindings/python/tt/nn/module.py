@@ -5,24 +5,21 @@ import copy
 import warnings
 from collections import OrderedDict
 from itertools import count
+from typing import Any, Callable, Iterator, Mapping
 
 from .._kinds import kind_name
 from .. import _types
+from .._hints import Self
 from .._tensor import Tensor, to_arguments
+from .._types import device as Device
+from .._types import dtype as DType
 from ..autograd import no_grad
 from ._backward import Watch
 from .parameter import Buffer, Parameter
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Mapping
 
-    from typing_extensions import Self
-
-    from .._types import device as Device
-    from .._types import dtype as DType
-
-    Found = tuple["Module", str, Any, Any]  # module, name, value in the state dict, former value
+Found = tuple["Module", str, Any, Any]  # module, name, value in the state dict, former value
 
 hook_numbers = count(1)
 # What each call of a module runs: block(module), a context manager that encloses it (a profile's),

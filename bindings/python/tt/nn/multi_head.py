@@ -2,15 +2,12 @@
 from __future__ import annotations
 
 import math
+from typing import Sequence
 
 from .. import _ops as ops
 from .._dtypes import bool as bool_dtype
 from .._interception import overridable
 from .._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
 
 __all__ = ["multi_head_attention_forward"]
 

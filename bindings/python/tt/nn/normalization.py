@@ -1,19 +1,16 @@
 """SyncBatchNorm, which can replace other batch normalisations."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _ops as ops
+from .._tensor import Tensor
+from .._types import device, dtype
 from ..autograd import no_grad
 from . import _layers
 from ._layers import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from .layer import preserve_rng_state
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .._tensor import Tensor
-    from .._types import device, dtype
-    from .module import Module
+from .module import Module
 
 
 class SyncBatchNorm(_layers.SyncBatchNorm):

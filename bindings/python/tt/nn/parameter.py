@@ -1,15 +1,12 @@
 """Parameter and Buffer: tensors that a module registers when they are assigned to an attribute."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _ops
+from .._hints import Self
 from .._interception import disabled_torch_function
 from .._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from typing_extensions import Self
 
 
 class Parameter(Tensor, plain_results=True):

@@ -5,18 +5,15 @@ input.
 """
 from __future__ import annotations
 
+from typing import Any, Literal, Sequence, Union, overload
+
 from .. import _ops
 from .._interception import overridable
 from .._tensor import Tensor
-from .._types import overload
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal, Sequence, Union
-
-    Ints = Union[int, Sequence[int]]
-    Ratios = Union[float, Sequence[float]]
-    Sizes = Union[int, Sequence[Union[int, None]]]
+Ints = Union[int, Sequence[int]]
+Ratios = Union[float, Sequence[float]]
+Sizes = Union[int, Sequence[Union[int, None]]]
 
 
 def _pool(name: str, return_indices: bool, *arguments: Any) -> Any:

@@ -1,17 +1,14 @@
 """Pooling layers with more arguments than in C: the size of the result and random samples."""
 from __future__ import annotations
 
+from typing import Any, Sequence, Union
+
 from .._tensor import Tensor
 from . import _layers, functional
+from .layer import ModuleHandle
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence, Union
-
-    from .layer import ModuleHandle
-
-    Ints = Union[int, Sequence[int]]
-    Ratios = Union[float, Sequence[float]]
+Ints = Union[int, Sequence[int]]
+Ratios = Union[float, Sequence[float]]
 
 
 # ---- the inverse of maximum pooling ----

@@ -1,6 +1,8 @@
 """Recurrent layers and cells with PyTorch's states and packed sequences."""
 from __future__ import annotations
 
+from typing import Any, Union
+
 from .._handles import StateDictHandle
 from .._lib import result
 from .._tensor import Tensor
@@ -9,12 +11,8 @@ from . import _layers
 from .layer import ModuleHandle, ParameterLayer
 from .utils.rnn import PackedSequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Union
-
-    States = Union[Tensor, tuple[Tensor, Tensor], None]
-    Sequences = Union[Tensor, PackedSequence]
+States = Union[Tensor, tuple[Tensor, Tensor], None]
+Sequences = Union[Tensor, PackedSequence]
 
 
 class RNNBase(ParameterLayer):

@@ -1,14 +1,11 @@
 """Upsampling layers whose scale_factor may have a number for each dimension."""
 from __future__ import annotations
 
+from typing import Any, Literal, Sequence
+
 from . import _layers
 from .layer import Layer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal, Sequence
-
-    from .layer import ModuleHandle
+from .layer import ModuleHandle
 
 SCALES = ("scale_w", "scale_h", "scale_d")  # C's arguments, from the last dimension
 

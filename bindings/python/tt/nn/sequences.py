@@ -1,17 +1,15 @@
 """ctc_loss of torch.nn.functional."""
 from __future__ import annotations
 
+from typing import Sequence, Union
+
 from .. import _ops
 from .._create import tensor
 from .._dtypes import int64
 from .._interception import overridable
 from .._tensor import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence, Union
-
-    Lengths = Union[Tensor, int, Sequence[int]]
+Lengths = Union[Tensor, int, Sequence[int]]
 
 
 def _lengths(lengths: Lengths, like: Tensor) -> Tensor:

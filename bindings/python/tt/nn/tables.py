@@ -5,12 +5,9 @@ import warnings
 
 from .. import _ops
 from .._interception import overridable
+from .._tensor import Tensor
 from ..autograd import is_grad_enabled, no_grad
 from ..errors import InvalidArgumentError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .._tensor import Tensor
 
 
 def _renormalize(input: Tensor, weight: Tensor, max_norm: float | None, norm_type: float) -> None:

@@ -6,23 +6,18 @@ libtt has the two layers for other languages.
 from __future__ import annotations
 
 import copy
-from typing import Callable
+from typing import Any, Callable, Union
 
 from .. import _ops as ops
 from .._tensor import Tensor
+from .._types import device, dtype
 from ._layers import Dropout, LayerNorm, Linear
 from .attention import MultiheadAttention
 from .containers import ModuleList
 from .init import xavier_uniform_
 from .module import Module
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Union
-
-    from .._types import device, dtype
-
-    Activation = Union[str, Callable[[Tensor], Tensor]]
+Activation = Union[str, Callable[[Tensor], Tensor]]
 
 MINUS_INFINITY = float("-inf")
 

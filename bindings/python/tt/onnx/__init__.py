@@ -8,6 +8,9 @@ import re
 import tempfile
 import warnings
 from ctypes import byref
+from typing import Any, Sequence
+
+import tt
 
 from .._absent import absent_class
 from .._dynamic import Dim, Dynamic, corners, dimensions, from_shapes, joined, names_of
@@ -18,12 +21,6 @@ from .._onnx_names import renamed
 from .._tensor import Tensor
 from .._tree import with_tensors, without_tensors
 from ..errors import UnimplementedError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
-
-    from ..export import ExportedProgram
 
 __all__ = [
     "ExportOptions",
@@ -81,7 +78,7 @@ class ONNXProgram:
         graphs: list[GraphHandle],
         dims: list[str],
         names: dict[str, str],
-        program: ExportedProgram,
+        program: tt.export.ExportedProgram,
     ) -> None:
         self._graphs, self._dims, self._names = graphs, dims, names
         self._changed = {old: name for old, name in names.items() if old != name}
@@ -330,7 +327,7 @@ def from_axes(
     return joined(found, tensors, "onnx.export")
 
 
-def load(f: Any, dynamic: int = 1) -> ExportedProgram:
+def load(f: Any, dynamic: int = 1) -> tt.export.ExportedProgram:
     """Reads an ONNX model from a file. The program's run() takes the model's inputs in order, and
     returns a tensor or a tuple. tt's own: PyTorch has no such function.
 

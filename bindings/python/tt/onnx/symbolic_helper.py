@@ -1,9 +1,7 @@
 """Names for functions that write operators of one's own to ONNX. tt's export does not call them."""
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
+from typing import Any, Callable
 
 __all__ = ["parse_args"]
 

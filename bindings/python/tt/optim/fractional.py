@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
+from typing import Any, Callable
 
 from .schedules import LRScheduler, check_optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 
 def is_fraction(x: Any) -> bool:

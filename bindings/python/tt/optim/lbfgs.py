@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from ctypes import byref, c_void_p
+from typing import Any, Callable
 
 from . import _optimizers
 from .._callbacks import tt_optim_closure
@@ -10,10 +11,6 @@ from .._lib import drop, fail, keep, lib, local, quick
 from .._tensor import Tensor
 from .._types import float64
 from .optimizer import refuse_sparse_grads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 # names in the state: integers, lists
 COUNTS = ("func_evals", "n_iter")

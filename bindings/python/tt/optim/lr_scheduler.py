@@ -6,26 +6,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from ctypes import CFUNCTYPE, POINTER, byref, c_double, c_int32, c_int64, c_void_p
+from typing import Any, Callable, Iterable, Sequence, Union
 
+from .._hints import Self
 from .._hooks import guarded
 from .._lib import fail, lib, local
 from . import _schedules
 from ._schedules import *  # noqa: F403
 from .fractional import Fractional
 from .native_scheduler import NativeScheduler, SchedulerHandle, native, synchronized
+from .optimizer import Optimizer
 from .schedules import CosineAnnealingWarmRestarts, CyclicLR, LRScheduler, ReduceLROnPlateau
 from .schedules import check_optimizer, kept
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Sequence, Union
-
-    from typing_extensions import Self
-
-    from .optimizer import Optimizer
-
-    Factor = Callable[[int], float]
-    Factors = Union[Factor, Sequence[Factor]]
+Factor = Callable[[int], float]
+Factors = Union[Factor, Sequence[Factor]]
 
 __all__ = [
     "ChainedScheduler",

@@ -2,18 +2,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Callable
 
 from .. import _ops as ops
 from .._limits import finfo
 from .._tensor import Tensor
 from ..autograd import enable_grad, no_grad
 from .optimizer import Optimizer, refuse_sparse_grads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from .optimizer import Params
+from .optimizer import Params
 
 
 def loss_of(closure: Callable[[], Any] | None) -> Any:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, create_string_buffer
+from typing import Any, Callable, Iterable
 
 from .. import _convert as convert
 from .._construct import construct
@@ -10,24 +11,14 @@ from .._lib import Handle, fail, finalizer, lib, local, quick
 from .._layout import SparseGrads
 from .._tensor import Tensor, tensor_result
 from ..autograd import enable_grad
-from .optimizer import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable
-
-    from .optimizer import Params
-
-    AnyDict = dict[Any, Any]
-else:
-    AnyDict = dict
+from .optimizer import Optimizer, Params
 
 # values of a group that schedules keep in C
 OF_SCHEDULES = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")
 NAME_CAP = c_int64(96)
 
 
-class ParamGroup(AnyDict):
+class ParamGroup(dict[Any, Any]):
     """A parameter group whose numbers are in C. Reading returns the values for the next step."""
 
     def __init__(self, optimizer: NativeOptimizer, number: int, group: dict[str, Any]) -> None:
@@ -301,7 +292,7 @@ class NativeOptimizer(Optimizer):
             fail()
 
 
-class State(AnyDict):
+class State(dict[Any, Any]):
     """The state of one parameter: {name: tensor}. Changes are written to C."""
 
     def __init__(

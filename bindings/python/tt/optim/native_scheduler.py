@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_double, c_int64, create_string_buffer
+from typing import Any, Iterator
 from weakref import WeakKeyDictionary
 
 from .._construct import construct
@@ -12,13 +13,8 @@ from .._ops import zeros
 from . import _optimizers
 from .fractional import takes_fraction, with_fractions
 from .native import OF_SCHEDULES, NativeOptimizer
+from .optimizer import Optimizer
 from .schedules import LRScheduler, check_optimizer, one_per_group, warn_of_epoch, warn_of_order
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
-
-    from .optimizer import Optimizer
 
 # ---- optimizers that are written in Python ----
 

@@ -7,19 +7,16 @@ from collections.abc import Iterable
 from copy import deepcopy
 from functools import wraps
 from types import MappingProxyType
+from typing import Any, Callable, Mapping, Union
 
 from .._kinds import kind_name
 from .._hooks import HookHandle
 from .._tensor import Tensor
 from ..autograd import set_grad_enabled
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Mapping, Union
-
-    Params = Union[
-        Iterable[Tensor], Iterable[tuple[str, Tensor]], Iterable[dict[str, Any]]
-    ]  # of a constructor
+Params = Union[
+    Iterable[Tensor], Iterable[tuple[str, Tensor]], Iterable[dict[str, Any]]
+]  # of a constructor
 
 
 def params_with_sparse_grads(params: Iterable[Any]) -> list[Any]:

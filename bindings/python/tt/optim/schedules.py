@@ -7,15 +7,12 @@ from __future__ import annotations
 import math
 import warnings
 from types import FunctionType
+from typing import Any, Callable, Sequence, Union
 
 from .._tensor import Tensor
 from .optimizer import Optimizer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence, Union
-
-    PerGroup = Union[float, Sequence[float]]
+PerGroup = Union[float, Sequence[float]]
 
 
 def check_optimizer(optimizer: Any, last_epoch: int) -> None:

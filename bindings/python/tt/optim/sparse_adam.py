@@ -2,19 +2,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Callable
+
+import tt
 
 from .. import _ops as ops
 from .._tensor import Tensor
 from ..autograd import no_grad
 from .matrix import loss_of
 from .optimizer import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ..sparse import SparseTensor
-    from .optimizer import Params
+from .optimizer import Params
 
 
 class SparseAdam(Optimizer):
@@ -64,7 +61,7 @@ class SparseAdam(Optimizer):
                     self._update(p, p.grad.coalesce(), group)
         return loss
 
-    def _update(self, p: Tensor, grad: SparseTensor, group: dict[str, Any]) -> None:
+    def _update(self, p: Tensor, grad: tt.sparse.SparseTensor, group: dict[str, Any]) -> None:
         state = self.state[p]
         if not state:
             state["step"] = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from copy import deepcopy
 from itertools import chain
+from typing import Any, Callable, Iterable, List, Union
 
 from .. import _ops as ops
 from .._dtypes import int64
@@ -11,18 +12,13 @@ from .._tensor import Tensor
 from ..autograd import no_grad
 from ..nn.layer import NormLayer
 from ..nn.module import Module
+from .optimizer import Optimizer
 from .schedules import LRScheduler, one_per_group
+from .schedules import PerGroup
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, List, Union
-
-    from .optimizer import Optimizer
-    from .schedules import PerGroup
-
-    Tensors = Union[List[Tensor], "tuple[Tensor, ...]"]
-    Average = Callable[[Tensor, Tensor, Any], Tensor]
-    AverageAll = Callable[[Tensors, Tensors, Any], None]
+Tensors = Union[List[Tensor], "tuple[Tensor, ...]"]
+Average = Callable[[Tensor, Tensor, Any], Tensor]
+AverageAll = Callable[[Tensors, Tensors, Any], None]
 
 __all__ = [
     "AveragedModel",

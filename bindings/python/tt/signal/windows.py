@@ -6,17 +6,13 @@ for spectra. dtype: float32 or float64.
 from __future__ import annotations
 
 from math import pi, sqrt
+from typing import Any, Iterable
 
 from .. import _ops as ops
 from .._tensor import Tensor
 from .._types import Defaults, float32, float64
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable
-
-    from .._types import device as Device
-    from .._types import dtype as DType
+from .._types import device as Device
+from .._types import dtype as DType
 
 __all__ = [
     "bartlett",

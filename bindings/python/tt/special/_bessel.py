@@ -6,15 +6,12 @@ where the other one holds for a harmless argument.
 from __future__ import annotations
 
 from math import inf, nan, pi, sqrt
+from typing import Any
 
 from .. import _ops as ops
 from .._tensor import Tensor
 from . import _cephes as table
 from ._functions import elementwise, quotient, series
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def wave(x: Tensor, cosine: Any, sine: Any, phase: float) -> Tensor:

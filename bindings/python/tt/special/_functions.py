@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from functools import wraps
+from typing import Any, Callable
 
 from .. import _ops as ops
 from .._convert import written
@@ -11,11 +12,7 @@ from .._tensor import Tensor
 from .._types import float64
 from ..autograd.function import Function
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    Formula = Callable[..., Tensor]
+Formula = Callable[..., Tensor]
 
 
 class Computed(Function):

@@ -5,6 +5,7 @@ They are computed in float64 and rounded once, so that float32 is closer than Py
 from __future__ import annotations
 
 from math import inf, nan
+from typing import Any, Callable
 
 from .. import _ops as ops
 from .._convert import written
@@ -14,11 +15,7 @@ from .._tensor import Tensor
 from .._types import float32, float64
 from ._functions import float_dtype
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    Step = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # p(k) by k, x, p(k - 1), p(k - 2)
+Step = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # p(k) by k, x, p(k - 1), p(k - 2)
 
 
 def as_float64(value: Any, like: Tensor) -> Tensor:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from .._tensor import Tensor
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import _pytree as _pytree
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from . import hooks as hooks
     from . import model_zoo as model_zoo
     from . import tensorboard as tensorboard
-    from .._tensor import Tensor
 
 MODULES = (
     "benchmark checkpoint collect_env data deterministic dlpack flop_counter hooks model_zoo "

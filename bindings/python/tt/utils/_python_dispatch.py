@@ -1,11 +1,9 @@
 """Names of torch.utils._python_dispatch. tt's operators have no __torch_dispatch__."""
 from __future__ import annotations
 
-from .._absent import absent_class
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .._absent import absent_class
 
 WHY = "operators of tt have no __torch_dispatch__; TorchFunctionMode sees calls of functions"
 TorchDispatchMode = absent_class("utils._python_dispatch.TorchDispatchMode", WHY)

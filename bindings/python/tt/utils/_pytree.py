@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Callable, Iterable, Iterator, NamedTuple, Union
 
 from .._kinds import kind_name
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Iterator, Union
-
-    Types = Union[type, tuple[type, ...], Callable[[Any], bool]]
+Types = Union[type, tuple[type, ...], Callable[[Any], bool]]
 PyTree = Context = object  # for hints
 DICTS = (dict, OrderedDict, defaultdict)
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 import enum
 from contextlib import contextmanager
 from threading import local as thread_local
+from typing import Any, Callable, Iterator
 
 from .. import ops
 from ..overrides import TorchFunctionMode
 from .._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
 
 
 class CheckpointPolicy(enum.Enum):

@@ -5,13 +5,10 @@ import statistics
 import timeit as _timeit
 from collections import OrderedDict
 from time import perf_counter
+from typing import Any, Callable, Iterable
 
 from .. import cuda
 from .._handles import get_num_threads, set_num_threads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable
 
 __all__ = ["Compare", "Measurement", "Timer", "timer"]
 UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))

@@ -8,6 +8,7 @@ autograd.grad returns only those of its arguments, and create_graph=True raises 
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any, Callable, Iterable, Iterator
 
 from .. import _ops as ops
 from .._tensor import Tensor
@@ -26,10 +27,6 @@ from . import _selective
 from ._selective import CheckpointPolicy as CheckpointPolicy
 from ._selective import SelectiveCheckpointContext as SelectiveCheckpointContext
 from ._selective import create_selective_checkpoint_contexts as create_selective_checkpoint_contexts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Iterator
 
 __all__ = [
     "CheckpointError",

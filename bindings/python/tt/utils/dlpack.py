@@ -1,12 +1,10 @@
 """Exchange by DLPack, as in torch.utils.dlpack."""
 from __future__ import annotations
 
+from typing import Any
+
 from .._dlpack import from_dlpack
 from .._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["from_dlpack", "to_dlpack"]
 

@@ -2,13 +2,10 @@
 torch.utils.flop_counter."""
 from __future__ import annotations
 
+from typing import Any
+
+from .._hints import Self
 from ..profiler import KERNEL, MODULE, FunctionEvent, flops_text, profile
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from typing_extensions import Self
 
 __all__ = ["FlopCounterMode"]
 

@@ -1,11 +1,9 @@
 """load_url, the former name of tt.hub.load_state_dict_from_url, and bars of progress."""
 from __future__ import annotations
 
-from ..hub import load_state_dict_from_url as load_url
+from typing import Any, Iterable, Iterator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator
+from ..hub import load_state_dict_from_url as load_url
 
 __all__ = ["load_url", "tqdm"]
 

@@ -13,17 +13,13 @@ import threading
 import time
 import zlib
 from itertools import count
+from typing import Any, Mapping, Sequence
 
 from .. import _ops as ops
 from .._create import as_tensor, tensor
+from .._hints import Self
 from .._tensor import Tensor
 from .._types import float64
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping, Sequence
-
-    from typing_extensions import Self
 
 __all__ = ["SummaryWriter"]
 VERSION = b"brain.Event:2"

@@ -2,18 +2,15 @@
 arguments of torchao's, and the layers that it puts in place of Linear and Embedding."""
 from __future__ import annotations
 
+from typing import Callable, Literal
+
 from ..._ops._quant import blockwise_embedding, blockwise_linear, quantize_blockwise
+from ..._tensor import Tensor
 from ...nn import Embedding, Linear
 from ...nn.module import Module
 from .dynamic import DynamicQuantizedLinear, Int8DynamicActivationInt8WeightConfig
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Literal
-
-    from ..._tensor import Tensor
-
-    Format = Literal["q8_0", "q4_0"]
+Format = Literal["q8_0", "q4_0"]
 
 BLOCK = 32
 FORMATS = ("q8_0", "q4_0")

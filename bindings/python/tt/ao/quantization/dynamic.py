@@ -2,22 +2,18 @@
 from __future__ import annotations
 
 import copy
+from typing import Any, Iterable
 
 from ... import float32, int8, int32, uint8
 from ..._ops._quant import quantize_per_channel, quantized_linear
+from ..._tensor import Tensor
+from ..._types import dtype as DType
 from ...autograd import no_grad
 from ...errors import UnimplementedError
 from ...nn import Linear
 from ...nn.module import Module
 from .observer import EPS, PerChannelMinMaxObserver
 from .qconfig import _exchange
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable
-
-    from ..._tensor import Tensor
-    from ..._types import dtype as DType
 
 
 class Int8DynamicActivationInt8WeightConfig:

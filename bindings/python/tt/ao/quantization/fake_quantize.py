@@ -2,17 +2,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, Callable
 
 from ... import int8, int32, tensor, uint8, zeros
 from ..._ops._quant import fake_quantize_per_channel_affine, fake_quantize_per_tensor_affine
+from ..._tensor import Tensor
 from ...nn.module import Module
 from .observer import MovingAverageMinMaxObserver, ObserverBase, PerChannelMinMaxObserver
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ..._tensor import Tensor
 
 
 class LatestPerChannelObserver(PerChannelMinMaxObserver):

@@ -2,6 +2,10 @@
 compute in integers."""
 from __future__ import annotations
 
+from typing import Any
+
+import tt
+
 from ... import float32, int8
 from ..._ops._quant import (
     quantize_per_channel,
@@ -9,24 +13,17 @@ from ..._ops._quant import (
     quantized_conv2d,
     quantized_linear,
 )
+from ..._tensor import Tensor
+from ..._types import dtype as DType
 from ...autograd import no_grad
 from ...nn import functional as F
 from ...nn.module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ..._tensor import Tensor
-    from ..._types import dtype as DType
-    from ...nn import Conv2d, Linear
-    from .qconfig import QConfig
 
 
 class QATLayer(Module):
     """Base class of the training layers. It shares the parameters of the layer that it replaces."""
 
-    def __init__(self, layer: Any, qconfig: QConfig) -> None:
+    def __init__(self, layer: Any, qconfig: tt.ao.quantization.QConfig) -> None:
         super().__init__()
         self.weight, self.bias = layer.weight, layer.bias
         self.activation_fake_quant = qconfig.activation()
@@ -36,7 +33,7 @@ class QATLayer(Module):
 class QATLinear(QATLayer):
     """A Linear for training whose input and weight are rounded."""
 
-    def __init__(self, layer: Linear, qconfig: QConfig) -> None:
+    def __init__(self, layer: tt.nn.Linear, qconfig: tt.ao.quantization.QConfig) -> None:
         super().__init__(layer, qconfig)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -47,7 +44,7 @@ class QATLinear(QATLayer):
 class QATConv2d(QATLayer):
     """A Conv2d for training whose input and weight are rounded."""
 
-    def __init__(self, layer: Conv2d, qconfig: QConfig) -> None:
+    def __init__(self, layer: tt.nn.Conv2d, qconfig: tt.ao.quantization.QConfig) -> None:
         super().__init__(layer, qconfig)
         if layer.padding_mode != "zeros" or isinstance(layer.padding, str):
             raise ValueError("QATConv2d: padding must be numbers of zeros")

@@ -2,18 +2,14 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, Callable
 
 from ... import float32, int8, int32, maximum, minimum, tensor, zeros
+from ..._layout import qscheme
+from ..._tensor import Tensor
+from ..._types import dtype as DType
 from ...autograd import no_grad
 from ...nn.module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ..._layout import qscheme
-    from ..._tensor import Tensor
-    from ..._types import dtype as DType
 
 EPS = 2.0**-23
 

@@ -2,29 +2,20 @@
 from __future__ import annotations
 
 import copy
+from typing import Callable, NamedTuple
 
 from ...nn import Conv2d, Linear
 from ...nn.module import Module
 from .fake_quantize import default_fake_quant, default_per_channel_weight_fake_quant
+from .fake_quantize import FakeQuantize
 from .modules import QATConv2d, QATLayer, QATLinear, QuantizedConv2d, QuantizedLinear
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, NamedTuple
 
-    from .fake_quantize import FakeQuantize
+class QConfig(NamedTuple):
+    """The constructors of FakeQuantize for inputs and for weights."""
 
-    class QConfig(NamedTuple):
-        activation: Callable[[], FakeQuantize]
-        weight: Callable[[], FakeQuantize]
-
-else:
-    from collections import namedtuple
-
-    class QConfig(namedtuple("QConfig", "activation weight")):
-        """The constructors of FakeQuantize for inputs and for weights."""
-
-        __slots__ = ()
+    activation: Callable[[], FakeQuantize]
+    weight: Callable[[], FakeQuantize]
 
 
 QAT = {Linear: QATLinear, Conv2d: QATConv2d}

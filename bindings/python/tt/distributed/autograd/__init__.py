@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from itertools import count
+from typing import Any, Callable, Iterator, Sequence
 
 from ... import _ops as ops
 from ...autograd import grad as gradients
@@ -15,10 +16,6 @@ from ...autograd.graph import AccumulateGrad
 from ..._tensor import Tensor
 from ..._tree import with_tensors, without_tensors
 from ..rpc import _calls as rpc
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Sequence
 
 __all__ = ["backward", "context", "get_gradients"]
 

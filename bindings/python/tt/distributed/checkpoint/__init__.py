@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any, Iterable, Iterator
 
 from ..._tensor import Tensor
 from ...autograd import no_grad
 from ...errors import InvalidArgumentError
 from ...safetensors import safe_open, save_file
 from .. import all_gather_object, barrier, checked, group
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator
 
 __all__ = [
     "DefaultLoadPlanner",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from enum import Enum
+from typing import Any, Callable, Iterator
 
 from ... import _ops as ops
 from ..._tensor import Tensor
@@ -22,10 +23,6 @@ from ..checkpoint import Shard, entries_of, load, save
 from . import api
 from .api import StateDictType
 from .api import *  # noqa: F403
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
 
 __all__ = [*api.__all__, "FullyShardedDataParallel", "ShardingStrategy"]
 

@@ -2,12 +2,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import Any, Callable, Iterable, Iterator
 
 from ...nn.module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Iterator
 
 __all__ = [
     "ModuleWrapPolicy",

@@ -5,7 +5,10 @@ order.
 """
 from __future__ import annotations
 
+from typing import Any
+
 from ... import _ops as ops
+from ..._tensor import Tensor
 from ...autograd import Function
 from .. import ReduceOp, all_gather_into_tensor, checked, place_in
 from .. import all_reduce as plain_all_reduce
@@ -13,12 +16,6 @@ from .. import all_to_all_single as plain_all_to_all
 from .. import broadcast as plain_broadcast
 from .. import reduce as plain_reduce
 from .. import reduce_scatter_tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ..._tensor import Tensor
 
 __all__ = [
     "all_gather",

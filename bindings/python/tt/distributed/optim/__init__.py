@@ -2,16 +2,13 @@
 torch.distributed.optim."""
 from __future__ import annotations
 
+from typing import Any, Callable
+
 from ... import _ops as ops
+from ..._tensor import Tensor
 from ...autograd import no_grad
 from ...optim.optimizer import Optimizer
 from .. import all_gather_object, checked
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ..._tensor import Tensor
 
 __all__ = ["ZeroRedundancyOptimizer"]
 

@@ -13,21 +13,17 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import timedelta
 from itertools import count
 from queue import SimpleQueue
+from typing import Any, Callable
 
 from ... import _ops as ops
 from ..._create import tensor as tensor_of
 from ..._layouts import CONSTANTS
+from ..._tensor import Tensor
 from ..._types import BY_NAME
 from ...errors import DistributedError
 from ...futures import Future
 from .._group import ProcessGroup, bytes_of, connect, tensor_of_bytes
 from ..rendezvous import place_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ..._tensor import Tensor
 
 DEFAULT_TIMEOUT = 60.0  # seconds of a call
 FOR_EVER = timedelta(days=365)  # a listener waits for calls as long as its peer lives

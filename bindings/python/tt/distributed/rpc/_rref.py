@@ -5,15 +5,12 @@ import threading
 import weakref
 from functools import partial
 from itertools import count
+from typing import Any, Callable
 
 from ...futures import Future
 from . import _calls as rpc
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    Key = tuple[int, int]  # (the worker that made the reference, a number of its)
+Key = tuple[int, int]  # (the worker that made the reference, a number of its)
 
 numbers = count(1)
 lock = threading.Lock()

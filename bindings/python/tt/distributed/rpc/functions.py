@@ -2,10 +2,7 @@
 from __future__ import annotations
 
 from functools import wraps
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
+from typing import Any, Callable
 
 __all__ = ["async_execution"]
 

@@ -2,10 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 

@@ -1,11 +1,9 @@
 """Names of torch.fx.experimental.symbolic_shapes: sizes are Python's numbers."""
 from __future__ import annotations
 
-from ..._absent import absent_class
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ..._absent import absent_class
 
 GuardOnDataDependentSymNode = absent_class(
     "fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode", "sizes are Python's numbers"

@@ -2,16 +2,13 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 from ..._layout import strided
 from ..._tensor import Tensor
 from ..._types import contiguous_format
 from ..interpreter import Interpreter
 from ..node import Node, map_aggregate
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from ctypes import byref
 from enum import Enum
 from struct import Struct
+from typing import Iterator
 
 from ... import _cuda_math
 from ..._convert import instance, tensor_address
@@ -12,10 +13,6 @@ from ..._facts import TensorHandle
 from ..._lib import fail, lib, local
 from ..._tensor import Tensor, wrap
 from .. import _layers
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 OPTIONS = Struct("QPiPii")  # tt_nn_multihead_attention_forward_opts
 ALL_GIVEN = 31

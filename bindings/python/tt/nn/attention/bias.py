@@ -3,13 +3,10 @@ from __future__ import annotations
 
 import warnings
 from enum import IntEnum
+from typing import Any
 
 from ... import _ops as ops
 from ..._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 

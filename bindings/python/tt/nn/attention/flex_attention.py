@@ -6,17 +6,13 @@ that broadcast to (B, H, Q, KV), instead of once for each score. The scores are 
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from ... import _ops as ops
 from ..._tensor import Tensor
 from ..._types import BOOL, int64
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    Mod = Callable[..., Tensor]
+Mod = Callable[..., Tensor]
 
 __all__ = [
     "AuxOutput",

@@ -1,11 +1,9 @@
 """Module, under the name of PyTorch's module, and hooks of all modules."""
 from __future__ import annotations
 
-from ..module import GlobalHook, IncompatibleKeys, Module
+from typing import Any, Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
+from ..module import GlobalHook, IncompatibleKeys, Module
 
 __all__ = [
     "Module",

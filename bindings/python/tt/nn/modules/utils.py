@@ -3,10 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import repeat
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
+from typing import Any, Callable
 
 __all__: list[str] = []
 

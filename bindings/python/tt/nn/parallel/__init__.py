@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any, Iterable, Sequence
 
 from ..._ops import cat, stack
 from ..._tensor import Tensor
@@ -9,10 +10,6 @@ from ..._types import device as Device
 from ..module import Module
 from .distributed import DistributedDataParallel
 from .wrapper import Wrapper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Sequence
 
 __all__ = [
     "DataParallel",

@@ -5,10 +5,7 @@ from ctypes import byref
 
 from ..._lib import call
 from ..layer import ModuleHandle
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..module import Module
+from ..module import Module
 
 
 def tree_of(module: Module) -> ModuleHandle:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from ctypes import byref, c_int32, c_void_p
+from typing import Any, Iterator
 
 from ..._layouts import struct
 from ..._lib import Handle, call, drop, finalizer, keep, quick
@@ -14,14 +15,9 @@ from ...distributed.algorithms.ddp_comm_hooks.default_hooks import (
     bf16_compress_hook,
     fp16_compress_hook,
 )
+from ..module import Module
 from ._tree import tree_of
 from .wrapper import Wrapper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
-
-    from ..module import Module
 
 MEGABYTE = 1 << 20
 BUCKET_BYTES, BROADCAST_BUFFERS, FIND_UNUSED, COMPRESSION = 1, 2, 4, 8

@@ -1,11 +1,9 @@
 """The base of DataParallel and DistributedDataParallel."""
 from __future__ import annotations
 
-from ..module import Module
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ..module import Module
 
 
 class Wrapper(Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ctypes import c_double
 from struct import Struct
+from typing import Any, Iterable, TypeVar, Union
 
 from ..._kinds import kind_name
 from ... import _convert as convert
@@ -12,6 +13,7 @@ from ..._lib import fail, lib, local
 from ..._layout import SparseGrads
 from ..._tensor import Tensor, tensor_result
 from ...autograd import no_grad
+from ..module import Module
 from . import parametrizations, parametrize, prune, rnn, stateless
 from .fusion import (
     fuse_conv_bn_eval,
@@ -22,14 +24,8 @@ from .fusion import (
 from .reparameterize import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from .skip import skip_init
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, TypeVar, Union
-
-    from ..module import Module
-
-    M = TypeVar("M", bound=Module)
-    Tensors = Union[Tensor, Iterable[Tensor]]
+M = TypeVar("M", bound=Module)
+Tensors = Union[Tensor, Iterable[Tensor]]
 
 __all__ = [
     "clip_grad_norm",

@@ -2,15 +2,11 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 from ... import _ops as ops
+from ..._tensor import Tensor
 from ..parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ..._tensor import Tensor
 
 __all__ = [
     "fuse_conv_bn_eval",

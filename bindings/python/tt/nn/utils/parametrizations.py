@@ -1,6 +1,8 @@
 """Parametrizations of weights, with the API of torch.nn.utils.parametrizations."""
 from __future__ import annotations
 
+from typing import Any
+
 from ... import _ops as ops
 from ... import linalg
 from ..._limits import finfo
@@ -10,10 +12,6 @@ from ...autograd import no_grad
 from ..conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..module import Module
 from .parametrize import register_parametrization
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

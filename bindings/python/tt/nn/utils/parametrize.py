@@ -6,6 +6,7 @@ A module with parametrizations has its own class, with a property for each param
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import Any, Iterator, Sequence
 
 from ..._tensor import Tensor
 from ...autograd import no_grad
@@ -13,10 +14,6 @@ from ..containers import ModuleDict, ModuleList
 from ..layer import Layer
 from ..module import Module
 from ..parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator, Sequence
 
 __all__ = [
     "ParametrizationList",

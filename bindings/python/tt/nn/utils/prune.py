@@ -6,16 +6,11 @@ product, which a forward pre-hook computes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Iterable, Sequence
 
 from ... import _ops as ops
+from ..._tensor import Tensor
 from ..module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, ClassVar, Iterable, Sequence
-
-    from ..._tensor import Tensor
-
 
 __all__ = [
     "BasePruningMethod",

@@ -1,19 +1,16 @@
 """weight_norm and spectral_norm by forward pre-hooks, the API before parametrizations."""
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 from ... import _ops as ops
+from ..._tensor import Tensor
 from ...autograd import no_grad
+from ..module import Module
 from ..parameter import Parameter
 from .parametrizations import norm_except_dim, normalized, output_dimension, weight_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    from ..._tensor import Tensor
-    from ..module import Module
-
-    M = TypeVar("M", bound=Module)
+M = TypeVar("M", bound=Module)
 
 
 def hook_of(module: Module, kind: type, name: str) -> int | None:

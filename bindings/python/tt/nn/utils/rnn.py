@@ -1,18 +1,14 @@
 """Padded and packed sequences of different lengths, with the API of torch.nn.utils.rnn."""
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import Any, Iterable, NamedTuple, Sequence, Union
 
 from ... import _ops as ops
 from ..._create import tensor
 from ..._dtypes import int64
 from ..._tensor import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Sequence
-
-    Lengths = Union[Tensor, Sequence[int]]
+Lengths = Union[Tensor, Sequence[int]]
 
 __all__ = [
     "PackedSequence",

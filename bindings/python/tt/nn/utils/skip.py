@@ -2,15 +2,12 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any, TypeVar
 
 from ..layer import preserve_rng_state
 from ..module import Module
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    M = TypeVar("M", bound=Module)
+M = TypeVar("M", bound=Module)
 
 
 def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:

@@ -1,14 +1,11 @@
 """Calls of modules with other parameters and buffers: torch.nn.utils.stateless."""
 from __future__ import annotations
 
+from typing import Any, Mapping
+
+from ..._tensor import Tensor
 from ..layer import functional_tensors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
-
-    from ..._tensor import Tensor
-    from ..module import Module
+from ..module import Module
 
 # What modules of other libraries that replace parameters for a block import
 _reparametrize_module = functional_tensors

@@ -4,15 +4,12 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from copy import copy
 from functools import partial
+from typing import Any, Callable
 
 from ... import _ops as ops
 from ..._create import as_tensor, is_array, tensor
 from ..._tensor import Tensor
 from ..._types import float64
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 NO_NUMBERS = "SUaO"  # kinds of NumPy's dtypes
 # type -> f(batch, collate_fn_map=map): how default_collate combines samples of types that an

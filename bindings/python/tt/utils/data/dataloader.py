@@ -4,7 +4,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from itertools import chain, islice, repeat
-from typing import Generic, TypeVar
+from typing import Any, Callable, Generic, Iterable, Iterator, TypeVar
 
 from ...random import Generator, get_rng_state, set_rng_state
 from .collate import default_collate, default_convert
@@ -12,12 +12,7 @@ from .dataset import IterableDataset
 from .native import Batches, is_native
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, random_seed
 from .worker import Exhausted, Failure, Job, ProcessPool, ThreadPool, get_worker_info
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Iterator
-
-    from .dataset import Dataset
+from .dataset import Dataset
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 T_co = TypeVar("T_co", covariant=True)

@@ -4,15 +4,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate
 from math import floor, isclose
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Iterable, Iterator, Sequence, TypeVar
 
 from ..._tensor import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Iterator, Sequence
-
-    from ...random import Generator
+from ...random import Generator
 
 __all__ = [
     "ChainDataset",

@@ -1,15 +1,11 @@
 """DistributedSampler: divides the indices of a dataset among processes."""
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, Iterator, TypeVar
 
 from ... import _ops as ops
 from ...random import Generator
 from .sampler import Sampler
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
 
 __all__ = ["DistributedSampler"]
 T_co = TypeVar("T_co", covariant=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from array import array
 from ctypes import byref, c_int32, c_int64, c_void_p
 from struct import Struct
+from typing import Any
 
 from ..._convert import pointers
 from ..._lib import Handle, call, fail, finalizer, lib, local, quick
@@ -11,10 +12,6 @@ from ..._tensor import Tensor, from_address
 from .collate import default_collate
 from .dataset import TensorDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 options = Struct("Qqqqii").pack
 ALL_SET = 15

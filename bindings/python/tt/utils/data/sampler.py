@@ -2,16 +2,12 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Any, Generic, Iterable, Iterator, Sequence, Sized, TypeVar
 
 from ... import _ops as ops
 from ..._create import as_tensor
 from ..._types import float64
 from ...random import Generator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Sequence, Sized
 
 __all__ = [
     "BatchSampler",

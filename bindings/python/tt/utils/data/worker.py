@@ -21,6 +21,7 @@ from contextlib import suppress
 from io import BytesIO
 from multiprocessing import connection, parent_process
 from multiprocessing.reduction import recv_handle, send_handle
+from typing import Any, Callable, Iterator, NoReturn
 
 from ... import _handles
 from ... import _ops as ops
@@ -31,10 +32,6 @@ from ..._types import BY_NAME, int64
 from ...random import default_generator, manual_seed
 from .collate import default_collate
 from .dataset import Subset, TensorDataset, samples_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, NoReturn
 
 ALIGNMENT = 64  # bytes
 WATCH_SECONDS = 5.0  # how often an idle worker looks whether its parent lives

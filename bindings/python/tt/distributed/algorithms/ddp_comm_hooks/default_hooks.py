@@ -3,15 +3,11 @@ an application may call them."""
 from __future__ import annotations
 
 from copy import copy
+from typing import Any, Callable
 
 from ...._types import bfloat16, float16
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from ....futures import Future
-    from ..._bucket import GradBucket
+from ....futures import Future
+from ..._bucket import GradBucket
 
 __all__ = [
     "allreduce_hook",

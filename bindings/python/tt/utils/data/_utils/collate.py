@@ -2,15 +2,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from .... import _ops as ops
+from ...._tensor import Tensor
 from ..collate import collate, default_collate, default_collate_fn_map, default_convert
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ...._tensor import Tensor
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 np_str_obj_array_pattern = re.compile(r"[SaUO]")  # dtypes of NumPy that have no tensor

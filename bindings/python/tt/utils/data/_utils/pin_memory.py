@@ -1,12 +1,10 @@
 """Page-locked memory for batches, under the name of PyTorch's module."""
 from __future__ import annotations
 
+from typing import Any
+
 from ...._tensor import Tensor
 from ..._pytree import tree_map_only
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def pin_memory(data: Any, device: Any = None) -> Any:
