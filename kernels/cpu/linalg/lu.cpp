@@ -12,57 +12,100 @@ struct LuFactorGroup {
   static bool run(const MatrixPlan& p, int64_t first, F* a) {
     const int64_t m = p.m;
     const int64_t n = p.n;
-    const int64_t steps = m < n ? m : n;
-    bool odd[L] = {};
+    const int64_t steps = min(m, n);
     read_matrices(a, p, first);
     for (int64_t k = 0; k < steps; k++) {
-      F* row = a + k * n;
-      const F best = exchange(a, k, m, n);
-      for (int64_t lane = 0; lane < L; lane++) {
-        const int64_t other = int64_t(best[lane]);
-        p.pivots[(first + lane) * steps + k] = int32_t(other + 1);
-        odd[lane] ^= other != k;
-      }
-      if (any_of(row[k] == 0)) return false;
-      const F by = splat(1.0) / row[k];
-      for (int64_t i = k + 1; i < m; i++) {
-        F* other = a + i * n;
-        other[k] = other[k] * by;
-        subtract_numbers(other + k + 1, row + k + 1, n - k - 1, other[k]);
-      }
+      F pivot = a[k * n + k];
+      const F best = find_pivot(a, k, m, n, &pivot);
+      for (int64_t lane = 0; lane < L; lane++)
+        p.pivots[(first + lane) * steps + k] = int32_t(best[lane]) + 1;
+      if (any_of(pivot == 0)) return false;
+      eliminate(a, best, pivot, k, m, n);
     }
     write_matrices(p, first, a);
+    const int32_t* pivots = p.pivots + first * steps;
+    if (p.floats) exchange_factors(float_results(p) + first * m * n, pivots, steps, m, n);
+    else exchange_factors(matrix_of<double>(p.a, first, m * n), pivots, steps, m, n);
     for (int64_t lane = 0; lane < L; lane++) {
       p.info[first + lane] = 0;
-      if (!p.det) continue;
-      const double* factors = matrix_of<double>(p.a, first + lane, m * n);
-      write_determinant(factors, n, odd[lane], p.det + (first + lane) * 6);
+      if (p.det) write_sign(p, first + lane);
     }
     return true;
   }
-  // Exchanges row k of each matrix with the first row from k on whose element k is largest, nan
-  // only in row k. Returns that row's number.
-  static F exchange(F* a, int64_t k, int64_t m, int64_t n) {
-    F top = size_of(a[k * n + k]);
-    F best = splat(double(k));
+  // Returns the first row from k on whose element of column k, the pivot, is largest, nan only in
+  // row k. `pivot` is the element of row k before.
+  static F find_pivot(const F* a, int64_t k, int64_t m, int64_t n, F* pivot) {
+    F number = splat(double(k));
+    F best = number;
+    F top = size_of(*pivot);
     for (int64_t i = k + 1; i < m; i++) {
-      const F size = size_of(a[i * n + k]);
+      const F x = a[i * n + k];
+      const F size = size_of(x);
       const Mask more = size > top;
+      number = number + splat(1.0);
       top = chosen(more, size, top);
-      best = chosen(more, splat(double(i)), best);
-    }
-    F* row = a + k * n;
-    for (int64_t i = k + 1; i < m; i++) {
-      const Mask here = best == splat(double(i));
-      if (!any_of(here)) continue;
-      F* other = a + i * n;
-      for (int64_t j = 0; j < n; j++) {
-        const F x = row[j];
-        row[j] = chosen(here, other[j], x);
-        other[j] = chosen(here, x, other[j]);
-      }
+      best = chosen(more, number, best);
+      *pivot = chosen(more, x, *pivot);
     }
     return best;
+  }
+  // Exchanges row k of each matrix with row `best`, from column k on, and subtracts its multiples
+  // from the rows below. The factors left of column k wait for exchange_factors().
+  static void eliminate(F* a, F best, F pivot, int64_t k, int64_t m, int64_t n) {
+    const F corner = a[k * n + k];
+    const F by = splat(1.0) / pivot;
+    a[k * n + k] = pivot;
+    each_below(best, k, m, [&](int64_t i, Mask here) TT_INLINE_BODY {
+      F& factor = a[i * n + k];
+      factor = chosen(here, corner, factor) * by;
+    });
+    constexpr int kWide = TT_VEC_BYTES > 32 ? 8 : 4;
+    each_columns<kWide>(n - k - 1, [&]<int kWidth>(int64_t at) TT_INLINE_BODY {
+      F* columns = a + k + 1 + at;
+      F old[kWidth];
+      F top[kWidth];
+      for (int c = 0; c < kWidth; c++) old[c] = top[c] = columns[k * n + c];
+      each_below(best, k, m, [&](int64_t i, Mask here) TT_INLINE_BODY {
+        for (int c = 0; c < kWidth; c++) top[c] = chosen(here, columns[i * n + c], top[c]);
+      });
+      for (int c = 0; c < kWidth; c++) columns[k * n + c] = top[c];
+      each_below(best, k, m, [&](int64_t i, Mask here) TT_INLINE_BODY {
+        const F factor = a[i * n + k];
+        F* row = columns + i * n;
+        for (int c = 0; c < kWidth; c++) row[c] = chosen(here, old[c], row[c]) - factor * top[c];
+      });
+    });
+  }
+  // Calls run(i, lanes whose `best` is i) for the rows below row k.
+  template <class Run>
+  static TT_INLINE void each_below(F best, int64_t k, int64_t m, const Run& run) {
+    const F one = splat(1.0);
+    F number = splat(double(k + 1));
+    for (int64_t i = k + 1; i < m; i++, number = number + one) run(i, best == number);
+  }
+  // Exchanges what is left of the diagonal in the rows of L matrices.
+  template <class T>
+  static void exchange_factors(T* a, const int32_t* pivots, int64_t steps, int64_t m, int64_t n) {
+    for (int64_t k = 1; k < steps; k++)
+      for (int64_t lane = 0; lane < L; lane++) {
+        T* matrix = a + lane * m * n;
+        const int64_t other = pivots[lane * steps + k] - 1;
+        swap_parts(matrix + k * n, matrix + other * n, k);
+      }
+  }
+  template <class T> static TT_INLINE void swap_parts(T* x, T* y, int64_t n) {
+    for (int64_t at = 0; at < n; at += kLanes<T>) {
+      const Part<T> part(int(min(n - at, int64_t(kLanes<T>))));
+      const Vec<T> from = load(x + at, part);
+      store(x + at, load(y + at, part), part);
+      store(y + at, from, part);
+    }
+  }
+  static void write_sign(const MatrixPlan& p, int64_t at) {
+    const int32_t* pivots = p.pivots + at * p.n;
+    bool odd = false;
+    for (int64_t k = 0; k < p.n; k++) odd ^= pivots[k] != k + 1;
+    write_determinant(matrix_of<double>(p.a, at, p.n * p.n), p.n, odd, p.det + at * 6);
   }
 #endif
 };
