@@ -442,9 +442,10 @@ inline void build_conv_interleaved_weight(ConvInterleavedWeightPlan* p,
   const int64_t blocks = s.blocks();
   p->splits = 1;
   while (p->splits * 2 <= blocks && p->splits * tiles < 16) p->splits *= 2;
-  // The rows of x and y that are read together fit the L1 cache.
+  // The rows of x and y that are read together fit the L2 cache. Fewer, which the L1 cache holds,
+  // take longer: each tile reads and writes its sums for them.
   const int64_t row_bytes = (s.y[1] * kConvInterleavedCols + s.full[1] * s.ci) * kConvLanes * 4;
-  const int64_t cache_bytes = int64_t(36) << 10;
+  const int64_t cache_bytes = int64_t(256) << 10;
   p->rows = row_bytes < cache_bytes ? cache_bytes / row_bytes : 1;
   p->bias = bias;
   p->run.units[0] = p->splits * tiles + (bias ? s.col_tiles() : 0);
