@@ -1,13 +1,13 @@
 """Products of sparse and dense matrices, with the API of torch.sparse.
 
 A SparseTensor is no tt.Tensor, but a Python object with a dense tensor of indices and one of
-values, which has gradients as any tensor. Products gather, multiply and add rows of the dense
-matrix, so they need memory for one row per value.
+values, which has gradients as any tensor. A product is an embedding_bag: each row of the sparse
+matrix is a bag of rows of the dense one, which its values multiply.
 """
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _ops as ops
 from ._convert import instance, is_number
@@ -45,6 +45,14 @@ __all__ = [
 ]
 
 
+class ByRows(NamedTuple):
+    """The places of a matrix, row by row."""
+
+    starts: Tensor  # of each row, and the end of the last one
+    columns: Tensor
+    order: Tensor | None  # of the values by rows; None: they are in order
+
+
 class SparseTensor:
     """A tensor of which only the listed elements may differ from 0.
 
@@ -67,6 +75,7 @@ class SparseTensor:
         self._indices_, self._values_ = indices, values
         self.shape = Size(size)
         self._coalesced, self._crow = is_coalesced, crow
+        self._sorted: tuple[Tensor, int, ByRows] | None = None
 
     # ---- parts ----
 
@@ -161,6 +170,24 @@ class SparseTensor:
         """Returns the column indices of a sparse_csr matrix."""
         instance(Tensor, self._crow, "col_indices", "self: a sparse_csr matrix")
         return self._indices_[1]
+
+    def _by_rows(self) -> ByRows:
+        """Returns the places of a matrix by rows, which are found once."""
+        indices = self._indices_
+        if self._sorted and self._sorted[0] is indices and self._sorted[1] == indices._version:
+            return self._sorted[2]
+        rows, columns = indices.unbind(0)
+        order = None
+        if not (self._coalesced or bool((rows[1:] >= rows[:-1]).all())):
+            order = ops.argsort(rows, stable=True)
+            columns = columns[order]
+        starts = self._crow
+        if starts is None:
+            counts = ops.bincount(rows, minlength=self.shape[0])
+            starts = ops.cat([ops.zeros(1, dtype=int64, device=self.device), ops.cumsum(counts, 0)])
+        found = ByRows(starts, columns, order)
+        self._sorted = indices, indices._version, found
+        return found
 
     # ---- conversions ----
 
@@ -530,10 +557,28 @@ def mm(mat1: Any, mat2: Any) -> Tensor:
             f"sparse.mm: mat1 is {list(mat1.shape)}, mat2 {list(dense.shape)}: mat1.shape[1] must "
             "equal mat2.shape[0]"
         )
+    if dense.ndim == 1:
+        return mm(mat1, dense.unsqueeze(1)).squeeze(1)
+    if mat1.dtype is not dense.dtype or not dense.is_floating_point():
+        return mm_by_terms(mat1, dense)
+    by_rows = mat1._by_rows()
+    values = mat1._values_ if by_rows.order is None else mat1._values_[by_rows.order]
+    return ops.embedding_bag(
+        dense,
+        by_rows.columns,
+        by_rows.starts,
+        mode="sum",
+        per_sample_weights=values,
+        include_last_offset=True,
+    )
+
+
+def mm_by_terms(mat1: SparseTensor, dense: Tensor) -> Tensor:
+    """Gathers, multiplies and adds rows of the dense matrix: for complex numbers, integers and
+    matrices of two dtypes."""
     rows, columns = mat1._indices_.unbind(0)
-    values = mat1._values_ if dense.ndim == 1 else mat1._values_.unsqueeze(1)
-    terms = values * ops.index_select(dense, 0, columns)
-    zeros = ops.zeros((mat1.shape[0], *dense.shape[1:]), dtype=terms.dtype, device=terms.device)
+    terms = mat1._values_.unsqueeze(1) * ops.index_select(dense, 0, columns)
+    zeros = ops.zeros((mat1.shape[0], dense.shape[1]), dtype=terms.dtype, device=terms.device)
     return ops.index_add(zeros, 0, rows, terms)
 
 

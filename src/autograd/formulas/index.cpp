@@ -47,8 +47,10 @@ TensorRef embedding_backward(const Tensor& g, const Tensor& indices, Ints weight
 static TensorRef bags_of(const Tensor& indices, const Tensor* starts, int64_t bags) {
   const Opt<Device> device(indices.device);
   if (starts) {
-    TensorRef place = op::arange(0, indices.numel, 1, Dtype::kI64, device);
-    return op::searchsorted(*starts, place, false, true) - 1;
+    const int64_t places[1] = {indices.numel + 1};
+    TensorRef begin = op::zeros(places, Dtype::kI64, device);
+    begin = op::index_add(begin, 0, *starts, op::ones_like(*starts));
+    return op::narrow(op::cumsum(begin, 0), 0, 0, indices.numel) - 1;
   }
   const int64_t shape[2] = {bags, bags ? indices.numel / bags : 0};
   const int64_t flat[1] = {indices.numel};
@@ -63,40 +65,73 @@ static TensorRef with_rest(const Tensor& rows) {
   return op::cat(parts, 0);
 }
 
+// Of sums, whose bags have the gradients `of_bags`: that of a row of the table is the sum of those
+// of the bags that it is in, so it is a bag itself, whose indices are found by sorting.
+static TensorRef bag_sum_backward(const Tensor& of_bags, int64_t rows, const Tensor& indices,
+                                  const Tensor& bag, const Tensor& taken, const Tensor* factors) {
+  const int64_t bags = of_bags.size(0);
+  const Opt<Device> device(of_bags.device);
+  const int64_t places[1] = {rows + 1};
+  const int64_t first[1] = {1};
+  TensorRef counted = op::logical_and(taken, op::lt(bag, Scalar(bags)));
+  TensorRef key = op::where(counted, op::to_dtype(indices, Dtype::kI64),
+                            op::full({}, Scalar(rows), Dtype::kI64, device));
+  TensorRef order = op::argsort(key, 0, false, true);
+  TensorRef counts =
+      op::index_add(op::zeros(places, Dtype::kI64, device), 0, key, op::ones_like(key));
+  TensorRef zero = op::zeros(first, Dtype::kI64, device);
+  TensorRef sums = op::cumsum(counts, 0);
+  const Tensor* const parts[2] = {zero.get(), sums.get()};
+  TensorRef starts = op::narrow(op::cat(parts, 0), 0, 0, rows + 1);
+  const Scalar last(bags - 1);
+  TensorRef of_row = op::clamp(op::index_select(bag, 0, order), nullptr, &last);
+  TensorRef by = factors ? op::index_select(*factors, 0, order) : TensorRef();
+  return op::bag_reduce(of_bags, of_row, starts.get(), rows, kBagModeSum, by.get(), false, -1);
+}
+
 TensorPair bag_reduce_backward(const Tensor& g, const Tensor& weight, const Tensor& indices,
                                const Tensor* starts, int64_t mode, const Tensor* factors,
                                bool by_freq, int64_t skipped, const Tensor& y, Needs needs) {
+  constexpr int64_t kWideRows = 32;  // from so many columns on, sorting costs less than n rows do
   const int64_t column[2] = {indices.numel, 1};
   const Scalar one(1);
   TensorRef bag = bags_of(indices, starts, y.size(0));
-  TensorRef taken = op::reshape(op::ne(indices, Scalar(skipped)), column);
-  TensorRef of_bags = with_rest(g);
+  TensorRef taken = op::ne(indices, Scalar(skipped));
+  TensorRef taken_column = op::reshape(taken, column);
   const bool small = weight.item_size() == 2;
   const Dtype wide = small ? Dtype::kF32 : weight.dtype;
   const int64_t sums_shape[2] = {y.size(0) + 1, mode == kBagModeMax ? y.size(1) : 1};
   TensorRef none = op::zeros(sums_shape, wide, Opt<Device>(weight.device));
+  TensorRef of_bags = TensorRef::share(&g);
   if (mode == kBagModeMean) {
-    TensorRef counts = op::index_add(none, 0, bag, op::to_dtype(taken, wide));
-    of_bags = of_bags / op::clamp(counts, &one);
+    TensorRef counts = op::index_add(none, 0, bag, op::to_dtype(taken_column, wide));
+    of_bags = of_bags / op::clamp(op::narrow(counts, 0, 0, y.size(0)), &one);
   }
-  TensorRef grads = op::index_select(of_bags, 0, bag);
+  const bool sorts = mode != kBagModeMax && !by_freq && y.size(0) && weight.size(1) >= kWideRows;
+  TensorPair out;
+  if (sorts && needs[0]) {
+    if (of_bags->dtype != weight.dtype) of_bags = op::to_dtype(of_bags, weight.dtype);
+    out.first = bag_sum_backward(of_bags, weight.size(0), indices, bag, taken, factors);
+  }
+  const bool by_index = (factors && needs[1]) || (needs[0] && !sorts);
+  if (!by_index) return out;
+  TensorRef grads = op::index_select(with_rest(of_bags), 0, bag);
   if (mode == kBagModeMax) {  // the rows that have the maximum share its gradient
     TensorRef rows = op::embedding(weight, indices);
     TensorRef top = op::index_select(with_rest(y), 0, bag);
     TensorRef equal =
         op::logical_or(op::eq(rows, top), op::logical_and(op::isnan(rows), op::isnan(top)));
-    TensorRef hit = op::to_dtype(op::logical_and(equal, taken), wide);
+    TensorRef hit = op::to_dtype(op::logical_and(equal, taken_column), wide);
     TensorRef hits = op::clamp(op::index_add(none, 0, bag, hit), &one);
     grads = grads * (hit / op::index_select(hits, 0, bag));
   }
   if (grads->dtype != weight.dtype) grads = op::to_dtype(grads, weight.dtype);
-  TensorPair out;
   if (factors && needs[1]) {
     const int64_t last[1] = {1};
     TensorRef products = op::sum_dim(grads * op::embedding(weight, indices), last);
     out.second = op::masked_fill(products, op::eq(indices, Scalar(skipped)), 0);
   }
-  if (!needs[0]) return out;
+  if (!needs[0] || sorts) return out;
   if (factors) grads = grads * op::reshape(*factors, column);
   const Opt<int64_t> padding = skipped < 0 ? Opt<int64_t>() : Opt<int64_t>(skipped);
   out.first = embedding_backward(grads, indices, weight.sizes(), padding, by_freq);

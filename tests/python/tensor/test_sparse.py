@@ -52,6 +52,30 @@ def test_arithmetic(a):
     ).tolist()
 
 
+@pytest.mark.parametrize("width", [1, 40])
+def test_products_by_rows(a, width):
+    x = tt.randn(4, width, dtype=tt.float64, requires_grad=True)
+    y = tt.randn(3, width, dtype=tt.float64, requires_grad=True)
+    for m in (a, a.coalesce(), a.coalesce().to_sparse_csr()):
+        m = m.double().detach().requires_grad_()
+        dense = m.detach().to_dense().requires_grad_()
+        got = sparse.mm(m, x).square().sum() + sparse.mm(m.t(), y).square().sum()
+        want = (dense @ x).square().sum() + (dense.t() @ y).square().sum()
+        for g, w in zip(tt.autograd.grad(got, [x, y]), tt.autograd.grad(want, [x, y])):
+            tt.testing.assert_close(g, w)
+        got, want = sparse.mm(m, x).square().sum(), (dense @ x).square().sum()
+        (of_values,) = tt.autograd.grad(got, m._values())
+        (of_dense,) = tt.autograd.grad(want, dense)
+        tt.testing.assert_close(of_values, of_dense[tuple(m._indices())])
+
+
+def test_products_follow_indices_that_change(a):
+    x = tt.eye(4)
+    assert (a @ x).tolist() == DENSE
+    a._indices()[0] = tt.tensor([2, 2, 1, 0, 0])
+    assert (a @ x).tolist() == a.to_dense().tolist()
+
+
 def test_requires_grad_leaves_the_values_of_the_caller():
     values = tt.ones(2)
     s = tt.sparse_coo_tensor([[0, 1], [1, 0]], values, (2, 2), requires_grad=True)
