@@ -279,13 +279,18 @@ inline int64_t conv_packed_bytes(const ConvPlan& p, int64_t item_size) {
   const int64_t cols = conv_cols(p.s, p.mode);
   const int64_t terms = p.s.taps() * conv_depth(p.s, p.mode);
   switch (p.path) {
-    case kConvColumns: return p.run.units[1] * kConvDepth * kConvCols * item_size;
+    case kConvColumns: return 0;
     case kConvDepthwise:
     case kConvDepthwisePlanes: return p.s.taps() * p.s.groups * item_size;
     case kConvScatter: return round_up(p.s.taps() * p.s.ci, kConvCols) * p.s.co * item_size;
     case kConvTiles: return p.run.units[0] * p.tiles.steps * kConvTilesStep * kConvCols * item_size;
     default: return round_up(p.s.groups * round_up(cols, kConvCols) * terms * item_size, 64);
   }
+}
+inline int64_t conv_columns_room(const ConvPlan& p, int64_t item_size) {
+  if (p.path != kConvColumns) return 0;
+  const int64_t terms = p.s.taps() * conv_depth(p.s, p.mode);
+  return (conv_has_phases(p) ? kConvDepth : terms) * kConvCols * item_size;
 }
 inline int64_t conv_image_bytes(const ConvPlan& p, int64_t item_size) {
   if (p.path != kConvScatter) return 0;

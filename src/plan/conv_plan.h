@@ -103,6 +103,7 @@ struct ConvPlanes {
 // No stage 0. Stage 1: [phases][groups][column blocks][parts].
 struct ConvColumns {
   int64_t parts;  // units that share the pixels of a column block
+  Rooms rooms;    // conv_columns_room(): the columns of a block, of one pass in plans of phases
 };
 // One plane of kConvDepthwisePlanes: y from x; for kConvData x from y, whose rows and columns are
 // `gap` apart, by the flipped window. Blocks of `rows` rows of the result, [blocks] of them, read
@@ -166,9 +167,14 @@ struct ConvPlan {
   const char* bias;                    // per column, all groups; NULL: 0
   char* dst;
   char* packed;       // conv_packed_bytes(): [group][columns, rounded up][taps][channels of src] in
-                      // panels; kConvColumns: room for kConvDepth * kConvCols elements per unit
+                      // panels
   const char* zeros;  // source of padding: conv_zero_items() elements
 };
+
+// Whether pixels of the result differ in the taps that their windows see.
+TT_INLINE bool conv_has_phases(const ConvPlan& p) {
+  return p.phases[0] * p.phases[1] * p.phases[2] > 1;
+}
 
 // conv_pad copies x with its last dimension padded, [n * x0 * x1][width][channels]. Units: rows.
 struct ConvPadPlan {

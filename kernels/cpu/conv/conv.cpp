@@ -33,22 +33,24 @@ TT_IGNORE_UNINITIALIZED
 
 TT_ISA_BEGIN
 
-// The panels of the packed weight for the current terms of a tile.
-template <class T> ConvPanels<T> packed_panels(const ConvTile<T>& tile) {
+// The panels of a packed weight for the current terms of a tile. columns: from the tile's first one
+// on.
+template <class T> ConvPanels<T> panels_of(const ConvTile<T>& tile, const T* columns) {
   const ConvPlan& p = tile.p;
   const int64_t* taps = p.gather.taps;
-  const int64_t terms = p.s.taps() * tile.depth;  // of a column
-  const T* group =
-      reinterpret_cast<const T*>(p.packed) + tile.group * round_up(tile.cols, kConvCols) * terms;
   ConvPanels<T> panels;
-  panels.next = terms * kConvNr<T>;
+  panels.next = p.s.taps() * tile.depth * kConvNr<T>;
   for (int64_t t = 0; t < tile.n_taps; t++) {
     const int64_t* k = tile.tap[t];
     const int64_t number = (k[0] * taps[1] + k[1]) * taps[2] + k[2];
-    panels.first[t] =
-        group + tile.col_begin * terms + (number * p.gather.run + tile.from) * kConvNr<T>;
+    panels.first[t] = columns + (number * p.gather.run + tile.from) * kConvNr<T>;
   }
   return panels;
+}
+template <class T> ConvPanels<T> packed_panels(const ConvTile<T>& tile) {
+  const int64_t column = tile.group * round_up(tile.cols, kConvCols) + tile.col_begin;
+  const int64_t terms = tile.p.s.taps() * tile.depth;  // of a column
+  return panels_of(tile, reinterpret_cast<const T*>(tile.p.packed) + column * terms);
 }
 // Adds all terms to the current rows, with the weight packed in stage 0.
 template <class T> void add_packed(ConvTile<T>* tile) {
@@ -153,9 +155,12 @@ template <class T> struct ColumnPath {
     const int64_t rows = ceil_div(phase.pixels, parts * 14) * 14;
     const int64_t from = u % parts;
     const int64_t to = from + end - u;
-    T* panels = reinterpret_cast<T*>(p.packed) + u * kConvDepth * kConvCols;
+    const Room room(p.columns.rooms);
+    T* const panels = room.as<T>();
+    const bool whole = !conv_has_phases(p);
+    if (whole) pack_block(p, tile.group, tile.col_begin, panels);
     while (tile.next_terms()) {
-      const ConvPanels<T> packed = pack_current(tile, panels);
+      const ConvPanels<T> packed = whole ? panels_of(tile, panels) : pack_current(tile, panels);
       for (int64_t part = from; part < to; part++)
         add_part(&tile, packed, part * rows, min((part + 1) * rows, phase.pixels));
     }

@@ -176,6 +176,8 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   Workspace images(conv_image_bytes(plan, out->item_size()), c.device);
   const Workspace rooms =
       room_for_threads(&plan.planes.rooms, plan.path == kConvPlanes ? kConvPlaneRoom : 0, c);
+  const Workspace column_rooms =
+      room_for_threads(&plan.columns.rooms, conv_columns_room(plan, out->item_size()), c);
   const Workspace tile_rooms = room_for_threads(&plan.tiles.rooms, tiles ? kConvTilesRoom : 0, c);
   const int64_t plane_room = depthwise ? conv_depthwise_room_bytes(plan.depthwise.planes) : 0;
   const Workspace plane_rooms = room_for_threads(&plan.depthwise.rooms, plane_room, c);

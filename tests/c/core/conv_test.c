@@ -280,8 +280,29 @@ static void images_side_by_side(void** state) {
   }
 }
 
-/* Windows of one pixel, read in place in channels last; weights above 256 kB, in blocks: against
-   f64 in rows. */
+/* Large weights that few pixels read, packed by columns: taps that lie side by side in memory, and
+   those that do not; more taps than a piece has; steps, which the gradient of x sees tap by tap. */
+static void layouts_of_large_weights(void** state) {
+  static const int64_t kCases[][5] = {/* ci, co, window, stride, padding */
+                                      {170, 173, 3, 1, 1},
+                                      {173, 170, 3, 2, 1},
+                                      {70, 60, 9, 1, 4}};
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof kCases / sizeof *kCases; i++) {
+    const int64_t* v = kCases[i];
+    const tt_conv2d_opts o = {
+        .set = TT_CONV2D_STRIDE | TT_CONV2D_PADDING, INTS(stride, v[3]), INTS(padding, v[4])};
+    tt_tensor* x = random_of(SHAPE(1, v[0], 7, 6));
+    tt_tensor* w = random_of(SHAPE(v[1], v[0], v[2], v[2]));
+    tt_tensor *y, *z, *g[2], *h[2];
+    derive_conv(x, w, &o, &y, g);
+    derive_conv(x, channels_last(w), &o, &z, h);
+    same_bits(y, z);
+    same_bits(g[0], h[0]);
+  }
+}
+
 /* With few channels of y, vectors hold pixels if channels come first, and channels if they come
    last; sums have one order. */
 static void vectors_of_pixels(void** state) {
@@ -309,6 +330,8 @@ static void vectors_of_pixels(void** state) {
   }
 }
 
+/* Windows of one pixel, read in place in channels last; weights above 256 kB, in blocks: against
+   f64 in rows. */
 static void one_pixel_channels_last(void** state) {
   static const int64_t kChannels[][2] = {{48, 64}, {64, 48}, {256, 260}, {260, 256}};
   const tt_to_opts last = {.set = TT_TO_MEMORY_FORMAT, .memory_format = TT_CHANNELS_LAST};
@@ -478,6 +501,7 @@ int main(void) {
                                      VARIANT(derivatives_of_one_pixel_windows),
                                      VARIANT(images_side_by_side),
                                      VARIANT(vectors_of_pixels),
+                                     VARIANT(layouts_of_large_weights),
                                      VARIANT(one_pixel_channels_last),
                                      VARIANT(groups_of_one_channel),
                                      VARIANT(bits_do_not_depend_on_threads),
