@@ -55,6 +55,7 @@ struct PoolPlan {
 struct PoolInterleavedPlan {
   Stages run;
   int32_t y_interleaved;  // y, or g, has that layout, too; else (n, c, out 0, out 1)
+  int32_t relu;           // y is relu of the maxima, g its gradient
   int64_t n, c, in[2], out[2];
   const char* x;
   const char* g;

@@ -5,7 +5,8 @@
 //   x   [block of 16 images][rows][columns][channels][16 images]
 //   y   the same, or (n, channels, rows, columns): 16 pixels of a channel are transposed at a time
 //
-// Maxima are joined in the order of pool_max: rows first, then columns.
+// Maxima are joined in the order of pool_max: rows first, then columns. relu behind them, and its
+// gradient, are computed with them.
 #include "kernels/cpu/simd/images.h"
 #include "plan/pool_plan.h"
 
@@ -23,6 +24,7 @@ struct Windows {
   const PoolInterleavedPlan& p;
   const int64_t pixel, row, column;  // elements of a pixel and a row of x; of a window
   const int64_t plane;               // results of an image's channel
+  const V zeroed;                    // maxima up to it become 0; nan: none do
   alignas(64) float tile[kImages * kImages];
 
   explicit Windows(const PoolInterleavedPlan& plan)
@@ -30,7 +32,8 @@ struct Windows {
         pixel(plan.c * kImages),
         row(plan.in[1] * pixel),
         column(2 * pixel),
-        plane(plan.out[0] * plan.out[1]) {}
+        plane(plan.out[0] * plan.out[1]),
+        zeroed(splat(plan.relu ? 0.0f : float(kNan))) {}
 
   // Where the window of result i of block b begins.
   TT_INLINE int64_t at(int64_t b, int64_t i) const {
@@ -40,7 +43,8 @@ struct Windows {
     for (int l = 0; l < kImages; l += kL) {
       const V low = larger(load(x + l), load(x + row + l));
       const V high = larger(load(x + pixel + l), load(x + row + pixel + l));
-      store(y + l, larger(low, high));
+      const V top = larger(low, high);
+      store(y + l, chosen(top <= zeroed, V{}, top));
     }
   }
   // dx gets g at the largest element, the first of equal ones or the last nan, else 0.
@@ -51,12 +55,13 @@ struct Windows {
       const V v1 = load(x + pixel + l);
       const V v2 = load(x + row + l);
       const V v3 = load(x + row + pixel + l);
-      const V grad = load(g + l);
       const auto k1 = (v1 > v0) | (v1 != v1);
       const V best1 = chosen(k1, v1, v0);
       const auto k2 = (v2 > best1) | (v2 != v2);
       const V best2 = chosen(k2, v2, best1);
       const auto k3 = (v3 > best2) | (v3 != v3);
+      const V best3 = chosen(k3, v3, best2);
+      const V grad = chosen(best3 <= zeroed, none, load(g + l));
       const V left3 = chosen(k3, none, grad);
       const V left2 = chosen(k2, none, left3);
       store(dx + l, chosen(k1, none, left2));

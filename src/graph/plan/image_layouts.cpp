@@ -1,6 +1,5 @@
 #include "graph/plan/image_layouts.h"
 
-#include "graph/rewrite.h"
 #include "ops/gen/kernels.h"
 #include "plan/conv_build.h"
 #include "plan/elementwise_plan.h"
@@ -60,6 +59,10 @@ void ImageLayouts::note_launch(const Kernel& k, const void* plan, int64_t step,
     if (p.dense) l.use = Use::kElements;
     for (int32_t i = p.n_operands; i-- > 0;)
       if (!p.scalar_in[i]) l.data.push_back(p.ptr[i]);
+    if (l.data.size() > 1) {
+      l.src = lives.placement_at(p.ptr[1]);
+      l.dst = lives.placement_at(p.ptr[0]);
+    }
   }
   launches_.push_back(std::move(l));
 }
@@ -174,7 +177,59 @@ void ImageLayouts::take_node(Span<const Value> values) {
   }
 }
 
-void ImageLayouts::choose(SharedLayouts& shared) {
+// Whether a value of images stays as it was made, and no more nodes than that read it; an output is
+// read at the end.
+bool ImageLayouts::is_kept(int32_t value, int64_t most_readers) const {
+  const int32_t s = g_.values[value].storage;
+  const SmallVec<int32_t, 2>& readers = readers_[s];
+  return is_images(g_.values[value]) && !written_[s] && readers.size() <= most_readers &&
+         (readers.empty() || readers[readers.size() - 1] != g_.nodes.size());
+}
+
+// Finds relu whose operand pooling has made, and its gradient before that of the pooling:
+//   p = max_pool2d(x), r = relu(p)
+//   t = threshold_backward(grad, r, 0), dx = max_pool2d_backward(t, x)
+// A window's maximum decides about both, so r can have the memory of p, and t that of grad.
+void ImageLayouts::note_relu(const IrNode& n) {
+  const auto argument = [&](int32_t k) { return n.args[k].values[0]; };
+  const auto find = [](const SmallVec<Pooled, 4>& list, int32_t value) -> const Pooled* {
+    for (const Pooled& p : list)
+      if (p.value == value) return &p;
+    return nullptr;
+  };
+  constexpr int64_t kAny = INT64_MAX;
+  if (launches_.empty() || n.outs.size() != 1) return;
+  const Launch& l = launches_[0];
+  const bool pools = !adapted_.empty() && adapted_.back().number == l.number;
+  const int64_t adapted = adapted_.size() - 1;
+  if (l.use == Use::kPool && pools && is_op(n, "max_pool2d")) {
+    if (readers_.empty()) {
+      readers_ = storage_readers(g_);
+      written_ = written_storages(g_);
+    }
+    if (is_kept(argument(0), kAny))
+      pools_.push_back({.value = n.outs[0], .x = argument(0), .adapted = adapted});
+  } else if (l.use == Use::kPoolBackward && pools && is_op(n, "max_pool2d_backward")) {
+    const Pooled* t = find(gradients_, argument(0));
+    if (t && t->x == argument(1)) merged_.push_back({adapted, t->gradient});
+  }
+  if (l.use != Use::kElements || launches_.size() != 1 || pools_.empty()) return;
+  if (l.src < 0 || l.dst < 0 || !is_kept(n.outs[0], kAny)) return;
+  const SharedLayouts::Alias alias = {
+      .placement = l.dst, .of = l.src, .launch = l.number, .step = l.step};
+  if (is_op(n, "relu")) {
+    const Pooled* p = find(pools_, argument(0));
+    if (!p) return;
+    relus_.push_back({.value = n.outs[0], .x = p->x});
+    if (is_kept(p->value, 1)) merged_.push_back({p->adapted, alias});
+  } else if (is_op(n, "threshold_backward") && n.args[2].scalar.real() == 0) {
+    const Pooled* r = find(relus_, argument(1));
+    if (r && is_kept(argument(0), kAny) && is_kept(n.outs[0], 1))
+      gradients_.push_back({.value = n.outs[0], .x = r->x, .gradient = alias});
+  }
+}
+
+void ImageLayouts::choose(SharedLayouts& shared, SmallVec<Placement, 1>& placements) {
   fixed_.resize(g_.storages.size(), false);
   used_.resize(g_.storages.size(), false);
   for (const int32_t v : g_.inputs) fixed_[g_.values[v].storage] = true;
@@ -191,10 +246,21 @@ void ImageLayouts::choose(SharedLayouts& shared) {
     for (const Bound& b : bounds_) apply(b);
     for (int64_t i = bounds_.size(); i-- > 0;) apply(bounds_[i]);
   }
+  for (const Merged& m : merged_) {
+    Adapted& pool = adapted_[m.adapted];
+    if (!chosen_[pool.x]) continue;
+    pool.relu = true;
+    shared.leave_out(m.alias);
+    Placement& kept = placements[m.alias.of];
+    kept.death = max(kept.death, placements[m.alias.placement].death);
+  }
   for (const Adapted& a : adapted_) {
     if (a.use != Use::kInterleave || !chosen_[a.x] || a.src < 0 || a.dst < 0) continue;
-    shared.leave_out({.placement = a.dst, .of = a.src, .launch = a.number, .step = a.step});
-    overread_.push_back(a.src);
+    int64_t src = a.src;
+    for (const Merged& m : merged_)
+      if (m.alias.placement == src && adapted_[m.adapted].relu) src = m.alias.of;
+    shared.leave_out({.placement = a.dst, .of = src, .launch = a.number, .step = a.step});
+    overread_.push_back(src);
   }
 }
 
@@ -207,11 +273,13 @@ int64_t ImageLayouts::arena_bytes(const SmallVec<Placement, 1>& placements, int6
 
 // ---- the second run ----
 
-static void pool_interleaved(PlanStep& step, bool backward, bool y_interleaved, Isa isa) {
+static void pool_interleaved(PlanStep& step, bool backward, bool y_interleaved, bool relu,
+                             Isa isa) {
   static_assert(sizeof(PoolInterleavedPlan) <= sizeof(PoolPlan));
   const auto from = *reinterpret_cast<const PoolPlan*>(step.plan);
   PoolInterleavedPlan p = {};
   p.y_interleaved = y_interleaved;
+  p.relu = relu;
   p.n = from.n;
   p.c = from.c;
   for (int d = 0; d < 2; d++) {
@@ -246,8 +314,8 @@ void ImageLayouts::adapt(PlanStep& step, Isa isa) {
     case Use::kConv:
       reinterpret_cast<ConvInterleavedPlan*>(step.plan)->to_interleaved = true;
       return;
-    case Use::kPool: return pool_interleaved(step, false, y, isa);
-    case Use::kPoolBackward: return pool_interleaved(step, true, y, isa);
+    case Use::kPool: return pool_interleaved(step, false, y, a.relu, isa);
+    case Use::kPoolBackward: return pool_interleaved(step, true, y, a.relu, isa);
     default: return;
   }
 }

@@ -7,12 +7,15 @@
 //   interleave, conv, [to images]            interleave, conv
 //   relu, pool                          ->   relu, pool
 //   interleave, conv, [to images]            conv, [to images]
+//
+// Pooling of interleaved images computes relu behind it, and its gradient that of relu.
 #pragma once
 
 #include "graph/plan/bands.h"
 #include "graph/ir.h"
 #include "graph/plan/plan.h"
 #include "graph/plan/share_layouts.h"
+#include "graph/rewrite.h"
 
 namespace TT_NS {
 
@@ -34,11 +37,12 @@ class ImageLayouts {
       if (v >= 0) add(v);
     if (launches_.empty() && !is_view(n)) return fix(n);
     take_node({values.data(), values.size()});
+    note_relu(n);
   }
   // What the node reads and writes has the order of its shape.
   void fix(const IrNode& n);
-  // Decides which storages are interleaved, and tells which conversions are not needed.
-  void choose(SharedLayouts& shared);
+  // Decides which storages are interleaved, and tells which launches are not needed.
+  void choose(SharedLayouts& shared, SmallVec<Placement, 1>& placements);
   // The size of an arena: convolutions read past the ends of interleaved images.
   int64_t arena_bytes(const SmallVec<Placement, 1>& placements, int64_t bytes) const;
 
@@ -58,7 +62,7 @@ class ImageLayouts {
     Use use = Use::kNone;
     int64_t number = -1, step = -1;
     SmallVec<const char*, 4> data;  // of images: what is read, then what is written
-    int64_t src = -1, dst = -1;     // (kInterleave without a border) placements
+    int64_t src = -1, dst = -1;     // (kInterleave without a border, kElements) placements
   };
   // The storages that a launch of the plan is about; -1: none.
   struct Adapted {
@@ -66,6 +70,18 @@ class ImageLayouts {
     int64_t number = -1, step = -1;
     int32_t x = -1, y = -1;
     int64_t src = -1, dst = -1;
+    bool relu = false;  // of pooling: computes it, too
+  };
+  // What max pooling makes of x, or relu of that, or the gradient of that relu.
+  struct Pooled {
+    int32_t value = -1;
+    int32_t x = -1;
+    int64_t adapted = -1;                // the launch of the pooling
+    SharedLayouts::Alias gradient = {};  // the launch of relu's gradient
+  };
+  struct Merged {
+    int64_t adapted;             // the launch that computes relu or its gradient, too
+    SharedLayouts::Alias alias;  // the launch that is not needed then
   };
   struct Bound {  // `storage` may be interleaved only if `with` is
     int32_t storage, with;
@@ -77,11 +93,17 @@ class ImageLayouts {
   int32_t storage_at(const char* data, Span<const Value> values) const;
   bool is_images(const IrValue& v) const;
   void bind(int32_t storage, int32_t with);
+  void note_relu(const IrNode& n);
+  bool is_kept(int32_t value, int64_t most_readers) const;
 
   const Graph& g_;
   SmallVec<Launch, 8> launches_;  // of the running node
   SmallVec<Adapted, 8> adapted_;
   SmallVec<Bound, 8> bounds_;
+  SmallVec<Pooled, 4> pools_, relus_, gradients_;  // results of nodes
+  SmallVec<Merged, 4> merged_;
+  SmallVec<bool, 16> written_;  // of each storage, once there is pooling
+  Readers readers_;
   SmallVec<bool, 16> fixed_, used_;  // of each storage
   SmallVec<bool, 16> chosen_;
   SmallVec<int64_t, 4> overread_;  // placements

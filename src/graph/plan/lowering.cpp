@@ -447,7 +447,7 @@ void Lowering::run() {
   constexpr int64_t kKeptBytes = 1 << 16;
   constexpr int64_t kChainShare = 32;  // chains of launches, by so much again
   const int64_t least = place_greedily({p_.placements.data(), p_.placements.size()});
-  images_.choose(shared_);
+  images_.choose(shared_, p_.placements);
   shared_.choose(p_.placements, max(least / kKeptShare, kKeptBytes), [&](int64_t step) {
     p_.step_times.erase(step);
     lives_.drop_step(step);

@@ -503,8 +503,9 @@ static void test_conversions_once(void** state) {
 /* Networks of convolutions of few channels, whose images stay interleaved between them, and all
    gradients of weights and of numbers that x is computed from. Weights and most elements are small
    integers, so that windows have equal elements. Kinds: pooling of even and odd sizes and a linear
-   layer behind; a residual, and a border; 28 images, which stay as they are. */
-enum { kPooling, kResidual, kPartOfBlock, kNetworks };
+   layer behind; the same with maxima that are read with and without relu; a residual, and a border;
+   28 images, which stay as they are. */
+enum { kPooling, kReadTwice, kResidual, kPartOfBlock, kNetworks };
 static tt_tensor* small_integers(int64_t n) {
   tt_tensor* t;
   OK(tt_mul_f64(c, ramp(n), 3.0, &t));
@@ -532,13 +533,17 @@ static void network(tt_tensor* x, int kind, tt_tensor** outs) {
   OK(tt_requires_grad_(c, leaf, 1));
   OK(tt_view(c, leaf, SHAPE(n, 3, 15, 12), &h));
   h = layer(h, 3, 7, kind == kResidual, &w[0], &b[0]);
-  OK(tt_relu(c, h, &h));
+  if (kind != kReadTwice) OK(tt_relu(c, h, &h));
   if (kind == kResidual) {
     y = layer(h, 7, 7, 1, &w[1], &b[1]);
     OK(tt_add(c, y, h, &h));
     OK(tt_tanh(c, h, &h));
   } else {
     OK(tt_max_pool2d(c, h, &two, 1, NULL, &h)); /* (13, 10) to (6, 5) */
+    if (kind == kReadTwice) {
+      OK(tt_relu(c, h, &y));
+      OK(tt_add(c, h, y, &h));
+    }
     h = layer(h, 7, 4, 1, &w[1], &b[1]);
     OK(tt_relu(c, h, &h));
   }
@@ -560,9 +565,12 @@ static void network(tt_tensor* x, int kind, tt_tensor** outs) {
   }
 }
 static void test_images_stay_interleaved(void** state) {
-  static const int64_t pools[kNetworks] = {2, 1, 0};
+  static const int64_t pools[kNetworks] = {2, 2, 1, 0};
   /* Those of the input and of the last gradient, and copies that add a border to it. */
-  static const int64_t conversions[kNetworks] = {5, 4, 9};
+  static const int64_t conversions[kNetworks] = {5, 5, 4, 9};
+  /* Pooling computes those behind it, tiles those beside a sum. */
+  static const int64_t relus[kNetworks] = {0, 0, 1, 2};
+  static const int64_t gradients[kNetworks] = {0, 0, 0, 2};
   int kind, threads;
   (void)state;
   for (kind = 0; kind < kNetworks; kind++) {
@@ -579,6 +587,8 @@ static void test_images_stay_interleaved(void** state) {
     assert_int_equal(launches_of(less, "pool_max_interleaved"), pools[kind]);
     assert_int_equal(launches_of(less, "pool_max_interleaved_backward"), pools[kind]);
     assert_int_equal(launches_of(less, "conv_interleave"), conversions[kind]);
+    assert_int_equal(launches_of(less, "relu"), relus[kind]);
+    assert_int_equal(launches_of(less, "threshold_backward"), gradients[kind]);
     for (threads = 1; threads <= 3; threads += 2) {
       OK(tt_set_num_threads(c, threads));
       check_replay(less, y, want, 8);
