@@ -2,7 +2,7 @@
 //   table: (rows, width); index, factor: (n); start: (bags + 1); out: (bags, width)
 //
 // The columns of a bag are taken in blocks: their results stay in registers or in the L1 cache
-// while its rows are read. Sums of whole vectors of floats have a loop of their own. Rows are at
+// while its rows are read. Sums of floats have a loop of their own. Rows are at
 // scattered places: those of later indices are prefetched.
 #include "kernels/cpu/index/index.h"
 #include "kernels/cpu/simd/load.h"
@@ -57,10 +57,11 @@ template <class T> struct BagRows {
     return p.reduce == kBagMean && taken > 1 ? T(taken) : T(1);
   }
 
-  // Sums kVectors vectors of columns of the rows [begin, end). The plan is copied: the compiler
-  // would read it again for each row.
-  template <int kVectors>
-  TT_INLINE void sum_vectors(T* sum, int64_t begin, int64_t end, int64_t at) const {
+  // Sums kVectors vectors of columns of the rows [begin, end), or the first columns of one vector.
+  // The plan is copied: the compiler would read it again for each row.
+  template <int kVectors, bool kWhole = true>
+  TT_INLINE void sum_vectors(T* sum, int64_t begin, int64_t end, int64_t at,
+                             Part<T> part = Part<T>(kLanes<T>)) const {
     const char* const table = p.table + at;
     const int64_t stride = p.row_stride;
     const int64_t skipped = p.skipped;
@@ -84,24 +85,26 @@ template <class T> struct BagRows {
       const T* x = reinterpret_cast<const T*>(table + row * stride);
       const Vec<T> f = splat(factors ? factors[i] : T(1));
       TT_UNROLL
-      for (int v = 0; v < kVectors; v++) s[v] = fma(load(x + v * kLanes<T>), f, s[v]);
+      for (int v = 0; v < kVectors; v++)
+        s[v] = fma(kWhole ? load(x + v * kLanes<T>) : load(x, part), f, s[v]);
     }
     const T count = divisor(taken);
     if (count != 1) {
       TT_UNROLL
       for (int v = 0; v < kVectors; v++) s[v] = s[v] / splat(count);
     }
+    if (!kWhole) return store(sum, s[0], part);
     TT_UNROLL
     for (int v = 0; v < kVectors; v++) store(sum + v * kLanes<T>, s[v]);
   }
-  // Sums all whole vectors of columns of a bag. Returns the number of columns.
-  TT_INLINE int64_t sum_columns(T* out, int64_t begin, int64_t end) const {
+  TT_INLINE void sum_columns(T* out, int64_t begin, int64_t end) const {
     int64_t c = 0;
     for (; c + 4 * kLanes<T> <= p.width; c += 4 * kLanes<T>)
       sum_vectors<4>(out + c, begin, end, c * int64_t(sizeof(T)));
     for (; c + kLanes<T> <= p.width; c += kLanes<T>)
       sum_vectors<1>(out + c, begin, end, c * int64_t(sizeof(T)));
-    return c;
+    if (c < p.width)
+      sum_vectors<1, false>(out + c, begin, end, c * int64_t(sizeof(T)), Part<T>(int(p.width - c)));
   }
 
   // Reduces n columns of the rows [begin, end); kFull: n is kBagBlock.
@@ -136,10 +139,9 @@ template <class T> struct BagRows {
     const int64_t item = kItemSize[p.dtype];
     alignas(64) T sum[kBagBlock];
     T* const row = reinterpret_cast<T*>(p.out) + b * p.width;
-    int64_t c = 0;
     if constexpr (sizeof(T) == 4)
-      if (p.reduce != kBagMax && item == 4) c = sum_columns(row, first, last);
-    for (; c < p.width; c += kBagBlock) {
+      if (p.reduce != kBagMax && item == 4) return sum_columns(row, first, last);
+    for (int64_t c = 0; c < p.width; c += kBagBlock) {
       const int64_t n = min(p.width - c, kBagBlock);
       if (n == kBagBlock) reduce<true>(sum, first, last, c * item, n);
       else reduce<false>(sum, first, last, c * item, n);
