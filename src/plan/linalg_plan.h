@@ -66,7 +66,8 @@ struct MatrixPlan {
 TT_INLINE constexpr int64_t eigh_work(int64_t n, bool complex) { return (complex ? 6 : 3) * n; }
 TT_INLINE constexpr int64_t eigh_lanes_work(int64_t n, bool complex, bool vectors) {
   const int64_t parts = complex ? 2 : 1;
-  return (vectors ? 2 : 1) * parts * n * n + 2 * parts * n + 2 * n;
+  const int64_t of_vectors = vectors ? parts * n * n + 4 * n : 0;
+  return parts * n * n + 2 * parts * n + 2 * n + of_vectors;
 }
 
 }  // namespace TT_NS

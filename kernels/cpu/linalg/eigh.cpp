@@ -5,6 +5,7 @@
 //   a: (n, n), the lower triangles; reflector k is left in column k, below the diagonal
 //   z: (n, n), if vectors are wanted: rows that become the eigenvectors
 //   tau, p: (n)    d, e: (n), real
+//   turns: two of (n, 2), real, if vectors are wanted: the rotations of two QL steps
 //
 // A number is a vector, a complex one its real and its imaginary part.
 #include "kernels/functors/linalg/eigh.h"
@@ -42,6 +43,10 @@ template <class N> TT_INLINE N from_real_lanes(F x) {
   else return x;
 }
 
+// x, or 0
+TT_INLINE F chosen_lanes(Mask m, F x) { return chosen(m, x, F{}); }
+TT_INLINE C chosen_lanes(Mask m, C x) { return {chosen_lanes(m, x.re), chosen_lanes(m, x.im)}; }
+
 template <class N> TT_INLINE N get(const double* p) {
   if constexpr (kPartsOf<N> == 2) return {load(p), load(p + L)};
   else return load(p);
@@ -58,7 +63,7 @@ template <class N> TT_INLINE void put(double* p, N x) {
 template <class N> struct HermitianLanes {
   static constexpr int64_t kStep = kPartsOf<N> * L;  // doubles of a number
   int64_t n;
-  double *a, *z, *tau, *p, *d, *e;
+  double *a, *z, *tau, *p, *d, *e, *turns;
 
   HermitianLanes(double* room, int64_t size, bool vectors) : n(size), a(room) {
     z = vectors ? a + n * n * kStep : nullptr;
@@ -66,6 +71,7 @@ template <class N> struct HermitianLanes {
     p = tau + n * kStep;
     d = p + n * kStep;
     e = d + n * L;
+    turns = e + n * L;
   }
   double* at(int64_t i, int64_t j) const { return a + (i * n + j) * kStep; }
   double* z_row(int64_t i) const { return z + i * n * kStep; }
@@ -171,19 +177,38 @@ template <class N> struct HermitianLanes {
     }
     return end;
   }
-  // (x, y) = (c x - s y, s x + c y) for rows i and i + 1 of z.
-  TT_INLINE void rotate(int64_t i, F c, F s) const {
-    double* x = z_row(i);
-    double* y = z_row(i + 1);
-    for (int64_t k = 0; k < n * kStep; k += L) {
-      const F u = load(x + k);
-      const F v = load(y + k);
-      store(x + k, fma(c, u, -(s * v)));
-      store(y + k, fma(s, u, c * v));
-    }
+  // The rotations of a step, (x, y) = (c x - s y, s x + c y) for rows i and i + 1 of z, from
+  // i = to - 1 down to `from`. Columns before `column` have been rotated.
+  struct Turns {
+    double* numbers;  // c and s of each i
+    int64_t from, to, column;
+  };
+  // Rotates up to `count` more columns. Each row is read and written once: the one that the next
+  // rotation takes, too, stays in registers.
+  TT_INLINE void rotate(Turns& turns, int64_t count) const {
+    const int64_t end = min(turns.column + count, n * kPartsOf<N>);
+    each_columns<2>(end - turns.column, [&]<int kWidth>(int64_t first) TT_INLINE_BODY {
+      double* row = z_row(turns.to) + (turns.column + first) * L;
+      F y[kWidth];
+      for (int k = 0; k < kWidth; k++) y[k] = load(row + k * L);
+      for (int64_t i = turns.to - 1; i >= turns.from; i--) {
+        const F c = load(turns.numbers + 2 * i * L);
+        const F s = load(turns.numbers + (2 * i + 1) * L);
+        double* below = row;
+        row -= n * kStep;
+        for (int k = 0; k < kWidth; k++) {
+          const F x = load(row + k * L);
+          store(below + k * L, fma(s, x, c * y[k]));
+          y[k] = fma(c, x, -(s * y[k]));
+        }
+      }
+      for (int k = 0; k < kWidth; k++) store(row + k * L, y[k]);
+    });
+    turns.column = max(turns.column, end);
   }
-  // A QL step on the rows [from, end) of each lane; see Hermitian::step.
-  TT_INLINE void step(int64_t from, F end) const {
+  // A QL step on the rows [from, end) of each lane; see Hermitian::step. Between its numbers, each
+  // of which waits for the last one, z is rotated by the step before, whose turns are `last_turns`.
+  TT_INLINE void step(int64_t from, F end, Turns& last_turns, Turns& next_turns) const {
     const F one = splat(1.0);
     const F first = splat(double(from));
     const Mask busy = end > first;
@@ -202,6 +227,7 @@ template <class N> struct HermitianLanes {
     F c = one;
     F shift = {};
     Mask stopped = {};
+    const int64_t columns = ceil_div(n * kPartsOf<N>, to - from);
     for (int64_t i = to - 1; i >= from; i--) {
       Mask acts = (splat(double(i)) < end) & ~stopped;
       const F e_i = load(e + i * L);
@@ -225,8 +251,14 @@ template <class N> struct HermitianLanes {
       c = chosen(acts, c_next, c);
       shift = chosen(acts, shift_next, shift);
       g = chosen(acts, F(fma(c_next, t, -b)), g);
-      if (z) rotate(i, chosen(acts, c, one), chosen(acts, s, F{}));
+      if (!z) continue;
+      store(next_turns.numbers + 2 * i * L, chosen(acts, c, one));
+      store(next_turns.numbers + (2 * i + 1) * L, chosen(acts, s, F{}));
+      rotate(last_turns, columns);
     }
+    next_turns.from = from;
+    next_turns.to = to;
+    next_turns.column = 0;
     const Mask whole = busy & ~stopped;
     const F d_from = load(d + from * L);
     store(d + from * L, chosen(whole, F(d_from - shift), d_from));
@@ -235,6 +267,9 @@ template <class N> struct HermitianLanes {
   // Returns the lanes that have converged, as bits.
   TT_NOINLINE uint32_t diagonalise() const {
     Mask lost = {};
+    const int64_t columns = z ? n * kPartsOf<N> : 0;
+    Turns last_turns = {turns, 0, 0, columns};
+    Turns next_turns = {turns + 2 * n * L, 0, 0, columns};
     for (int64_t from = 0; from < n - 1; from++) {
       const F first = splat(double(from));
       for (int steps = 0;; steps++) {
@@ -245,18 +280,16 @@ template <class N> struct HermitianLanes {
           lost |= busy;
           break;
         }
-        step(from, end);
+        step(from, end, last_turns, next_turns);
+        const Turns done = last_turns;
+        last_turns = next_turns;
+        next_turns = done;
       }
     }
+    if (z) rotate(last_turns, columns);
     return ~sign_bits(lost);
   }
 };
-
-template <class T> TT_INLINE void copy_parts(double* to, int64_t step, const T& x) {
-  double parts[kParts<T>];
-  memcpy(parts, &x, sizeof x);
-  for (int64_t k = 0; k < kParts<T>; k++) to[k * step] = parts[k];
-}
 
 // The matrices [first, first + L).
 template <class T, class N> struct EighGroup {
@@ -265,28 +298,37 @@ template <class T, class N> struct EighGroup {
   HermitianLanes<N> lanes;
   double by[L];
 
-  // Reads the triangle of matrix `lane`, scaled.
-  void read(int64_t lane) {
+  // Reads the triangles of the matrices, scaled.
+  TT_NOINLINE void read() {
     const int64_t n = lanes.n;
-    const T* a = matrix_of<T>(plan.a, first + lane, n * n);
-    const auto element = [&](int64_t i, int64_t j) {
-      if (i == j) return from_real<T>(real_part(a[i * n + i]));
-      return plan.upper ? conj_of(a[j * n + i]) : a[i * n + j];
-    };
-    double top = 0;
-    double odd = 0;
+    const int64_t count = n * n * kParts<T>;
+    read_group(reinterpret_cast<F*>(lanes.a),
+               reinterpret_cast<const double*>(matrix_of<T>(plan.a, first, n * n)), count);
+    F top = {};
+    F odd = {};
     for (int64_t i = 0; i < n; i++)
       for (int64_t j = 0; j <= i; j++) {
-        const double size = size_of(element(i, j));
-        top = larger(top, size);
-        odd += size - size;
+        double* const at = lanes.at(i, j);
+        N x = get<N>(plan.upper ? lanes.at(j, i) : at);
+        if (plan.upper) x = conj_of(x);
+        if (i == j) x = from_real_lanes<N>(real_part(x));
+        put(at, x);
+        const F part = vmax(size_of(real_part(x)), size_of(beside_real(x)));
+        top = vmax(part, top);
+        odd += (real_part(x) - real_part(x)) + (beside_real(x) - beside_real(x));
       }
-    by[lane] = odd != 0 || top == 0 ? odd : scale_of(Team(), &top, 1);
-    const double factor = by[lane] > 0 ? by[lane] : 0;
+    double tops[L];
+    double odds[L];
+    store(tops, top);
+    store(odds, odd);
+    for (int64_t lane = 0; lane < L; lane++)
+      by[lane] = odds[lane] != 0 ? odds[lane] : scale_of(Team(), tops + lane, 1);
+    const F factor = load(by);
+    const Mask scales = factor > 0;
     for (int64_t i = 0; i < n; i++)
       for (int64_t j = 0; j <= i; j++) {
-        const T x = by[lane] > 0 ? element(i, j) * factor : from_real<T>(0);
-        copy_parts(lanes.at(i, j) + lane, L, x);
+        const N x = get<N>(lanes.at(i, j)) * factor;
+        put(lanes.at(i, j), chosen_lanes(scales, x));
       }
   }
   // Writes the results of a lane, in order.
@@ -326,7 +368,7 @@ template <class T, class N> struct EighGroup {
   double& order(int64_t k) { return lanes.e[k * L]; }
 
   void run() {
-    for (int64_t lane = 0; lane < L; lane++) read(lane);
+    read();
     lanes.make_tridiagonal();
     if (lanes.z) lanes.make_vectors();
     const uint32_t converged = lanes.diagonalise();
