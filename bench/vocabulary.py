@@ -358,6 +358,19 @@ def _(t):
     return lambda: t.nn.functional.max_pool3d(x, 2)
 
 
+for layout in ("", ", channels last"):
+
+    @row(f"max_pool2d 8 × 64 × 112², 3 × 3 by 2{layout}, step")
+    def _(t, layout=layout):
+        x = data(t, 8, 64, 112, 112)
+        if layout:
+            x = x.contiguous(memory_format=t.channels_last)
+        x = x.detach().requires_grad_()
+        pool = t.nn.functional.max_pool2d
+        g = t.ones_like(pool(x, 3, 2, 1).detach())
+        return lambda: t.autograd.grad(pool(x, 3, 2, 1), x, g)
+
+
 def mlp(t):
     nn = t.nn
     return nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10))

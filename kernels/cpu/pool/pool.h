@@ -110,6 +110,18 @@ TT_INLINE typename Halves<T, N>::Whole every_second(typename Halves<T, N>::Whole
     return shuffled<o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14>(a, b);
   else return shuffled<o, o + 2, o + 4, o + 6>(a, b);
 }
+// The first (kSecond = 0) or second (1) half of even[0] odd[0] even[1] odd[1] ….
+template <int kSecond, class T, int N>
+TT_INLINE typename Halves<T, N>::Whole interleave(typename Halves<T, N>::Whole even,
+                                                  typename Halves<T, N>::Whole odd) {
+  constexpr int o = kSecond * N / 2;
+  if constexpr (N == 16)
+    return shuffled<o, o + 16, o + 1, o + 17, o + 2, o + 18, o + 3, o + 19, o + 4, o + 20, o + 5,
+                    o + 21, o + 6, o + 22, o + 7, o + 23>(even, odd);
+  else if constexpr (N == 8)
+    return shuffled<o, o + 8, o + 1, o + 9, o + 2, o + 10, o + 3, o + 11>(even, odd);
+  else return shuffled<o, o + 4, o + 1, o + 5>(even, odd);
+}
 
 TT_ISA_END
 

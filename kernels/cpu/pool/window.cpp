@@ -1,5 +1,6 @@
 // pool_max_index and the backwards of pool_max and pool_average.
 #include "kernels/cpu/pool/find.h"
+#include "kernels/cpu/pool/small_windows.h"
 
 TT_ISA_BEGIN
 
@@ -53,19 +54,6 @@ TT_NOINLINE void index_planes(const PoolPlan& p, const PoolTile& t, Finder<T>& f
            const int64_t r = (t.image * p.out[0] + o) * p.out[1] + o1;
            store_maxima(p, t.part, r, n, f.top, sizeof(T), f.at);
          });
-}
-
-// The first (kSecond = 0) or second (1) half of even[0] odd[0] even[1] odd[1] ….
-template <int kSecond, class T, int N>
-TT_INLINE typename Halves<T, N>::Whole interleave(typename Halves<T, N>::Whole even,
-                                                  typename Halves<T, N>::Whole odd) {
-  constexpr int o = kSecond * N / 2;
-  if constexpr (N == 16)
-    return shuffled<o, o + 16, o + 1, o + 17, o + 2, o + 18, o + 3, o + 19, o + 4, o + 20, o + 5,
-                    o + 21, o + 6, o + 22, o + 7, o + 23>(even, odd);
-  else if constexpr (N == 8)
-    return shuffled<o, o + 8, o + 1, o + 9, o + 2, o + 10, o + 3, o + 11>(even, odd);
-  else return shuffled<o, o + 4, o + 1, o + 5>(even, odd);
 }
 
 // Adjacent windows of 2 x 2 over rows a and b of x: da and db get g at the largest element of each
@@ -327,16 +315,15 @@ template <class T> struct Pixel {
                            int64_t n) {
     if (is_empty(h, w)) {
       for (int64_t c = 0; c < n; c++) {
+        TT_SCALAR_LOOP;
         best[c] = lowest<T>();
         at[c] = -1;
       }
       return;
     }
     const int64_t start = h.begin * p.in[1] + w.begin;
-    for (int64_t c = 0; c < n; c++) {
-      best[c] = x[start * p.c + c];
-      at[c] = start;
-    }
+    memcpy(best, x + start * p.c, size_t(n) * sizeof(T));
+    for (int64_t c = 0; c < n; c++) at[c] = start;
     for (int64_t i = h.begin; i < h.end; i += h.step)
       for (int64_t j = w.begin; j < w.end; j += w.step) {
         const int64_t here = i * p.in[1] + j;
@@ -365,6 +352,64 @@ template <class T> TT_NOINLINE void index_pixels(const PoolPlan& p, const PoolTi
       }
 }
 
+// Adds the gradients g of a window to its maxima: of kAtTaps channels, the first ones of which are
+// x and dx at pixel (0, 0).
+constexpr int64_t kAtTaps = 2 * kLanes<float>;
+TT_NOINLINE void add_at_taps(const PoolPlan& p, const PoolTile& t, const Window& h, const Window& w,
+                             float* dx, const float* x, const float* g) {
+  constexpr int L = kLanes<float>;
+  constexpr int N = 2;
+  const int64_t below = h.step * p.in[1] * p.c;
+  const int64_t beside = w.step * p.c;
+  const int64_t first = (h.begin * p.in[1] + w.begin) * p.c;
+  Vec<float> best[N];
+  Vec<int32_t> at[N];
+  TT_UNROLL
+  for (int l = 0; l < N; l++) {
+    best[l] = load(x + first + l * L);
+    at[l] = Vec<int32_t>{};
+  }
+  int32_t k = 0;
+  x += first;
+  for (int64_t i = h.begin; i < h.end; i += h.step, x += below) {
+    const float* pixel = x;
+    for (int64_t j = w.begin; j < w.end; j += w.step, pixel += beside, k++) {
+      TT_UNROLL
+      for (int l = 0; l < N; l++) {
+        const Vec<float> v = load(pixel + l * L);
+        const auto wins = (v > best[l]) | (v != v);
+        best[l] = chosen(wins, v, best[l]);
+        at[l] = chosen(wins, splat(k), at[l]);
+      }
+    }
+  }
+  k = 0;
+  dx += first;
+  for (int64_t i = h.begin; i < h.end; i += h.step, dx += below) {
+    float* pixel = dx;
+    for (int64_t j = w.begin; j < w.end; j += w.step, pixel += beside, k++) {
+      if ((i < t.from) | (i >= t.to) | (j < t.left) | (j >= t.right)) continue;
+      TT_UNROLL
+      for (int l = 0; l < N; l++) {
+        const Vec<float> its = chosen(at[l] == splat(k), load(g + l * L), Vec<float>{});
+        store(pixel + l * L, load(pixel + l * L) + its);
+      }
+    }
+  }
+}
+
+constexpr int64_t kFewTaps = 64;
+
+// Zeroes n channels of the rows of a tile of dx up to row `to`, which leave the tile.
+template <class T>
+TT_NOINLINE void zero_rows(const PoolPlan& p, PoolTile* rest, int64_t to, T* dx, int64_t n) {
+  if (to <= rest->from) return;
+  PoolTile rows = *rest;
+  rows.to = rest->from = to;
+  clear_tile(reinterpret_cast<char*>(dx), rows, p.in[1], p.c * int64_t(sizeof(T)),
+             n * int64_t(sizeof(T)));
+}
+
 // Channels [c, c + n) of a tile of dx. kMax: backward of pool_max, else of pool_average.
 template <class T, bool kMax>
 TT_NOINLINE void backward_pixels(const PoolPlan& p, const PoolTile& t, int64_t c, int64_t n) {
@@ -372,22 +417,27 @@ TT_NOINLINE void backward_pixels(const PoolPlan& p, const PoolTile& t, int64_t c
   const T* x = reinterpret_cast<const T*>(p.x) + t.image * size + c;
   T* dx = reinterpret_cast<T*>(p.y) + t.image * size + c;
   Pixel<T> pixel;
-  clear_tile(reinterpret_cast<char*>(dx), t, p.in[1], p.c * int64_t(sizeof(T)),
-             n * int64_t(sizeof(T)));
+  PoolTile rest = t;  // what is not zeroed yet: rows are shortly before windows cover them
   const PoolRange rows = windows_of_tile(p, 0, t.from, t.to);
   const PoolRange columns = windows_of_tile(p, 1, t.left, t.right);
   for (int64_t o = rows.first; o < rows.end; o++) {
     const Window h = pool_window(p, 0, o);
     const PoolRange high = covered(h, t.from, t.to);
+    zero_rows(p, &rest, high.end, dx, n);
     for (int64_t k = columns.first; k < columns.end; k++) {
       const Window w = pool_window(p, 1, k);
       const int64_t r = ((t.image * p.out[0] + o) * p.out[1] + k) * p.c + c;
       const T* g = reinterpret_cast<const T*>(p.g) + r;
       if constexpr (kMax) {
+        int64_t j = 0;
+        if constexpr (kIsSame<T, float>)
+          if (!p.index && !is_empty(h, w) && h.count() * w.count() <= kFewTaps)
+            for (; j + kAtTaps <= n; j += kAtTaps) add_at_taps(p, t, h, w, dx + j, x + j, g + j);
+        if (j == n) continue;
         if (!p.index) pixel.largest(p, x, h, w, n);
         const int64_t* at = p.index ? p.index + r : pixel.at;
         const bool all = inside(t, h, w);
-        for (int64_t j = 0; j < n; j++)
+        for (; j < n; j++)
           if (all ? at[j] >= 0 : is_in_tile(p, t, h.begin, at[j])) dx[at[j] * p.c + j] += g[j];
       } else {
         const PoolRange wide = covered(w, t.left, t.right);
@@ -401,6 +451,7 @@ TT_NOINLINE void backward_pixels(const PoolPlan& p, const PoolTile& t, int64_t c
       }
     }
   }
+  zero_rows(p, &rest, t.to, dx, n);
 }
 
 template <class T> inline int32_t index_units(const PoolPlan& p, int64_t begin, int64_t end) {
@@ -411,6 +462,16 @@ template <class T> inline int32_t index_units(const PoolPlan& p, int64_t begin, 
     else index_planes<T>(p, t, f);
   }
   return TT_OK;
+}
+
+// Whether the units were computed as those of small windows, which only AVX-512 has.
+TT_NOINLINE bool max_backward_small(const PoolPlan& p, int64_t begin, int64_t end) {
+  if constexpr (kCheapParts && kLanes<float> == 16)
+    if (has_small_windows(p)) {
+      SmallWindows(p).units(begin, end);
+      return true;
+    }
+  return false;
 }
 
 // Planes: Finder or Shares.
@@ -446,6 +507,7 @@ TT_KERNEL(pool_max_index)(const void* plan, int64_t begin, int64_t end) noexcept
 }
 TT_KERNEL(pool_max_backward)(const void* plan, int64_t begin, int64_t end) noexcept {
   const PoolPlan& p = *static_cast<const PoolPlan*>(plan);
+  if (max_backward_small(p, begin, end)) return TT_OK;
   return is_dtype(p.dtype, TT_F64) ? backward_units<double, true, Finder<double>>(p, begin, end)
                                    : backward_units<float, true, Finder<float>>(p, begin, end);
 }

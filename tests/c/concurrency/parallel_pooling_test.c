@@ -43,6 +43,12 @@ static const Case kTall[] = {
     {1, 1, {9000, 12}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {0}, 0},
     {1, 1, {512, 256}, {2, 2}, {2, 2}, {0}, {1, 1}, {0}, 0},
 };
+static const Case kSmall[] = {
+    {3, 7, {14, 15}, {5, 5}, {1, 1}, {2, 2}, {1, 1}, {0}, 0}, /* planes side by side */
+    {2, 9, {19, 21}, {3, 4}, {2, 2}, {1, 2}, {2, 1}, {0}, 1},
+    {1, 1, {23, 1474}, {6, 6}, {1, 1}, {0}, {1, 1}, {0}, 0}, /* parts of rows */
+    {1, 1, {31, 1501}, {4, 5}, {4, 2}, {0, 2}, {2, 3}, {0}, 1},
+};
 
 static Case now;
 static int pixels; /* channels last */
@@ -263,9 +269,13 @@ static void test_tall_windows(void** state) {
   (void)state;
   pool_all(kTall, sizeof kTall / sizeof *kTall);
 }
+static void test_small_windows(void** state) {
+  (void)state;
+  pool_all(kSmall, sizeof kSmall / sizeof *kSmall);
+}
 
 int main(void) {
   const struct CMUnitTest tests[] = {SCOPED(test_lines), SCOPED(test_huge_windows),
-                                     SCOPED(test_tall_windows)};
+                                     SCOPED(test_tall_windows), SCOPED(test_small_windows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
