@@ -22,11 +22,11 @@ void become(Graph& g, Graph& next) noexcept {
 
 namespace {
 
-// A value of the graph to come, found in it at the end.
+// What a value is known by in the rebuilt graph.
 struct Key {
   bool exists = false;
   const Storage* outside = nullptr;  // NULL: the storage is made by a node
-  int64_t made = 0;                  // its position
+  int64_t made = 0;                  // then: the position of the storage
   uint32_t version = 0;
   Dtype dtype = Dtype::kNone;
   int64_t offset = 0;
@@ -40,7 +40,7 @@ class Rebuild {
       : g_(g), inserted_(inserted), ctx_(ctx()), include_(ctx_.include), exclude_(ctx_.exclude) {}
   ~Rebuild();
   Rebuild(const Rebuild&) = delete;
-  // Makes g anew. `outs` gets the results of the inserted node.
+  // Rebuilds g. `outs` gets the results of the inserted node.
   void run(SmallVec<int32_t, 4>* outs);
 
  private:
@@ -134,7 +134,7 @@ void Rebuild::keep(int32_t value, const TensorRef& t) {
     memory_[storage] = new_alias(*t, Ints(&bytes, 1), {}, t->storage->data, Dtype::kU8);
 }
 
-// Numbers that nothing computes with, different for each draw.
+// Kernels that draw do not run: numbers only have to differ from draw to draw.
 Rng next_numbers(Generator&, uint64_t) {
   static int64_t last = 0;
   return {uint64_t(atomic_add_fetch(&last, 1, kRelaxed)) << 20, 0};
@@ -147,7 +147,7 @@ void Rebuild::add_draws_before(int32_t node) {
   }
 }
 
-// Restores what is observed of the work of calls.
+// Restores the observer of launches, checks and calls on the host.
 class RestoreObserver {
  public:
   explicit RestoreObserver(WorkObserver& work) : work_(work), before_(work) {}
@@ -247,7 +247,31 @@ int32_t Rebuild::find(const Graph& to, const Key& k) const {
   return to.find_value(int32_t(storage), k.version, k.dtype, k.offset, k.sizes, k.strides);
 }
 
-// Puts values at the positions that they had; those that are no more are empty.
+// Links the values of each storage anew.
+void link_values(Graph& g) {
+  for (IrStorage& s : g.storages) s.last_value = -1;
+  for (int64_t i = 0; i < g.values.size(); i++) {
+    IrStorage& s = g.storages[g.values[i].storage];
+    g.values[i].previous = s.last_value;
+    s.last_value = int32_t(i);
+  }
+}
+
+// Replaces each value i by place[i] where it is made, read or returned.
+void renumber(Graph& g, const SmallVec<int32_t, 16>& place) {
+  const auto move = [&](int32_t& v) {
+    if (v >= 0) v = place[v];
+  };
+  for (IrNode& n : g.nodes) {
+    for (int32_t& v : n.outs) move(v);
+    for (IrArg& a : n.args)
+      for (int32_t& v : a.values) move(v);
+  }
+  for (int32_t& v : g.inputs) move(v);
+  for (int32_t& v : g.outputs) move(v);
+}
+
+// Gives values the numbers that they had. Values that are gone are empty ones, of one storage.
 void Rebuild::keep_numbers(Graph& to) {
   SmallVec<int32_t, 16> place;  // of each value of `to`
   place.resize(to.values.size(), -1);
@@ -278,22 +302,8 @@ void Rebuild::keep_numbers(Graph& to) {
     values.push_back(to.values[i]);
   }
   to.values = std::move(values);
-  for (IrStorage& s : to.storages) s.last_value = -1;
-  for (int64_t i = 0; i < to.values.size(); i++) {
-    IrStorage& s = to.storages[to.values[i].storage];
-    to.values[i].previous = s.last_value;
-    s.last_value = int32_t(i);
-  }
-  const auto move = [&](int32_t& v) {
-    if (v >= 0) v = place[v];
-  };
-  for (IrNode& n : to.nodes) {
-    for (int32_t& v : n.outs) move(v);
-    for (IrArg& a : n.args)
-      for (int32_t& v : a.values) move(v);
-  }
-  for (int32_t& v : to.inputs) move(v);
-  for (int32_t& v : to.outputs) move(v);
+  link_values(to);
+  renumber(to, place);
 }
 
 void Rebuild::keep_scopes(Graph& to) {
@@ -303,8 +313,8 @@ void Rebuild::keep_scopes(Graph& to) {
     if (s.outer >= 0) s.outer += n_old;
     scopes.push_back(std::move(s));
   }
-  const int64_t parts =
-      to.nodes.size() - g_.nodes.size();  // of the inserted node, behind the first
+  // Nodes of the inserted operator behind its first one.
+  const int64_t parts = to.nodes.size() - g_.nodes.size();
   for (int64_t i = 0; i < to.nodes.size(); i++) {
     IrNode& n = to.nodes[i];
     int64_t from = i;

@@ -143,7 +143,7 @@ struct Count {
 bool same_bits(double x, double y) { return !memcmp(&x, &y, sizeof x); }
 double nearest(double x) { return floor(x + 0.5); }
 
-// The number of at most nine digits behind the point that x is; 0: there is none.
+// The number with at most nine digits behind the point that x rounds, or 0.
 double short_decimal(double x) {
   double power = 1;
   for (int digits = 0; digits < 10; digits++, power *= 10) {
@@ -206,8 +206,8 @@ class Resizing {
     if (at_ < 0) fail(TT_NOT_IMPLEMENTED, "{}", why);
     fail(TT_NOT_IMPLEMENTED, "node {}, {}: {}", at_, a_.nodes[at_].op->name(), why);
   }
-  // Each takes a function of(i): what the argument is in graph i.
-  template <class F> bool follow(int64_t& v, F of) const;
+  // Set the argument to what it is for the new sizes, from of(i), what it is in graph i.
+  template <class F> bool extrapolate(int64_t& v, F of) const;
   template <class F> void resize(int64_t& v, F of) const;
   template <class F> void resize_list(SmallVec<int64_t, 2>& list, F of) const;
   template <class F> void resize_number(double& v, F of);
@@ -314,14 +314,14 @@ void Resizing::resize_draw(Graph& g, int64_t i) const {
 
 // ---- the graph ----
 
-template <class F> bool Resizing::follow(int64_t& v, F of) const {
+template <class F> bool Resizing::extrapolate(int64_t& v, F of) const {
   int64_t known[Growth::kMaxTerms];
   Growth::Terms terms;
   for (int64_t i = 0; i < graphs_.n; i++) known[i] = of(i);
   return growth_.terms(known, terms) && growth_.at(sizes_, terms, &v);
 }
 template <class F> void Resizing::resize(int64_t& v, F of) const {
-  if (!follow(v, of)) refuse("a number does not grow evenly with the size");
+  if (!extrapolate(v, of)) refuse("a number does not grow evenly with the size");
 }
 // A list whose length varies has one number as often as that, such as the rows of each step of a
 // recurrent layer.
@@ -386,10 +386,10 @@ bool Resizing::resize_value(int64_t i, IrValue& x) const {
       refuse("a value is another one for the other size");
   }
   IrValue to = x;
-  bool even = follow(to.offset, [&](int64_t k) { return graphs_[k]->values[i].offset; });
+  bool even = extrapolate(to.offset, [&](int64_t k) { return graphs_[k]->values[i].offset; });
   for (int64_t d = 0; d < x.ndim() && even; d++)
-    even = follow(to.sizes[d], [&](int64_t k) { return graphs_[k]->values[i].sizes[d]; }) &&
-           follow(to.strides[d], [&](int64_t k) { return graphs_[k]->values[i].strides[d]; });
+    even = extrapolate(to.sizes[d], [&](int64_t k) { return graphs_[k]->values[i].sizes[d]; }) &&
+           extrapolate(to.strides[d], [&](int64_t k) { return graphs_[k]->values[i].strides[d]; });
   if (even) x = std::move(to);
   return even;
 }
@@ -412,7 +412,7 @@ void Resizing::check_storages(Graph& g) const {
         refuse("a constant of the graphs is not the same memory: make it before both captures");
     }
     const auto bytes = [&](int64_t k) { return graphs_[k]->storages[i].bytes; };
-    if (x.role == IrRole::kInput || x.role == IrRole::kMade) follow(x.bytes, bytes);
+    if (x.role == IrRole::kInput || x.role == IrRole::kMade) extrapolate(x.bytes, bytes);
   }
 }
 

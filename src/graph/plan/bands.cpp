@@ -54,7 +54,7 @@ bool Chain::may_follow(int64_t next) const {
   return true;
 }
 
-// All that goes on from row to row, once.
+// What the launches touch row by row, each memory once.
 int64_t Chain::bytes() const {
   int64_t total = 0;
   SmallVec<uint64_t, 32> seen;

@@ -30,8 +30,8 @@ class BandLives {
   void drop_step(int64_t step) { steps_.erase(step); }
   // The placement has the memory of another.
   void note_shared(int64_t placement, int64_t of);
-  // Lets memory of chains live as long as they run, as far as the arena stays below the limit, and
-  // returns its size. Without that it takes `bytes`. step_times: as of Plan.
+  // Extends the lives of what chains use to their whole runs, as long as the arena stays below
+  // `limit`, and returns its size, which is `bytes` without that. step_times: as of Plan.
   int64_t place(SmallVec<Placement, 1>& placements, Span<const int64_t> step_times, int64_t bytes,
                 int64_t limit);
 

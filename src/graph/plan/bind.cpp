@@ -81,7 +81,7 @@ void add_host_call(Words& words, PlanHostCall& own, const PlanHostCall& moved) {
 
 }  // namespace
 
-// Distances differ by less than the memory is large, and are farther than that from 0.
+// Each of n slots skips at most n places, for a distance that no other has.
 int64_t probe_bytes(const Plan& p) {
   int64_t bytes = 0, n = 0;
   for_each_slot(const_cast<Plan&>(p), [&](const SlotBinding& b) {

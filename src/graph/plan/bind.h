@@ -6,8 +6,9 @@
 
 namespace TT_NS {
 
-// After the second lowering of p. Places of a third lowering, `probe`: as those of p, but bound
-// slots are in `memory`, of probe_bytes(p), each at another distance from its place.
+// After the second lowering of p. Sets the places of a third lowering, `probe`: those of p, but
+// bound slots are in `memory` (probe_bytes(p)), each at a distance from its own place that no other
+// slot has.
 int64_t probe_bytes(const Plan& p);
 void move_slots(const Plan& p, char* memory, Plan& probe);
 // Finds the addresses in steps that have moved as far as a slot. blob: that of p, whose memory the

@@ -6,9 +6,9 @@
 
 namespace TT_NS {
 
-// The arrays for up to 64 dimensions are mostly unused: bytes of the plan that its kernel reads.
+// The bytes of a plan that its kernel reads: arrays for 64 dimensions have mostly unused ends.
 int64_t used_bytes(const Kernel& k, const void* plan);
-// Behind the last plan of a list without unused ends: a kernel may copy a plan whole.
+// Bytes behind the last of plans that are kept without these ends: a kernel may copy a whole plan.
 extern const int64_t kPlanSlack;
 
 // Appends the positions of the pointers that the kernel reads in the plan. Returns false if it is a

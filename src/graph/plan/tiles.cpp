@@ -74,7 +74,8 @@ bool keeps_order(const Range& a, const Range& b) {
   return a.begin == b.begin && a.item == b.item && a.item;
 }
 
-// Whether an earlier step than i wrote the memory that step i writes: without a slot, then.
+// Whether a step before i writes the memory that step i writes. If that got no slot, step i must
+// not give it one.
 bool written_before(const SmallVec<int64_t, 64>& memory, int64_t i) {
   bool found = false;
   for (int64_t j = 0; j < i; j++) found |= memory[kMaxOperands * j] == memory[kMaxOperands * i];

@@ -13,7 +13,7 @@ void free_record(CompiledRecord* r) noexcept {
 
 int64_t num_recorded(const Compiled& f) {
   int64_t n = 0;
-  for (const CompiledRecord* r : f.records) n += !r->follows;
+  for (const CompiledRecord* r : f.records) n += !r->derived;
   return n;
 }
 
@@ -31,7 +31,7 @@ TensorList run_unrecorded(Compiled& f, TensorSpan inputs, const char* reason) {
   return run_function(f, inputs);
 }
 
-// Why the modes of the ctx need the function itself; NULL: they do not.
+// Why the function itself must run in the modes of the ctx, or NULL.
 const char* reason_of_modes() {
   const Ctx& c = ctx();
   if (c.graph) return "a capture is on";
@@ -50,20 +50,19 @@ bool share_memory(TensorSpan inputs) {
   return false;
 }
 
-// The right to use the records.
-class Use {
+// Locks the records, unless a call is using them.
+class RecordsLock {
  public:
-  explicit Use(Compiled& f) : f_(f), mine(!atomic_exchange(&f.busy, 1, kAcquire)) {}
-  ~Use() {
-    if (mine) atomic_store(&f_.busy, 0, kRelease);
+  explicit RecordsLock(Compiled& f) : held(!atomic_exchange(&f.busy, 1, kAcquire)), f_(f) {}
+  ~RecordsLock() {
+    if (held) atomic_store(&f_.busy, 0, kRelease);
   }
-  Use(const Use&) = delete;
+  RecordsLock(const RecordsLock&) = delete;
+
+  const bool held;
 
  private:
   Compiled& f_;
-
- public:
-  const bool mine;
 };
 
 CompiledRecord* find_record(const Compiled& f, TensorSpan inputs) {
@@ -98,12 +97,12 @@ void Compiled::destroy(Compiled* f) noexcept {
 }
 
 TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n_outs) {
-  const Use use(f);
-  if (!use.mine) return run_function(f, inputs);
+  const RecordsLock lock(f);
+  if (!lock.held) return run_function(f, inputs);
   if (const char* reason = reason_of_modes()) return run_unrecorded(f, inputs, reason);
   if (share_memory(inputs)) return run_unrecorded(f, inputs, "inputs share memory");
   CompiledRecord* found = find_record(f, inputs);
-  if (!found) found = follow(f, inputs);
+  if (!found) found = derive_record(f, inputs);
   if (found) {
     if (!found->plan) return run_unrecorded(f, inputs, found->reason.c_str());
     for (const Tensor* t : inputs)
@@ -123,8 +122,8 @@ int64_t num_plans(const Compiled& f) {
 }
 
 void drop_records(Compiled& f) {
-  const Use use(f);
-  if (!use.mine) fail_arg(TT_INVALID_ARG, "f", "f is running: its records are in use");
+  const RecordsLock lock(f);
+  if (!lock.held) fail_arg(TT_INVALID_ARG, "f", "f is running: its records are in use");
   for (CompiledRecord* r : f.records) free_record(r);
   f.records = {};
   f.reason = Text();

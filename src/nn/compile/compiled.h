@@ -1,4 +1,5 @@
-// Compiled functions: a function of the application, and plans of its calls for inputs alike.
+// Compiled functions: records of the calls of a function of the application. A call whose inputs
+// are like those of a record runs its plan in place of the function.
 #pragma once
 
 #include "autograd/transform.h"
@@ -16,7 +17,7 @@ struct Compiled {
   void* user;
   void (*drop)(void*);
   int64_t limit;                         // most records of calls of the function
-  SameObject dynamic;                    // records of other sizes may follow from them; NULL: no
+  SameObject dynamic;                    // records of other sizes are derived from them; NULL: not
   int32_t busy = 0;                      // atomic: a thread is in a call
   SmallVec<CompiledRecord*, 2> records;  // owned
   int64_t n_replays = 0, n_runs = 0;     // atomic

@@ -1,4 +1,4 @@
-// Records for sizes that were never called, made from records of other sizes.
+// Records for sizes that were never called, derived from records of other sizes.
 #include "nn/compile/record.h"
 
 #include "graph/plan/bind.h"
@@ -9,12 +9,11 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kMostFollowing = 16;  // records that follow from others
-// A size of 1 broadcasts, and 0 computes nothing: nothing follows from them or for them.
+constexpr int64_t kMostDerived = 16;  // records
+// A size of 1 broadcasts, and with 0 nothing is computed, so such sizes say nothing about others.
 constexpr int64_t kLeastSize = 2;
 
-// Records of one computation: what follows from the graphs of all but the last must be what the
-// last one is.
+// Records of one computation. The last one is a check: its graph must follow from the others.
 using Family = SmallVec<CompiledRecord*, 5>;
 using Graphs = SmallVec<const Graph*, 5>;
 
@@ -27,7 +26,7 @@ bool differs_by_small(const CompiledRecord& r, TensorSpan inputs) {
   return false;
 }
 
-// The first recorded calls of which `inputs` could be another one with other sizes.
+// The first recorded calls that may differ from this one in sizes only.
 SmallVec<CompiledRecord*, 8> relatives_of(const Compiled& f, TensorSpan inputs) {
   constexpr int64_t kMost = 8;
   SmallVec<CompiledRecord*, 8> found;
@@ -60,7 +59,7 @@ Graphs graphs_of(const Family& family, int64_t n) {
   return graphs;
 }
 
-// Three calls which differ from this one in one dimension; empty: there are no such.
+// Three calls that differ from this one in one dimension, or none.
 Family line_of(Span<CompiledRecord* const> relatives, TensorSpan inputs) {
   for (int64_t i = 0; i < relatives.n; i++) {
     Family found({relatives[i]});
@@ -71,7 +70,7 @@ Family line_of(Span<CompiledRecord* const> relatives, TensorSpan inputs) {
   return {};
 }
 
-// Five calls in which two dimensions differ, of which four tell all factors.
+// Five calls that differ in two dimensions, or none. The first four determine all factors.
 Family plane_of(Span<CompiledRecord* const> relatives) {
   constexpr int64_t kGraphs = 4;
   if (relatives.n <= kGraphs) return {};
@@ -87,7 +86,7 @@ Family plane_of(Span<CompiledRecord* const> relatives) {
   return {};
 }
 
-// A text has not all digits of numbers.
+// The text of a graph has not all digits of its numbers.
 bool same_numbers(const IrNode& a, const IrNode& b) {
   for (int64_t i = 0; i < a.args.size(); i++) {
     const IrArg &x = a.args[i], &y = b.args[i];
@@ -96,7 +95,7 @@ bool same_numbers(const IrNode& a, const IrNode& b) {
   }
   return true;
 }
-// Whether they compute the same; objects are compared by resize_graph.
+// Whether two graphs have the same nodes and numbers. resize_graph compares their objects.
 bool same_graph(const Graph& a, const Graph& b) {
   if (a.draws.size() != b.draws.size() || a.nodes.size() != b.nodes.size()) return false;
   for (int64_t i = 0; i < a.draws.size(); i++)
@@ -110,8 +109,8 @@ bool same_graph(const Graph& a, const Graph& b) {
   return x.is(y.c_str());
 }
 
-// The graph of a call with these inputs, empty if it does not follow from the family.
-Ref<Graph> following_graph(const Compiled& f, const Family& family, TensorSpan inputs) {
+// The graph of a call with these inputs, or empty if it does not follow from the family.
+Ref<Graph> derived_graph(const Compiled& f, const Family& family, TensorSpan inputs) {
   const int64_t n = family.size() - 1;
   const Graphs graphs = graphs_of(family, n);
   const Graph& check = *family[n]->captured;
@@ -133,19 +132,19 @@ Ref<Graph> following_graph(const Compiled& f, const Family& family, TensorSpan i
     return g;
   } catch (...) {
     if (ctx().error.view.code == TT_OOM) throw;
-    family[0]->none_follow[n > 2] = true;
+    family[0]->underivable[n > 2] = true;
     return {};
   }
 }
 
-void drop_oldest_following(Compiled& f) noexcept {
+void drop_oldest_derived(Compiled& f) noexcept {
   int64_t n = 0, oldest = -1;
   for (int64_t i = 0; i < f.records.size(); i++) {
-    if (!f.records[i]->follows) continue;
+    if (!f.records[i]->derived) continue;
     if (oldest < 0) oldest = i;
     n++;
   }
-  if (n < kMostFollowing) return;
+  if (n < kMostDerived) return;
   free_record(f.records[oldest]);
   f.records.erase(oldest);
 }
@@ -163,37 +162,37 @@ void copy_guards(const CompiledRecord& from, TensorSpan inputs, CompiledRecord& 
   for (const LeafGuard& g : from.leaves) to.leaves.push_back(g);
 }
 
-// Finds a family from which the graph of a call with these inputs follows.
-Ref<Graph> find_following(const Compiled& f, TensorSpan inputs, Family& family) {
+// Finds a family from which the graph of a call with these inputs follows, and returns the graph.
+Ref<Graph> derive_graph(const Compiled& f, TensorSpan inputs, Family& family) {
   const SmallVec<CompiledRecord*, 8> relatives = relatives_of(f, inputs);
   if (relatives.empty()) return {};
   Ref<Graph> found;
   family = line_of(relatives, inputs);
-  if (!family.empty() && !family[0]->none_follow[0]) found = following_graph(f, family, inputs);
-  if (found || relatives[0]->none_follow[1]) return found;
+  if (!family.empty() && !family[0]->underivable[0]) found = derived_graph(f, family, inputs);
+  if (found || relatives[0]->underivable[1]) return found;
   family = plane_of(relatives);
-  if (!family.empty()) return following_graph(f, family, inputs);
-  if (num_recorded(f) >= f.limit) relatives[0]->none_follow[1] = true;
+  if (!family.empty()) return derived_graph(f, family, inputs);
+  if (num_recorded(f) >= f.limit) relatives[0]->underivable[1] = true;
   return {};
 }
 
 }  // namespace
 
-CompiledRecord* follow(Compiled& f, TensorSpan inputs) {
+CompiledRecord* derive_record(Compiled& f, TensorSpan inputs) {
   if (!f.dynamic) return nullptr;
   Family family;
-  const Ref<Graph> captured = find_following(f, inputs, family);
+  const Ref<Graph> captured = derive_graph(f, inputs, family);
   if (!captured) return nullptr;
   const CompiledRecord& first = *family[0];
   NewRecord made(f);
   CompiledRecord& r = *made.record;
-  r.follows = true;
+  r.derived = true;
   copy_guards(first, inputs, r);
   set_plan(r, *captured, first.outs.size(), inputs);
   for (const GradRule& rule : first.grads)
     r.grads.push_back(
         {rule.leaf, rule.out < 0 ? TensorRef() : plan_slot(*r.plan, true, rule.out), rule.out});
-  drop_oldest_following(f);
+  drop_oldest_derived(f);
   made.keep();
   return &r;
 }

@@ -1,4 +1,4 @@
-// A record of a compiled function: what it holds for, and the plan that its replays run.
+// A record of a compiled function: its guards, and the plan that replays run.
 #pragma once
 
 #include "base/pointer_map.h"
@@ -8,7 +8,7 @@
 
 namespace TT_NS {
 
-// ---- what a record holds for ----
+// ---- guards: what must be as in the recorded call ----
 
 // What the ctx does to every operator.
 struct ModeGuard {
@@ -80,12 +80,12 @@ struct CompiledRecord {
   SmallVec<ModuleGuard, 1> modules;
   SmallVec<OutsideGuard, 1> tensors;
   SmallVec<LeafGuard, 1> leaves;
-  Ref<Graph> captured;       // (Compiled::dynamic) before passes
-  bool follows = false;      // it was made from records of other sizes
-  bool none_follow[2] = {};  // none could be made from it, by one or by two dimensions
-  Ref<Plan> plan;            // empty: the function itself runs
-  Text reason;               // then: why
-  bool thrown_away = false;  // there was no memory for it: the next call tries again
+  Ref<Graph> captured;         // (Compiled::dynamic) before passes
+  bool derived = false;        // from records of other sizes
+  bool underivable[2] = {};    // none could be derived from it, by one or by two dimensions
+  Ref<Plan> plan;              // empty: the function itself runs
+  Text reason;                 // then: why
+  bool out_of_memory = false;  // the record is not kept: the next call tries again
   SmallVec<InputRule, 2> feeds;
   bool writes_inputs = false;
   SmallVec<OutRule, 2> outs;
@@ -106,13 +106,14 @@ void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSp
 // Fails with BUFFER_TOO_SMALL, and sets *n_outs, if there are more than cap results.
 TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64_t cap,
                   int64_t* n_outs);
-// Makes a record for these inputs from those of other sizes. Returns NULL if none follows.
-CompiledRecord* follow(Compiled& f, TensorSpan inputs);
+// Derives a record for these inputs from those of other sizes. Returns NULL if it cannot.
+CompiledRecord* derive_record(Compiled& f, TensorSpan inputs);
 
 void free_record(CompiledRecord* r) noexcept;
-// The records of calls of the function, without those that follow from others.
+// The number of records of calls of the function, without derived ones.
 int64_t num_recorded(const Compiled& f);
 
+// A record that goes with its owner unless it is kept.
 class NewRecord {
  public:
   explicit NewRecord(Compiled& f) : f_(f) {
@@ -125,11 +126,10 @@ class NewRecord {
   NewRecord(const NewRecord&) = delete;
   void keep() { f_.records.push_back(std::exchange(record, nullptr)); }
 
+  CompiledRecord* record;
+
  private:
   Compiled& f_;
-
- public:
-  CompiledRecord* record;
 };
 
 }  // namespace TT_NS

@@ -12,7 +12,7 @@ namespace TT_NS {
 
 namespace {
 
-// Notes what the record depends on. Out of memory, and what cannot be told, end the recording.
+// Collects what the record depends on. `failed`: there was no memory for it.
 struct Visitor : CaptureVisitor {
   SmallVec<ModuleGuard, 1> modules;
   SmallVec<OutsideGuard, 1> tensors;
@@ -62,7 +62,8 @@ void bytes_of(const IrValue& v, int64_t* low, int64_t* high) {
   *high = v.offset + reach * item_size(v.dtype);
 }
 
-// The function sees only what was given: nothing else of the memory of an input.
+// Refuses functions that reach elements of an input's memory which are not elements of the input:
+// replays get the input alone.
 void check_inputs(const Graph& g) {
   for (const int32_t input : g.inputs) {
     const int32_t storage = g.values[input].storage;
@@ -191,20 +192,20 @@ void Recording::finish(const TensorList& outs) {
   make_plan(outs);
 }
 
-// They hold for the reason why there is no plan, too.
+// A record without a plan keeps them, too: the reason holds as long as they do.
 void Recording::keep_guards() {
   r_.tensors = std::move(visitor_.tensors);
   r_.leaves = std::move(visitor_.leaves);
   r_.modules = std::move(visitor_.modules);
 }
 
-// The record is kept unless memory was short; without a plan it says that there is none.
+// A call that cannot be recorded leaves a record without a plan, which has the reason.
 TensorList Recording::run() {
   set_guards();
   visitor_.grad = visit_grad;
   visitor_.outside = visit_outside;
   visitor_.module = visit_module;
-  clear_autocast_cache();  // a cast of before would be a constant
+  clear_autocast_cache();  // an earlier cast would become a constant
   begin_capture(inputs_, {.allow_reads = false, .lenient = true, .visitor = &visitor_});
   struct End {
     ~End() { drop_capture(ctx()); }
@@ -217,7 +218,7 @@ TensorList Recording::run() {
     r_.plan.reset();
     r_.captured.reset();
     r_.reason = Text(ctx().error.message);
-    r_.thrown_away = ctx().error.view.code == TT_OOM || visitor_.failed;
+    r_.out_of_memory = ctx().error.view.code == TT_OOM || visitor_.failed;
   }
   keep_guards();
   return outs;
@@ -229,7 +230,7 @@ TensorList record(Compiled& f, TensorSpan inputs) {
   NewRecord made(f);
   TensorList outs = Recording(f, inputs, *made.record).run();
   f.reason = Text(made.record->reason.c_str());
-  if (!made.record->thrown_away) made.keep();
+  if (!made.record->out_of_memory) made.keep();
   return outs;
 }
 

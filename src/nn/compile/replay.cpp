@@ -12,7 +12,7 @@ namespace TT_NS {
 
 namespace {
 
-// What the function writes is bound only if it is no part of another input.
+// Whether an input shares memory with another one.
 bool overlaps_others(TensorSpan inputs, int64_t i) {
   const char *low, *high, *from, *to;
   byte_range(*inputs[i], &low, &high);
@@ -24,7 +24,8 @@ bool overlaps_others(TensorSpan inputs, int64_t i) {
   return false;
 }
 
-// Returns whether the plan uses the input where it is.
+// Lets the plan use the input where it is, and returns whether it may. Inputs that share memory
+// with others are copied if the function writes any.
 bool bind_input(const CompiledRecord& r, TensorSpan inputs, int64_t i) {
   SlotBinding& slot = r.plan->bound_inputs[i];
   if (TT_LIKELY(slot.placement < 0)) return false;
