@@ -57,11 +57,14 @@ static Signal transformed(const Signal* x, int64_t d, int inverse) {
     index[d] = 0;
     const int64_t first = ravel(&x->re, index);
     const int64_t step = inner_size(&x->re, d);
-    for (int64_t j = 0, t = 0; j < n; j++, t = (t + k) % n) {
+    int64_t t = 0; /* j k mod n */
+    for (int64_t j = 0; j < n; j++) {
       const double a = x->re.data[first + j * step];
       const double b = x->im.data[first + j * step];
       re += a * cosines[t] - b * sines[t];
       im += a * sines[t] + b * cosines[t];
+      t += k;
+      if (t >= n) t -= n;
     }
     out.re.data[i] = (double)re;
     out.im.data[i] = (double)im;
