@@ -7,6 +7,14 @@
 
 namespace TT_NS {
 
+// The size of eigh's work; with eigh_lanes_work, the CPU decomposes groups, also of complex ones.
+TT_INLINE constexpr int64_t eigh_work(int64_t n, bool complex) { return (complex ? 6 : 3) * n; }
+TT_INLINE constexpr int64_t eigh_lanes_work(int64_t n, bool complex, bool vectors) {
+  const int64_t parts = complex ? 2 : 1;
+  const int64_t of_vectors = vectors ? parts * n * n + 4 * n : 0;
+  return parts * n * n + 2 * parts * n + 2 * n + of_vectors;
+}
+
 // A = U diag(s) V^H for each of `batch` matrices A of m rows and n <= m columns, in f64 or, as
 // pairs of doubles, c128. If A has nan or inf, the results are all nan. Units: matrices. With
 // rooms, of svd_room_bytes(), the CPU decomposes matrices in groups of up to kSvdGroup; the grain
@@ -28,8 +36,10 @@ constexpr int64_t kSvdFewest = 3;  // in a group: of fewer, each is decomposed b
 inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
   constexpr int64_t kMost = 256 << 10;
   const int64_t parts = p.complex ? 2 : 1;
-  const int64_t bytes = kSvdGroup * int64_t(sizeof(double)) * parts * p.n * (p.m + p.n);
-  return batch >= kSvdFewest && p.m <= kMost && bytes <= kMost ? bytes : 0;
+  const int64_t numbers = parts * p.n * (p.m + p.n);
+  constexpr int64_t kItemBytes = kSvdGroup * int64_t(sizeof(double));
+  if (batch < kSvdFewest || p.m > kMost || numbers * kItemBytes > kMost) return 0;
+  return kItemBytes * (numbers + (p.single ? eigh_lanes_work(p.n, p.complex, true) : 0));
 }
 
 // One dense algorithm on each of `batch` matrices, in f64 or, as pairs of doubles, c128. Matrices
@@ -61,13 +71,5 @@ struct MatrixPlan {
   int32_t* info;
   Rooms rooms;
 };
-
-// The size of eigh's work; with eigh_lanes_work, the CPU decomposes groups, also of complex ones.
-TT_INLINE constexpr int64_t eigh_work(int64_t n, bool complex) { return (complex ? 6 : 3) * n; }
-TT_INLINE constexpr int64_t eigh_lanes_work(int64_t n, bool complex, bool vectors) {
-  const int64_t parts = complex ? 2 : 1;
-  const int64_t of_vectors = vectors ? parts * n * n + 4 * n : 0;
-  return parts * n * n + 2 * parts * n + 2 * n + of_vectors;
-}
 
 }  // namespace TT_NS

@@ -1,80 +1,18 @@
 // eigh: as many matrices at once as a vector has lanes, one in each, or a thread for each matrix.
-//
-// Of a group of matrices, `room` has, for each lane:
-//
-//   a: (n, n), the lower triangles; reflector k is left in column k, below the diagonal
-//   z: (n, n), if vectors are wanted: rows that become the eigenvectors
-//   tau, p: (n)    d, e: (n), real
-//   turns: two of (n, 2), real, if vectors are wanted: the rotations of two QL steps
-//
-// A number is a vector, a complex one its real and its imaginary part.
 #include "kernels/functors/linalg/eigh.h"
 
-#include "kernels/cpu/linalg/groups.h"
+#include "kernels/cpu/linalg/lanes.h"
 
 TT_ISA_BEGIN
 
 #if TT_VEC_BYTES > 16
-// Numbers of all lanes: F, or C.
-struct C {
-  F re, im;
-};
-TT_INLINE C operator+(C x, C y) { return {x.re + y.re, x.im + y.im}; }
-TT_INLINE C operator-(C x, C y) { return {x.re - y.re, x.im - y.im}; }
-TT_INLINE C operator*(C x, F y) { return {x.re * y, x.im * y}; }
-TT_INLINE F conj_of(F x) { return x; }
-TT_INLINE C conj_of(C x) { return {x.re, -x.im}; }
-TT_INLINE F real_part(F x) { return x; }
-TT_INLINE F real_part(C x) { return x.re; }
-TT_INLINE F beside_real(F) { return F{}; }
-TT_INLINE F beside_real(C x) { return x.im; }
-TT_INLINE F square_of(F x) { return x * x; }
-TT_INLINE F square_of(C x) { return fma(x.re, x.re, x.im * x.im); }
-// x y + z, and z - x y
-TT_INLINE F add_product(F x, F y, F z) { return fma(x, y, z); }
-TT_INLINE C add_product(C x, C y, C z) {
-  return {fma(x.re, y.re, fma(-x.im, y.im, z.re)), fma(x.re, y.im, fma(x.im, y.re, z.im))};
-}
-TT_INLINE F take_product(F x, F y, F z) { return fma(-x, y, z); }
-TT_INLINE C take_product(C x, C y, C z) { return add_product(C{-x.re, -x.im}, y, z); }
-template <class N> constexpr int64_t kPartsOf = int64_t(sizeof(N) / sizeof(F));
-template <class N> TT_INLINE N from_real_lanes(F x) {
-  if constexpr (kPartsOf<N> == 2) return {x, F{}};
-  else return x;
-}
-
-// x, or 0
-TT_INLINE F chosen_lanes(Mask m, F x) { return chosen(m, x, F{}); }
-TT_INLINE C chosen_lanes(Mask m, C x) { return {chosen_lanes(m, x.re), chosen_lanes(m, x.im)}; }
-
-template <class N> TT_INLINE N get(const double* p) {
-  if constexpr (kPartsOf<N> == 2) return {load(p), load(p + L)};
-  else return load(p);
-}
-template <class N> TT_INLINE void put(double* p, N x) {
-  if constexpr (kPartsOf<N> == 2) {
-    store(p, x.re);
-    store(p + L, x.im);
-  } else {
-    store(p, x);
-  }
-}
-
-template <class N> struct HermitianLanes {
+template <class N> struct HermitianLanes : HermitianRoom<N> {
   static constexpr int64_t kStep = kPartsOf<N> * L;  // doubles of a number
-  int64_t n;
-  double *a, *z, *tau, *p, *d, *e, *turns;
+  using Base = HermitianRoom<N>;
+  using Base::Base;
+  using Base::n, Base::a, Base::z, Base::tau, Base::p, Base::d, Base::e, Base::turns, Base::z_row;
 
-  HermitianLanes(double* room, int64_t size, bool vectors) : n(size), a(room) {
-    z = vectors ? a + n * n * kStep : nullptr;
-    tau = a + (vectors ? 2 : 1) * n * n * kStep;
-    p = tau + n * kStep;
-    d = p + n * kStep;
-    e = d + n * L;
-    turns = e + n * L;
-  }
   double* at(int64_t i, int64_t j) const { return a + (i * n + j) * kStep; }
-  double* z_row(int64_t i) const { return z + i * n * kStep; }
 
   // Makes column k, below the diagonal, v of a reflection, whose beta is e[k]. Returns tau.
   TT_INLINE N reflect(int64_t k) const {
@@ -289,6 +227,12 @@ template <class N> struct HermitianLanes {
     if (z) rotate(last_turns, columns);
     return ~sign_bits(lost);
   }
+  // Returns the lanes that have converged, as bits.
+  TT_NOINLINE uint32_t decompose() const {
+    make_tridiagonal();
+    if (z) make_vectors();
+    return diagonalise();
+  }
 };
 
 // The matrices [first, first + L).
@@ -328,7 +272,7 @@ template <class T, class N> struct EighGroup {
     for (int64_t i = 0; i < n; i++)
       for (int64_t j = 0; j <= i; j++) {
         const N x = get<N>(lanes.at(i, j)) * factor;
-        put(lanes.at(i, j), chosen_lanes(scales, x));
+        put(lanes.at(i, j), chosen_lanes(scales, x, N{}));
       }
   }
   // Writes the results of a lane, in order.
@@ -369,9 +313,7 @@ template <class T, class N> struct EighGroup {
 
   void run() {
     read();
-    lanes.make_tridiagonal();
-    if (lanes.z) lanes.make_vectors();
-    const uint32_t converged = lanes.diagonalise();
+    const uint32_t converged = lanes.decompose();
     for (int64_t lane = 0; lane < L; lane++) write(lane, converged >> lane & 1);
   }
 };
@@ -392,7 +334,12 @@ TT_INLINE int64_t in_lanes(const MatrixPlan& p, int64_t begin, int64_t end) {
   else decompose_groups<double, F>(p, begin, next);
   return next;
 }
+TT_INLINE uint32_t decompose_lanes(double* room, int64_t n, bool complex) {
+  if (complex) return HermitianLanes<C>(room, n, true).decompose();
+  return HermitianLanes<F>(room, n, true).decompose();
+}
 #else
+TT_INLINE uint32_t decompose_lanes(double*, int64_t, bool) { return 0; }
 TT_INLINE int64_t in_lanes(const MatrixPlan&, int64_t begin, int64_t) { return begin; }
 #endif
 
@@ -400,6 +347,9 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
+uint32_t eigh_lanes(double* room, int64_t n, bool complex) noexcept {
+  return decompose_lanes(room, n, complex);
+}
 TT_KERNEL(eigh)(const void* plan, int64_t begin, int64_t end) noexcept {
   const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);
   return each_matrix<Eigh>(plan, in_lanes(p, begin, end), end);

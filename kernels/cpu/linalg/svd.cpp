@@ -9,15 +9,15 @@
 // vector, if the plan has rooms:
 //
 //   room: (n, m + n, lanes), the columns of w and behind each that of v, in doubles
+//   behind it, if results are to be as accurate as float32 only: a HermitianRoom
 #include "kernels/cpu/linalg/svd.h"
 
-#include "kernels/cpu/simd/room.h"
-#include "kernels/cpu/simd/vec.h"
-#include "plan/linalg_plan.h"
+#include "kernels/cpu/linalg/lanes.h"
 
 TT_ISA_BEGIN
 
-constexpr int kMaxSweeps = 60;  // about ten are needed
+constexpr int kMaxSweeps = 60;          // about ten are needed
+constexpr double kNoNorms = 0x1p-1000;  // a product of norms, one of which counts as 0
 
 // Dot products of columns p and q.
 struct Dots {
@@ -101,11 +101,20 @@ template <bool kComplex> struct Jacobi {
   // A power of two that scales the largest element to about 1; 0 if all are 0, NaN if one is not
   // finite.
   double scale() const {
-    double top = 0, odd = 0;
-    for (int64_t i = 0; i < n * length; i++) {
-      const double a = libm::fabs(w[i]);
-      top = max(a, top);
-      odd += a - a;
+    double tops[kWide] = {};
+    double odds[kWide] = {};
+    const int64_t count = n * length;
+    for (int64_t i = 0; i < count; i += kWide)
+      for (int64_t j = 0; j < min<int64_t>(kWide, count - i); j++) {
+        const double a = libm::fabs(w[i + j]);
+        tops[j] = max(a, tops[j]);
+        odds[j] += a - a;
+      }
+    double top = 0;
+    double odd = 0;
+    for (int j = 0; j < kWide; j++) {
+      top = max(tops[j], top);
+      odd += odds[j];
     }
     if (odd != 0 || top == 0) return odd;
     const uint64_t exponent = bit_cast<uint64_t>(top) >> 52;
@@ -117,12 +126,18 @@ template <bool kComplex> struct Jacobi {
     double* p = w + i * length;
     double* q = w + k * length;
     Dots d = dots<kComplex>(p, q, length);
-    const double size = kComplex ? libm::sqrt(d.re * d.re + d.im * d.im) : libm::fabs(d.re);
-    if (!(size > close * libm::sqrt(d.pp) * libm::sqrt(d.qq))) return false;
-    if (kComplex) {
-      multiply_complex(q, length, d.re / size, -d.im / size);
-      multiply_complex(v + k * width, width, d.re / size, -d.im / size);
-      d.re = size;
+    const double norms = libm::sqrt(d.pp) * libm::sqrt(d.qq);
+    if constexpr (kComplex) {
+      if (!(norms > kNoNorms)) return false;
+      const double re = d.re / norms;
+      const double im = d.im / norms;
+      const double cosine = libm::sqrt(re * re + im * im);
+      if (!(cosine > close)) return false;
+      multiply_complex(q, length, re / cosine, -im / cosine);
+      multiply_complex(v + k * width, width, re / cosine, -im / cosine);
+      d.re = cosine * norms;
+    } else if (!(libm::fabs(d.re) > close * norms)) {
+      return false;
     }
     const double z = (d.qq - d.pp) / (2 * d.re);
     const double t = (z < 0 ? -1 : 1) / (libm::fabs(z) + libm::sqrt(1 + z * z));
@@ -224,51 +239,121 @@ template <bool kComplex> TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
 // ---- one matrix per lane ----
 
 #if TT_VEC_BYTES > 16
-constexpr int64_t L = kLanes<double>;
-using F64v = Vec<double>;
+constexpr double kShortSquare = 0x1p-40;  // of a short column's length beside the longest one's
 
 template <bool kComplex> struct LaneJacobi {
+  using N = typename LaneNumber<kComplex>::Type;
+  static constexpr int64_t kStep = kPartsOf<N> * L;  // doubles of a number
+
   double* room;
   int64_t n;
   int64_t length, height;  // doubles of a column of w, and of v behind it, if vectors are wanted
 
   double* column(int64_t k) const { return room + k * height * L; }
 
-  // Reads, or writes, matrix j.w and j.v as lane `lane`.
-  void exchange(const Jacobi<kComplex>& j, int64_t lane, bool writes) const {
+  // Reads the first `count` lanes of W, scaled by `by`, and makes V the identity.
+  TT_NOINLINE void read(const Jacobi<kComplex>& first, int64_t count, F by) const {
+    for (int64_t i = 0; i < n * height * L; i += L) store(room + i, F{});
+    for (int64_t k = 0; k < n; k++) {
+      double* const to = column(k);
+      transpose<uint64_t>(bytes_of(to), kRow, bytes_of(first.w + k * length), n * length * kItem,
+                          length, count);
+      for (int64_t i = 0; i < length * L; i += L) store(to + i, load(to + i) * by);
+      if (first.width) store(to + length * L + k * kStep, splat(1.0));
+    }
+  }
+  TT_NOINLINE void write(const Jacobi<kComplex>& first, int64_t count) const {
+    for (int64_t k = 0; k < n; k++) {
+      const int64_t width = first.width;
+      const double* const from = column(k);
+      transpose<uint64_t>(bytes_of(first.w + k * length), n * length * kItem, bytes_of(from), kRow,
+                          count, length);
+      transpose<uint64_t>(bytes_of(first.v + k * width), n * width * kItem,
+                          bytes_of(from + length * L), kRow, count, width);
+    }
+  }
+  static constexpr int64_t kItem = sizeof(double);
+  static constexpr int64_t kRow = L * kItem;
+  static char* bytes_of(double* p) { return reinterpret_cast<char*>(p); }
+  static const char* bytes_of(const double* p) { return reinterpret_cast<const char*>(p); }
+
+  // Multiplies W, and V = I, by the eigenvectors of W^H W in double precision, after which the
+  // columns of most matrices are as orthogonal as float32 can tell. Columns that are much shorter
+  // than others would lose digits: lanes that have such stay as they are, as those do whose
+  // `scale` is not above 0.
+  TT_NOINLINE void start_from_gram(F scale) const {
+    const HermitianRoom<N> gram(column(n), n, true);
+    multiply_adjoint(gram.a, scale > 0);
+    const uint32_t converged = eigh_lanes(gram.a, n, kComplex);
+    double flags[L];
+    for (int64_t lane = 0; lane < L; lane++) flags[lane] = double(converged >> lane & 1);
+    F shortest = load(gram.d);  // squares
+    F longest = shortest;
+    for (int64_t k = 1; k < n; k++) {
+      shortest = vmin(load(gram.d + k * L), shortest);
+      longest = vmax(load(gram.d + k * L), longest);
+    }
+    const Mask turns = (shortest > longest * kShortSquare) & (load(flags) > 0);
+    if (!any_of(turns)) return;
     for (int64_t k = 0; k < n; k++)
-      for (int64_t i = 0; i < height; i++) {
-        double& element = i < length ? j.w[k * length + i] : j.v[k * j.width + i - length];
-        double& copy = column(k)[i * L + lane];
-        if (writes) element = copy;
-        else copy = element;
+      for (int64_t j = 0; j < n; j++) {
+        double* const at = gram.z_row(k) + j * kStep;
+        const N kept = from_real_lanes<N>(splat(j == k ? 1.0 : 0.0));
+        put(at, chosen_lanes(turns, get<N>(at), kept));
       }
+    multiply_vectors(gram);
+  }
+  // The lower triangle of W^H W, or 0.
+  TT_INLINE void multiply_adjoint(double* to, Mask wanted) const {
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = 0; j <= i; j++) {
+        N sum = {};
+        for (int64_t k = 0; k < length * L; k += kStep)
+          sum = add_product(conj_of(get<N>(column(i) + k)), get<N>(column(j) + k), sum);
+        put(to + (i * n + j) * kStep, chosen_lanes(wanted, sum, N{}));
+      }
+  }
+  // W = W V, and V, for the columns of V in the rows of z.
+  TT_INLINE void multiply_vectors(const HermitianRoom<N>& gram) const {
+    double* const row = gram.a;  // of W
+    for (int64_t i = 0; i < length * L; i += kStep) {
+      for (int64_t k = 0; k < n; k++) put(row + k * kStep, get<N>(column(k) + i));
+      for (int64_t k = 0; k < n; k++) {
+        const double* v = gram.z_row(k);
+        N sum = {};
+        for (int64_t j = 0; j < n * kStep; j += kStep)
+          sum = add_product(get<N>(row + j), get<N>(v + j), sum);
+        put(column(k) + i, sum);
+      }
+    }
+    for (int64_t k = 0; k < n && height > length; k++)
+      memcpy(column(k) + length * L, gram.z_row(k), size_t(n * kStep) * sizeof(double));
   }
 
   struct LaneDots {
-    F64v pp, qq, re, im;  // as Dots
+    F pp, qq, re, im;  // as Dots
   };
   static TT_INLINE LaneDots real_dots(const double* p, const double* q, int64_t m) {
-    F64v pp[2] = {}, qq[2] = {}, pq[2] = {};
+    F pp[2] = {}, qq[2] = {}, pq[2] = {};
     for (int64_t i = 0; i < m; i += 2) {
       TT_UNROLL for (int64_t j = 0; j < 2; j++) {
         if (i + j >= m) break;
-        const F64v x = load(p + (i + j) * L);
-        const F64v y = load(q + (i + j) * L);
+        const F x = load(p + (i + j) * L);
+        const F y = load(q + (i + j) * L);
         pp[j] = fma(x, x, pp[j]);
         qq[j] = fma(y, y, qq[j]);
         pq[j] = fma(x, y, pq[j]);
       }
     }
-    return {pp[0] + pp[1], qq[0] + qq[1], pq[0] + pq[1], F64v{}};
+    return {pp[0] + pp[1], qq[0] + qq[1], pq[0] + pq[1], F{}};
   }
   static TT_INLINE LaneDots complex_dots(const double* p, const double* q, int64_t m) {
     LaneDots d = {};
     for (int64_t i = 0; i < m; i += 2) {
-      const F64v x = load(p + i * L);
-      const F64v x_im = load(p + (i + 1) * L);
-      const F64v y = load(q + i * L);
-      const F64v y_im = load(q + (i + 1) * L);
+      const F x = load(p + i * L);
+      const F x_im = load(p + (i + 1) * L);
+      const F y = load(q + i * L);
+      const F y_im = load(q + (i + 1) * L);
       d.pp = fma(x, x, fma(x_im, x_im, d.pp));
       d.qq = fma(y, y, fma(y_im, y_im, d.qq));
       d.re = fma(x, y, fma(x_im, y_im, d.re));
@@ -278,36 +363,48 @@ template <bool kComplex> struct LaneJacobi {
   }
 
   // As Jacobi::orthogonal_pair, in each lane.
-  TT_INLINE bool orthogonal_pair(double* p, double* q, F64v close) const {
-    const F64v one = splat(1.0);
+  TT_INLINE bool orthogonal_pair(double* p, double* q, F close) const {
+    const F one = splat(1.0);
     const LaneDots d = kComplex ? complex_dots(p, q, length) : real_dots(p, q, length);
-    const F64v dot = kComplex ? vsqrt(fma(d.re, d.re, d.im * d.im)) : d.re;
-    const auto turns = vmax(dot, -dot) > close * vsqrt(d.pp) * vsqrt(d.qq);
-    if (!sign_bits(turns)) return false;
-    const F64v z = (d.qq - d.pp) / chosen(turns, F64v(dot + dot), one);
-    const F64v size = one / (vmax(z, -z) + vsqrt(fma(z, z, one)));
-    const F64v tangent = chosen(z < 0, F64v(-size), size);
-    const F64v t = chosen(turns, tangent, F64v{});
-    const F64v c = one / vsqrt(fma(t, t, one));
-    const F64v s = c * t;
+    const F norms = vsqrt(d.pp) * vsqrt(d.qq);
+    F dot = d.re;
+    F re = one;  // of the dot product by its magnitude
+    F im = {};
+    Mask turns;
     if constexpr (kComplex) {
-      const F64v by = one / chosen(turns, dot, one);
-      multiply_column(q, chosen(turns, F64v(d.re * by), one),
-                      chosen(turns, F64v(-d.im * by), F64v{}));
+      const Mask some = norms > kNoNorms;
+      const F by = one / chosen(some, norms, one);
+      const F cosine = vsqrt(fma(d.re * by, d.re * by, (d.im * by) * (d.im * by)));
+      turns = some & (cosine > close);
+      if (!any_of(turns)) return false;
+      const F to_one = by / chosen(turns, cosine, one);
+      re = chosen(turns, F(d.re * to_one), one);
+      im = chosen(turns, F(d.im * to_one), F{});
+      dot = cosine * norms;
+    } else {
+      turns = size_of(dot) > close * norms;
+      if (!any_of(turns)) return false;
     }
+    const F z = (d.qq - d.pp) / chosen(turns, F(dot + dot), one);
+    const F size = one / (vmax(z, -z) + vsqrt(fma(z, z, one)));
+    const F tangent = chosen(z < 0, F(-size), size);
+    const F t = chosen(turns, tangent, F{});
+    const F c = one / vsqrt(fma(t, t, one));
+    const F s = c * t;
+    if constexpr (kComplex) multiply_column(q, re, F(-im));
     for (int64_t i = 0; i < height * L; i += L) {
-      const F64v x = load(p + i);
-      const F64v y = load(q + i);
+      const F x = load(p + i);
+      const F y = load(q + i);
       store(p + i, fma(c, x, -(s * y)));
       store(q + i, fma(s, x, c * y));
     }
     return true;
   }
   // x *= re + i im, elementwise
-  TT_INLINE void multiply_column(double* x, F64v re, F64v im) const {
+  TT_INLINE void multiply_column(double* x, F re, F im) const {
     for (int64_t i = 0; i < height * L; i += 2 * L) {
-      const F64v a = load(x + i);
-      const F64v b = load(x + i + L);
+      const F a = load(x + i);
+      const F b = load(x + i + L);
       store(x + i, fma(a, re, -(b * im)));
       store(x + i + L, fma(a, im, b * re));
     }
@@ -330,19 +427,17 @@ TT_NOINLINE void decompose_group(const SvdPlan& p, int64_t first, int64_t count)
   const Room room(p.rooms);
   const Jacobi<kComplex> one = matrix<kComplex>(p, first);
   const LaneJacobi<kComplex> lanes = {room.as<double>(), p.n, one.length, one.length + one.width};
-  double by[L];
-  for (int64_t i = 0; i < lanes.height * p.n * L; i += L) store(lanes.room + i, F64v{});
+  double by[L] = {};
+  double factors[L] = {};
   for (int64_t l = 0; l < count; l++) {
-    Jacobi<kComplex> jacobi = matrix<kComplex>(p, first + l);
-    by[l] = jacobi.prepare();
-    lanes.exchange(jacobi, l, false);
+    by[l] = matrix<kComplex>(p, first + l).scale();
+    factors[l] = by[l] > 0 ? by[l] : 0;
   }
+  lanes.read(one, count, load(factors));
+  if (p.single) lanes.start_from_gram(load(factors));
   lanes.sweep(one.close);
-  for (int64_t l = 0; l < count; l++) {
-    Jacobi<kComplex> jacobi = matrix<kComplex>(p, first + l);
-    lanes.exchange(jacobi, l, true);
-    jacobi.finish(by[l]);
-  }
+  lanes.write(one, count);
+  for (int64_t l = 0; l < count; l++) matrix<kComplex>(p, first + l).finish(by[l]);
 }
 #else
 constexpr int64_t L = 1;

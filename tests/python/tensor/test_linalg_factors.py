@@ -348,6 +348,33 @@ def test_singular_values_of_batches(shape, batch, dtype):
     assert (s >= 0).all() and (np.diff(s, axis=-1) <= 0).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("shape", [(16, 16), (9, 5), (5, 9), (1, 1)])
+def test_singular_values_of_graded_matrices_in_a_batch(shape, dtype):
+    """Also small ones have float32's precision, and no matrix changes another one's bits."""
+    a = drawn((19, *shape), "complex128" if dtype == "complex64" else "float64", 17)
+    k = min(shape)
+    a[::3] *= 10.0 ** -np.linspace(0, 8, shape[-1])
+    a[1] = 0
+    a[4, -1] = a[4, 0]  # of lower rank, if there are several rows
+    a = a.astype(dtype)
+    order = np.random.default_rng(1).permutation(19)
+    u, s, vh = linalg.svd(of(a), full_matrices=False)
+    for x, y in zip((u, s, vh), linalg.svd(of(a[order]), full_matrices=False)):
+        assert (x.numpy()[order] == y.numpy()).all()
+    u, s, vh = (t.numpy() for t in (u, s, vh))
+    assert (np.diff(s, axis=-1) <= 0).all() and (s >= 0).all()
+    for q in (u, adjoint(vh)):
+        assert np.abs(adjoint(q) @ q - np.eye(k)).max() < 2e-6
+    assert np.abs((u * s[:, None]) @ vh - a).max() < 5e-6
+    wide = "complex128" if dtype == "complex64" else "float64"
+    for values in (s, linalg.svdvals(of(a)).numpy()):
+        for i in range(0, 19, 3):
+            want = np.linalg.svd(a[i].astype(wide), compute_uv=False)
+            limit = 1e-6 if shape[0] >= shape[1] else 1
+            assert (np.abs(values[i] - want) <= limit * want).all()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("shape", [(131, 200), (200, 131), (160, 160), (2, 30, 9), (4, 6)])
 def test_singular_values_without_vectors(shape, dtype):
