@@ -1,14 +1,10 @@
 // Conversion of rows, matmul of blocks, masks and dropout, compiled once for all attention kernels.
 #include "kernels/cpu/attention/attention.h"
 
+#include "kernels/cpu/matmul/pack.h"
+#include "kernels/cpu/matmul/small.h"
 #include "kernels/cpu/random/random.h"
 #include "kernels/functors/philox.h"
-#include "kernels/cpu/matmul/pack.h"
-#include "plan/matmul_plan.h"
-
-TT_ENTRY_BEGIN
-int32_t matmul_small(const void* plan, int64_t begin, int64_t end) noexcept;
-TT_ENTRY_END
 
 TT_ISA_BEGIN
 
@@ -37,29 +33,7 @@ template <class T> TT_INLINE const T* rows_of(const char* x, int64_t stride, int
 template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, int64_t a_col,
                                              const T* b, int64_t m, int64_t n, int64_t k,
                                              bool add) {
-  MatmulPlan p;
-  p.m = m;
-  p.n = n;
-  p.k = k;
-  p.a = reinterpret_cast<const char*>(a);
-  p.b = reinterpret_cast<const char*>(b);
-  p.c = reinterpret_cast<char*>(c);
-  p.d = add ? p.c : nullptr;
-  p.a_row = a_row;
-  p.a_col = a_col;
-  p.b_row = n;
-  p.b_col = 1;
-  p.c_row = p.d_row = n;
-  p.c_col = p.d_col = 1;
-  p.dtype = sizeof(T) == 8 ? TT_F64 : TT_F32;
-  p.path = kMatmulSmall;
-  p.scaled = false;
-  p.n_batch = 0;
-  p.batch = 1;
-  p.alpha = p.beta = {1, 0, 1};
-  p.workspace = nullptr;
-  p.n_units = matmul_ceil(n, kMatmulSmallCols);
-  matmul_small(&p, 0, p.n_units);
+  multiply_small(c, a, a_row, a_col, b, m, n, k, add);
 }
 
 #if TT_VEC_BYTES == 64

@@ -1,6 +1,6 @@
 // Shared by the kernels of recurrent layers. A unit of work is a block of hidden units: the product
-// of all rows of the state with the block's panel of the weight goes, kRecurrentRows rows at a
-// time, to a tile on the stack, which the activations read at once.
+// of all rows of the state with the block's panel of the weight. kRecurrentRows rows at a time are
+// multiplied into a tile on the stack, to which the activations are applied at once.
 //
 //            one gate   next gate          The tile of a forward step. The panel is padded with
 //           +----------+----------+--      zeros, so that a gate has whole vectors.
@@ -9,13 +9,9 @@
 #pragma once
 
 #include "kernels/cpu/math/math.h"
+#include "kernels/cpu/matmul/small.h"
 #include "kernels/cpu/simd/vec.h"
-#include "plan/matmul_plan.h"
 #include "plan/recurrent_plan.h"
-
-TT_ENTRY_BEGIN
-int32_t matmul_small(const void* plan, int64_t begin, int64_t end) noexcept;
-TT_ENTRY_END
 
 TT_ISA_BEGIN
 
@@ -27,29 +23,7 @@ template <class T> TT_INLINE T* as_values(char* p) { return reinterpret_cast<T*>
 // tile (rows, columns) = a (rows, depth) panel (depth, columns); all are contiguous.
 template <class T> TT_INLINE void recurrent_multiply(T* tile, const T* a, const T* panel,
                                                      int64_t rows, int64_t depth, int64_t columns) {
-  MatmulPlan p;
-  p.m = rows;
-  p.n = columns;
-  p.k = depth;
-  p.a = reinterpret_cast<const char*>(a);
-  p.b = reinterpret_cast<const char*>(panel);
-  p.c = reinterpret_cast<char*>(tile);
-  p.d = nullptr;
-  p.a_row = depth;
-  p.a_col = 1;
-  p.b_row = columns;
-  p.b_col = 1;
-  p.c_row = columns;
-  p.c_col = 1;
-  p.d_row = p.d_col = 0;
-  p.dtype = sizeof(T) == 8 ? TT_F64 : TT_F32;
-  p.path = kMatmulSmall;
-  p.scaled = false;
-  p.n_batch = 0;
-  p.batch = 1;
-  p.workspace = nullptr;
-  p.n_units = matmul_ceil(columns, kMatmulSmallCols);
-  if (rows > 0) matmul_small(&p, 0, p.n_units);
+  if (rows > 0) multiply_small(tile, a, depth, 1, panel, rows, columns, depth, false);
 }
 
 // x = f(x) for n values; n is a multiple of a vector's lanes.
