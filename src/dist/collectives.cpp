@@ -48,7 +48,7 @@ Signature signature_of(const Group& g, const Job& job) {
   s.call = int32_t(job.call);
   s.op = int32_t(job.op);
   s.root = job.root;
-  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
+  const bool transfer = is_transfer(job.call);
   if (!transfer) s.bucket = job.tag;
   s.sequence = g.sequence;
   // Of gather and scatter only the root has both tensors.
@@ -180,7 +180,8 @@ namespace {
 void begin_round(Group& g, Agreement& a, DistFailure* why, int32_t* lost) {
   auto* told = a.knowledge();
   *told = *a.mine;
-  const int32_t to = wrap(g.rank + a.step, g.size), from = wrap(g.rank - a.step, g.size);
+  const int32_t to = wrap(g.rank + a.step, g.size);
+  const int32_t from = wrap(g.rank - a.step, g.size);
   if (!a.wire.try_send(to, told, sizeof *told, kTagCheck, &a.sent[a.rounds], why)) *lost = to;
   if (*lost >= 0 || a.mine->failed_rank >= 0) return;
   a.heard = a.knowledge();
@@ -354,7 +355,8 @@ void broadcast_tree(Group& g, Wire& wire, char* data, int64_t bytes, int32_t roo
 void reduce_tree(Group& g, Wire& wire, char* data, int64_t n, Dtype dtype, ReduceOp op,
                  int32_t root) {
   const int32_t v = wrap(g.rank - root, g.size);
-  const int64_t item = item_size(dtype), step = kSegmentBytes / item;
+  const int64_t item = item_size(dtype);
+  const int64_t step = kSegmentBytes / item;
   char* staging = wire.memory(min(n, step) * item);
   SmallVec<Transfers, 32> sent;
   for (int64_t at = 0; at < n; at += step) {
@@ -382,7 +384,8 @@ void all_reduce_direct(Group& g, Wire& wire, char* data, int64_t n, Dtype dtype,
   memcpy(all + g.rank * bytes, data, size_t(bytes));
   SmallVec<Transfers, 32> transfers;
   for (int32_t k = 1; k < g.size; k++) {
-    const int32_t to = wrap(g.rank + k, g.size), from = wrap(g.rank - k, g.size);
+    const int32_t to = wrap(g.rank + k, g.size);
+    const int32_t from = wrap(g.rank - k, g.size);
     transfers.push_back(wire.receive(from, all + from * bytes, bytes));
     transfers.push_back(wire.send(to, all + g.rank * bytes, bytes));
   }
@@ -443,7 +446,8 @@ void all_to_all(Group& g, Wire& wire, const Job& job) {
   const auto out = [&](int32_t r) { return job.output->data + r * bytes; };
   memcpy(out(g.rank), in(g.rank), size_t(bytes));
   for (int32_t k = 1; k < g.size; k++) {
-    const int32_t to = wrap(g.rank + k, g.size), from = wrap(g.rank - k, g.size);
+    const int32_t to = wrap(g.rank + k, g.size);
+    const int32_t from = wrap(g.rank - k, g.size);
     const Transfers received = wire.receive(from, out(from), bytes);
     const Transfers sent = wire.send(to, in(to), bytes);
     wire.wait(received);
@@ -531,7 +535,7 @@ void copy_alone(const Job& job) {
 void run_agreed(Group& g, Work& w) {
   const Job& job = w.job;
   if (g.size == 1) return copy_alone(job);
-  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
+  const bool transfer = is_transfer(job.call);
   Wire wire(g, w, true);
   const Tensor* t = job.output ? job.output.get() : job.input.get();
   if (!transfer && t && !t->is_cpu()) return run_on_device(g, w, wire);
@@ -556,7 +560,7 @@ void run_agreed(Group& g, Work& w) {
 
 bool run_job(Group& g, Work& w, int64_t patience) {
   const Job& job = w.job;
-  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
+  const bool transfer = is_transfer(job.call);
   if (g.connection) check_unbroken(g);
   if (!transfer && job.run && g.size > 1 && job.run == g.failed_run)
     fail(TT_DISTRIBUTED, "a call of this backward has failed before");

@@ -236,7 +236,7 @@ bool work_done(Work& w) noexcept {
   return w.done;
 }
 
-// Whether nobody need wait for the work on the host.
+// Whether the host need not wait for the work any longer.
 static bool is_settled(Work& w) noexcept {
   Lock lock(w.mutex);
   return w.done || w.result;
@@ -480,7 +480,7 @@ static void check_job(const Group& g, const Job& job) {
              fmt(job.input->device), fmt(job.output->device));
   if (reduces) check_reduce(job.op, job.input->dtype);
   if (reduces && g.size > 1 && !job.input->is_cpu()) check_nccl_reduce(job.op, job.input->dtype);
-  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
+  const bool transfer = is_transfer(job.call);
   const char* root = transfer ? "peer" : "root";
   const bool any = job.call == DistCall::kReceive && job.root == kAnyRank;
   if (any && g.size > 1 && !job.output->is_cpu())
@@ -587,7 +587,7 @@ static Ref<Work> start(Group& g, Job job, bool here) {
     return w;
   }
   mark_ready(*w);
-  const bool transfer = w->job.call == DistCall::kSend || w->job.call == DistCall::kReceive;
+  const bool transfer = is_transfer(w->job.call);
   Lane& l = g.lanes[lane_of(w->job.call)];
   const bool fits = here && !transfer && !w->ready && w->bytes <= kHereBytes;
   if (!enqueue(l, w.get(), fits)) return w;

@@ -108,6 +108,10 @@ struct Lane {
 };
 
 constexpr int kLanes = 3;
+// Whether the call concerns two ranks only.
+inline bool is_transfer(DistCall call) {
+  return call == DistCall::kSend || call == DistCall::kReceive;
+}
 int lane_of(DistCall call) noexcept;
 
 struct Group {

@@ -286,7 +286,7 @@ void run_on_device(Group& g, Work& w, Wire& wire) {
   const Tensor& t = job.output ? *job.output : *job.input;
   CudaDevice& d = runtime_cuda(ctx().rt, t.device.index);
   const DeviceBackend& b = *d.backend;
-  const bool transfer = job.call == DistCall::kSend || job.call == DistCall::kReceive;
+  const bool transfer = is_transfer(job.call);
   cuda_usable(d);
   cuda_check(d, b.make_current(d.index), "choosing the device");
   NcclComm& c = connect(g, w, d, transfer ? job.root : -1, wire);

@@ -1,6 +1,8 @@
-// clip_norm and clip_scale: the norm over all gradients, and their scaling by it. clip_unscale:
-// their scaling by max_norm; total: 1 if an element was not finite. items: the gradients, of any
-// sizes; partial: one sum per unit; total: the norm, which stage 1 computes from the partials
+// Norms and factors of gradients. items: the gradients, of any sizes; partial: one number per unit,
+// which stage 1 combines in total.
+//   clip_norm      total = the norm over all gradients
+//   clip_scale     scales the gradients by max_norm / (total + 1e-6) if that is below 1
+//   clip_unscale   scales the gradients by max_norm; total = 1 if an element was not finite, or 0
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/optim_plan.h"
 
@@ -33,8 +35,9 @@ TT_NOINLINE double norm_part(const ClipItem& item, double p, int64_t from, int64
   return run.total();
 }
 
-template <class T>
-TT_NOINLINE void scale_part(const ClipItem& item, double factor, int64_t from, int64_t to) {
+// Scales elements [from, to) of an item; calls see(v, n) with each block before.
+template <class T, class F> TT_INLINE void scale_blocks(const ClipItem& item, double factor,
+                                                        int64_t from, int64_t to, const F& see) {
   alignas(64) T buffer[kRowBlock];
   char* p = item.grad + from * kItemSize[item.dtype];
   const RowIn<T> x{p, item.dtype};
@@ -42,28 +45,24 @@ TT_NOINLINE void scale_part(const ClipItem& item, double factor, int64_t from, i
   for_blocks(to - from, [&](int64_t i, int64_t n) {
     T* v = y.at(i, buffer);
     x.get(i, n, v);  // in place, or into the buffer
+    see(v, n);
     row_scale(v, T(factor), n);
     y.put(i, n, v);
   });
 }
-
-// Scales a run. Returns whether it had an element that is inf or nan.
+template <class T>
+TT_NOINLINE void scale_part(const ClipItem& item, double factor, int64_t from, int64_t to) {
+  scale_blocks<T>(item, factor, from, to, [](const T*, int64_t) {});
+}
+// Returns whether an element was inf or nan.
 template <class T>
 TT_NOINLINE bool unscale_part(const ClipItem& item, double factor, int64_t from, int64_t to) {
-  alignas(64) T buffer[kRowBlock];
-  char* p = item.grad + from * kItemSize[item.dtype];
-  const RowIn<T> x{p, item.dtype};
-  const RowOut<T> y{p, item.dtype};
   T probe = 0;  // nan as soon as an element is not finite
-  for_blocks(to - from, [&](int64_t i, int64_t n) {
-    T* v = y.at(i, buffer);
-    x.get(i, n, v);  // in place, or into the buffer
+  scale_blocks<T>(item, factor, from, to, [&](const T* v, int64_t n) {
     for (int64_t k = 0; k < n; k++) {
       probe += v[k] * T(0);
       TT_SCALAR_LOOP;
     }
-    row_scale(v, T(factor), n);
-    y.put(i, n, v);
   });
   return probe != 0;
 }

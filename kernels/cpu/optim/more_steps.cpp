@@ -7,22 +7,18 @@
 TT_ENTRY_BEGIN
 
 TT_KERNEL(optim_more_step)(const void* plan, int64_t begin, int64_t end) noexcept {
-  const OptimPlan& p = *static_cast<const OptimPlan*>(plan);
-  ItemWalk<OptimItem> walk(p.items, p.n_items, begin);
-  for (int64_t u = begin; u < end; u++) {
-    int64_t from, to;
-    const OptimItem& item = walk.item(u, &from, &to);
-    switch (p.rule) {
-      case kOptimAdadelta: run_item<Adadelta>(item, from, to); break;
-      case kOptimAdamax: run_item<Adamax>(item, from, to); break;
-      case kOptimNadam: run_item<Nadam>(item, from, to); break;
-      case kOptimRadam: run_item<Radam>(item, from, to); break;
-      case kOptimAsgd: run_item<Asgd>(item, from, to); break;
-      case kOptimRprop: run_item<Rprop>(item, from, to); break;
-      default: run_item<Lion>(item, from, to);
-    }
-  }
-  return TT_OK;
+  return run_plan(plan, begin, end,
+                  [](int32_t rule, const OptimItem& item, int64_t from, int64_t to) TT_INLINE_BODY {
+                    switch (rule) {
+                      case kOptimAdadelta: return run_item<Adadelta>(item, from, to);
+                      case kOptimAdamax: return run_item<Adamax>(item, from, to);
+                      case kOptimNadam: return run_item<Nadam>(item, from, to);
+                      case kOptimRadam: return run_item<Radam>(item, from, to);
+                      case kOptimAsgd: return run_item<Asgd>(item, from, to);
+                      case kOptimRprop: return run_item<Rprop>(item, from, to);
+                      default: return run_item<Lion>(item, from, to);
+                    }
+                  });
 }
 
 TT_ENTRY_END

@@ -76,11 +76,24 @@ TT_NOINLINE void run_half(const OptimItem& item, int64_t from, int64_t to, Updat
   }
 }
 
+// An Update by the rule R for any dtype.
 template <template <class> class R>
 TT_INLINE void run_item(const OptimItem& item, int64_t from, int64_t to) {
   if (item.dtype == TT_F32) return run_direct<float, R<float>>(item, from, to);
   if (is_dtype(item.dtype, TT_F64)) return run_direct<double, R<double>>(item, from, to);
   if (is_built(TT_F16) || is_built(TT_BF16)) run_half(item, from, to, run_direct<float, R<float>>);
+}
+
+// Calls run(rule, item, from, to) for units [begin, end) of an OptimPlan.
+template <class F> TT_INLINE int32_t run_plan(const void* plan, int64_t begin, int64_t end, F run) {
+  const OptimPlan& p = *static_cast<const OptimPlan*>(plan);
+  ItemWalk<OptimItem> walk(p.items, p.n_items, begin);
+  for (int64_t u = begin; u < end; u++) {
+    int64_t from, to;
+    const OptimItem& item = walk.item(u, &from, &to);
+    run(p.rule, item, from, to);
+  }
+  return TT_OK;
 }
 
 TT_ISA_END

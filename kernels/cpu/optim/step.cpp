@@ -3,16 +3,6 @@
 
 TT_ISA_BEGIN
 
-template <class F> TT_INLINE int32_t run_plan(const void* plan, int64_t begin, int64_t end, F run) {
-  const OptimPlan& p = *static_cast<const OptimPlan*>(plan);
-  ItemWalk<OptimItem> walk(p.items, p.n_items, begin);
-  for (int64_t u = begin; u < end; u++) {
-    int64_t from, to;
-    const OptimItem& item = walk.item(u, &from, &to);
-    run(p.rule, item, from, to);
-  }
-  return TT_OK;
-}
 template <template <class> class R>
 TT_INLINE int32_t run_one_rule(const void* plan, int64_t begin, int64_t end) {
   return run_plan(plan, begin, end,
