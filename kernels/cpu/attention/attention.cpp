@@ -37,6 +37,22 @@ template <class T> TT_INLINE void rescale_and_add(T* acc, const T* fresh, const 
       acc[j * width + d] = acc[j * width + d] * rescale[j] + fresh[j * width + d];
 }
 
+// Divides acc by the sums of probabilities; stores the results of a block and log-sum-exps.
+// any_keys: whether acc was computed at all.
+template <class T> TT_INLINE void store_block(const AttentionPlan& p, const AttentionBlock& block,
+                                              const OnlineSoftmax<T>& r, T* acc, bool any_keys) {
+  const int64_t width = p.value_width;
+  const int64_t head = block.batch * p.heads + block.head;
+  T* lse = reinterpret_cast<T*>(p.lse) + head * p.queries + block.query;
+  for (int64_t j = 0; j < block.queries; j++) {
+    T* y = acc + j * width;
+    const T share = r.sum[j] == 0 ? T(0) : T(1) / r.sum[j];
+    for (int64_t d = 0; d < width; d++) y[d] = any_keys ? y[d] * share : T(0);
+    attention_store(rows_at(p.out, block.batch, block.head, block.query + j), y, width, p.dtype);
+    lse[j] = r.sum[j] == 0 ? kMinusInfinity<T> : r.maximum[j] + math::log(r.sum[j]);
+  }
+}
+
 template <class T>
 TT_NOINLINE void attend_query_block(const AttentionPlan& p, int64_t unit, char* memory) {
   const int64_t blocks = attention_query_blocks(p);
@@ -86,15 +102,7 @@ TT_NOINLINE void attend_query_block(const AttentionPlan& p, int64_t unit, char* 
                        value_width, block.keys, false);
     if (block.key) rescale_and_add(acc, fresh, r.rescale, block.queries, value_width);
   }
-  T* lse = reinterpret_cast<T*>(p.lse) + head * p.queries + block.query;
-  for (int64_t j = 0; j < block.queries; j++) {
-    const T share = r.sum[j] == 0 ? T(0) : T(1) / r.sum[j];
-    for (int64_t d = 0; d < value_width; d++)
-      acc[j * value_width + d] = end > 0 ? acc[j * value_width + d] * share : T(0);
-    attention_store(rows_at(p.out, block.batch, block.head, block.query + j), acc + j * value_width,
-                    value_width, p.dtype);
-    lse[j] = r.sum[j] == 0 ? kMinusInfinity<T> : r.maximum[j] + math::log(r.sum[j]);
-  }
+  store_block(p, block, r, acc, end > 0);
 }
 
 // ---- a single query ----

@@ -65,46 +65,60 @@ TT_INLINE F quadratic_root(F a, F b, F c) {
   return chosen(a > 0, F(2 * b / (a + root)), F((a - root) / (2 * c)));
 }
 
+// The poles j and j + 1 beside the roots of a group, and their weights z^2. Lanes behind the last
+// root repeat it.
+struct Poles {
+  F j, d, next, weight, next_weight;
+  F last_gap;  // of the last root, which has no next pole; else 0
+
+  // total: the sum of all weights. The last root is at most `total` above its pole.
+  TT_INLINE Poles(const Secular& p, int64_t at, double total) {
+    double js[L], ds[L], nexts[L], weights[L], next_weights[L], last_gaps[L];
+    for (int64_t l = 0; l < L; l++) {
+      const int64_t k = min(at + l, p.k - 1);
+      const int64_t k_next = min(k + 1, p.k - 1);
+      js[l] = double(k);
+      ds[l] = p.d[k];
+      nexts[l] = p.d[k_next];
+      weights[l] = p.z[k] * p.z[k];
+      next_weights[l] = k_next > k ? p.z[k_next] * p.z[k_next] : 0;
+      last_gaps[l] = k_next > k ? 0 : 2 * total;
+    }
+    j = load(js);
+    d = load(ds);
+    next = load(nexts);
+    weight = load(weights);
+    next_weight = load(next_weights);
+    last_gap = load(last_gaps);
+  }
+};
+
 // Roots [at, at + L), as far as there are.
 TT_NOINLINE void solve_group(const Secular& p, int64_t at, double total) {
-  double numbers[6][L];
-  for (int64_t l = 0; l < L; l++) {
-    const int64_t j = min(at + l, p.k - 1);
-    const int64_t next = min(j + 1, p.k - 1);
-    numbers[0][l] = double(j);
-    numbers[1][l] = p.d[j];
-    numbers[2][l] = p.d[next];
-    numbers[3][l] = p.z[j] * p.z[j];
-    numbers[4][l] = next > j ? p.z[next] * p.z[next] : 0;
-    numbers[5][l] = next > j ? 0 : 2 * total;  // the last root is at most `total` above its pole
-  }
-  const F j = load(numbers[0]);
-  const F d = load(numbers[1]);
-  const F next = load(numbers[2]);
-  const F weight = load(numbers[3]);
-  const F next_weight = load(numbers[4]);
-  const F last_gap = load(numbers[5]);
-  const Distances from_d(p, d);
-  const F gap = from_d.to(next) + last_gap;
+  const Poles poles(p, at, total);
+  const F j = poles.j;
+  const F last_gap = poles.last_gap;
+  const Distances from_d(p, poles.d);
+  const F gap = from_d.to(poles.next) + last_gap;
   F high = gap * 0.5;
   F low = {};
   // The value in the middle tells which pole is nearer; the nearest two decide about the start.
   Sums s = sum_terms(p, at, j, 1, from_d, high);
   F c = 1 + (s.psi + s.phi);
-  const Mask first = (c + 2 * (next_weight - weight) / gap >= 0) | (last_gap > 0);
+  const Mask first = (c + 2 * (poles.next_weight - poles.weight) / gap >= 0) | (last_gap > 0);
   const F sign = chosen(first, splat(1.0), splat(-1.0));
-  const F near = chosen(first, d, next);
-  const F near_weight = chosen(first, weight, next_weight);
+  const F near = chosen(first, poles.d, poles.next);
+  const F near_weight = chosen(first, poles.weight, poles.next_weight);
   c *= sign;
   // From here on x > 0 is the distance from `near`, and the equation sign f = 0 ascends with it.
-  F x = quadratic_root(fma(c, gap, weight + next_weight), near_weight * gap, c);
+  F x = quadratic_root(fma(c, gap, poles.weight + poles.next_weight), near_weight * gap, c);
   high = chosen(last_gap > 0, F(high * (1 + 0x1p-50)), high);
   x = chosen((x > low) & (x <= high), x, F(high * 0.5));
   const Distances from_near(p, near);
   Mask done = {};
   Mask middle = {};
   F before = splat(0x1p1000);
-  // A step that is so small leaves its square, since both ways converge quadratically.
+  // Both ways converge quadratically: after a relative step of s, the error is about s^2.
   const F last_step = vsqrt(splat(p.tolerance)) * 0.125;
   for (int step = 0; step < kMaxSteps; step++) {
     s = sum_terms(p, at, j, 0, from_near, sign * x);

@@ -49,13 +49,13 @@ static Joined joined(TensorSpan tensors, int64_t dim) {
 
 static bool is_channels_last(const Tensor& t) {
   if ((t.ndim != 4 && t.ndim != 5) || t.contiguous() || t.numel == 0) return false;
-  int64_t least = 1;
+  int64_t min_stride = 1;
   for (int64_t i = 0; i < t.ndim; i++) {
     int64_t d = t.ndim - i;  // channels, then spatial dimensions from the last, then samples
     if (i == 0) d = 1;
     else if (i == t.ndim - 1) d = 0;
-    if (t.stride(d) < least) return false;
-    least = t.stride(d) * t.size(d);
+    if (t.stride(d) < min_stride) return false;
+    min_stride = t.stride(d) * t.size(d);
   }
   return true;
 }

@@ -28,7 +28,8 @@ class Parser {
     }
     if (e_.terms.size() != n_) fail_here("fewer terms than operands");
     count();
-    arrow ? result() : implied();
+    if (arrow) result();
+    else implied();
     return std::move(e_);
   }
 

@@ -70,7 +70,7 @@ TensorRef cov(Call, const Tensor& self, int64_t correction, const Tensor* fweigh
     w = w ? op::mul(*w, *aweights) : TensorRef::share(aweights);
   }
   const int64_t columns[1] = {1};
-  const Scalar least = 0;
+  const Scalar zero = 0;
   if (!w) {
     TensorRef centred =
         op::sub(*x, *op::div_true(*op::sum_dim(*x, columns, true), Scalar(double(n))));
@@ -85,7 +85,7 @@ TensorRef cov(Call, const Tensor& self, int64_t correction, const Tensor* fweigh
   TensorRef centred = op::sub(*x, *mean);
   TensorRef weighted = op::mul(*centred, *w);
   TensorRef c = op::matmul(*centred, *op::conj(*op::transpose(*weighted, 0, 1)));
-  return op::squeeze(*op::div_true(*c, *op::clamp(*freedom, &least)));
+  return op::squeeze(*op::div_true(*c, *op::clamp(*freedom, &zero)));
 }
 
 TensorRef corrcoef(Call, const Tensor& self) {

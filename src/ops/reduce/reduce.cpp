@@ -37,19 +37,38 @@ static void run_reduce(const Kernel& k, ReducePlan& plan, const Tensor& in, Tens
 static void reduce(const Kernel& k, const Tensor& in, uint64_t mask, Tensor* out, Tensor* index,
                    double divisor = 1) {
   if ((out ? out : index)->numel == 0) return;
-  ReducePlan plan;
   const int64_t item = in.item_size();
-  // all elements are one run
-  if (in.dense() && out && out->numel == 1 && (in.contiguous() || !index)) {
-    build_reduce(&plan, {1, &in.numel, &item, 1, int32_t(in.dtype), int32_t(out->dtype), nullptr,
-                         nullptr, index != nullptr});
-    return run_reduce(k, plan, in, out, index, divisor);
+  ReduceArgs args{
+      .ndim = 1,
+      .size = &in.numel,
+      .stride = &item,
+      .reduced = 1,
+      .dtype = int32_t(in.dtype),
+      .out_dtype = int32_t(out ? out->dtype : in.dtype),
+      .out_stride = nullptr,
+      .index_stride = nullptr,
+      .ordered = index != nullptr,
+  };
+  const bool is_one_run = in.dense() && out && out->numel == 1 && (in.contiguous() || !index);
+  Shape strides;
+  if (!is_one_run) {
+    strides = byte_strides(in);
+    args.ndim = in.ndim;
+    args.size = in.sizes_ptr();
+    args.stride = strides.data();
+    args.reduced = mask;
   }
-  const Shape strides = byte_strides(in);
-  build_reduce(&plan, {in.ndim, in.sizes_ptr(), strides.data(), mask, int32_t(in.dtype),
-                       int32_t(out ? out->dtype : in.dtype), nullptr, nullptr, index != nullptr});
+  ReducePlan plan;
+  build_reduce(&plan, args);
   run_reduce(k, plan, in, out, index, divisor);
 }
+
+// The mask of a dimension; a 0-dim tensor has none, but dim must be 0 or -1.
+static uint64_t mask_of(const Tensor& t, int64_t dim) {
+  const int64_t d = wrap_dim(dim, t.ndim);
+  return t.ndim ? uint64_t(1) << d : 0;
+}
+static uint64_t mask_of_all(const Tensor& t) { return dim_mask({}, t.ndim, true); }
 
 static int64_t reduced_count(const Tensor& t, uint64_t mask) {
   int64_t n = 1;
@@ -67,8 +86,8 @@ static Dtype sum_dtype(const Tensor& t, Dtype asked) {
 
 static TensorRef add_up(const Tensor& self, Ints dim, bool keepdim, Dtype out_dtype, bool mean) {
   uint64_t mask = dim_mask(dim, self.ndim, true);
-  bool widens = category(self.dtype) < 2 &&
-                out_dtype == Dtype::kI64;  // the kernel sums integers in int64 anyway
+  // The kernel sums integers in int64 anyway.
+  const bool widens = category(self.dtype) < 2 && out_dtype == Dtype::kI64;
   TensorRef in =
       self.dtype == out_dtype || widens ? TensorRef::share(&self) : cast_input(self, out_dtype);
   TensorRef out = new_tensor(reduced_shape(self, mask, keepdim), out_dtype, self.device);
@@ -112,11 +131,10 @@ static TensorRef multiply_up(const Tensor& self, uint64_t mask, bool keepdim, Dt
   return out;
 }
 TensorRef prod(Call, const Tensor& self, Dtype dtype) {
-  return multiply_up(self, dim_mask({}, self.ndim, true), false, sum_dtype(self, dtype));
+  return multiply_up(self, mask_of_all(self), false, sum_dtype(self, dtype));
 }
 TensorRef prod_dim(Call, const Tensor& self, int64_t dim, bool keepdim, Dtype dtype) {
-  const int64_t d = wrap_dim(dim, self.ndim);
-  return multiply_up(self, self.ndim ? uint64_t(1) << d : 0, keepdim, sum_dtype(self, dtype));
+  return multiply_up(self, mask_of(self, dim), keepdim, sum_dtype(self, dtype));
 }
 
 TensorRef sum_to_size(Call, const Tensor& self, Ints size) {
@@ -153,12 +171,12 @@ static TensorRef extreme(const Kernel& k, const Tensor& self, const char* what) 
     fail_arg(TT_INVALID_ARG, "self", "self is {}: {} needs at least one element", self.sizes(),
              what);
   TensorRef out = new_tensor({}, self.dtype, self.device);
-  reduce(k, self, dim_mask({}, self.ndim, true), out.get(), nullptr);
+  reduce(k, self, mask_of_all(self), out.get(), nullptr);
   return out;
 }
 static TensorPair extreme_dim(const Kernel& k, const Tensor& self, int64_t dim, bool keepdim) {
   check_real(self);
-  uint64_t mask = self.ndim ? uint64_t(1) << wrap_dim(dim, self.ndim) : (wrap_dim(dim, 0), 0);
+  const uint64_t mask = mask_of(self, dim);
   check_not_empty(self, mask);
   Shape shape = reduced_shape(self, mask, keepdim);
   TensorRef values = new_tensor(shape, self.dtype, self.device);
@@ -192,9 +210,7 @@ TensorRef amin(Call, const Tensor& self, Ints dim, bool keepdim) {
 
 static TensorRef position(const Kernel& k, const Tensor& self, Opt<int64_t> dim, bool keepdim) {
   check_real(self);
-  uint64_t mask = !dim.has    ? dim_mask({}, self.ndim, true)
-                  : self.ndim ? uint64_t(1) << wrap_dim(dim.value, self.ndim)
-                              : (wrap_dim(dim.value, 0), 0);
+  const uint64_t mask = dim.has ? mask_of(self, dim.value) : mask_of_all(self);
   if (!dim.has && self.numel == 0)
     fail_arg(TT_INDEX, "self", "self is {}: the reduced dimension must not have size 0",
              self.sizes());
@@ -272,13 +288,13 @@ static TensorRef truth(const Kernel& k, const Tensor& self, uint64_t mask, bool 
   return bytes;
 }
 TensorRef any(Call, const Tensor& self) {
-  return truth(kernel_reduce_any, self, dim_mask({}, self.ndim, true), false);
+  return truth(kernel_reduce_any, self, mask_of_all(self), false);
 }
 TensorRef any_dim(Call, const Tensor& self, Ints dim, bool keepdim) {
   return truth(kernel_reduce_any, self, dim_mask(dim, self.ndim, true), keepdim);
 }
 TensorRef all(Call, const Tensor& self) {
-  return truth(kernel_reduce_all, self, dim_mask({}, self.ndim, true), false);
+  return truth(kernel_reduce_all, self, mask_of_all(self), false);
 }
 TensorRef all_dim(Call, const Tensor& self, Ints dim, bool keepdim) {
   return truth(kernel_reduce_all, self, dim_mask(dim, self.ndim, true), keepdim);

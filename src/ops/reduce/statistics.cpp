@@ -71,8 +71,18 @@ static TensorPair term_sum(const Tensor& x, Ints dims, bool keepdim, const TermS
   }
   const Shape strides = byte_strides(x);
   ReducePlan plan;
-  build_reduce(&plan, {x.ndim, x.sizes_ptr(), strides.data(), mask, int32_t(x.dtype),
-                       int32_t(x.dtype), out_strides.data(), out_strides.data(), false, sum.term});
+  build_reduce(&plan, {
+                          .ndim = x.ndim,
+                          .size = x.sizes_ptr(),
+                          .stride = strides.data(),
+                          .reduced = mask,
+                          .dtype = int32_t(x.dtype),
+                          .out_dtype = int32_t(x.dtype),
+                          .out_stride = out_strides.data(),
+                          .index_stride = out_strides.data(),
+                          .ordered = false,
+                          .term = sum.term,
+                      });
   plan.by_output = !x.is_cpu();
   if (plan.by_output) one_stage(&plan.run, plan.n_out, 1);
   Workspace workspace(plan.by_output ? 0 : reduce_workspace_bytes(&plan), x.device);
@@ -94,9 +104,9 @@ static bool has_long_rows(const Tensor& x, Ints dims) {
   const bool has_rows = dims.n && dims[dims.n - 1] == x.ndim - 1;
   return has_rows && x.contiguous() && x.size(-1) > kShortRow;
 }
-// Whether it takes x, whose elements are numbers of a floating dtype. The CPU has a kernel for
-// terms that are computed as elements are loaded. For nansum it has one where sums have the same
-// bits without it: graphs record the operators, and replays have the bits of calls.
+// Whether a kernel sums the terms of x, which is floating or complex. The CPU has one for terms
+// that are computed as elements are loaded. For nansum it has one where sums have the same bits
+// without it: graphs record the operators, and replays have the bits of calls.
 static bool has_term_sum(const Tensor& x, ReduceTerm term, Ints dims = {}) {
   if (x.ndim == 0 || x.numel == 0 || is_complex(x.dtype)) return false;
   const bool is_loaded =

@@ -18,6 +18,13 @@ static Dtype sum_dtype(const Tensor& self, Dtype dtype) {
   return category(self.dtype) < 2 ? Dtype::kI64 : self.dtype;
 }
 
+// The number of elements between neighbours along dimension d.
+static int64_t inner_of(const Tensor& t, int64_t d) {
+  int64_t inner = 1;
+  for (int64_t k = d + 1; k < t.ndim; k++) inner *= t.size(k);
+  return inner;
+}
+
 // Complex numbers are summed as pairs of real columns.
 TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -28,8 +35,7 @@ TensorRef cumsum(Call, const Tensor& self, int64_t dim, Dtype dtype) {
   x = cast_input(*x, category(out_dtype) < 2 ? Dtype::kI64 : x->dtype);
   TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
   if (out->numel) {
-    int64_t inner = 1;
-    for (int64_t k = d + 1; k < self.ndim; k++) inner *= self.size(k);
+    const int64_t inner = inner_of(self, d);
     const int64_t outer = self.numel / n / inner;
     ScanPlan plan;
     if (is_complex(x->dtype)) build_scan(&plan, int32_t(real_of(x->dtype)), outer, n, 2 * inner);
@@ -52,8 +58,7 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
                            category(out_dtype) < 2 ? Dtype::kI64 : out_dtype);
   TensorRef out = new_tensor(self.sizes(), x->dtype, self.device);
   if (out->numel) {
-    int64_t inner = 1;
-    for (int64_t k = d + 1; k < self.ndim; k++) inner *= self.size(k);
+    const int64_t inner = inner_of(self, d);
     CumprodPlan plan;
     // pool_threads takes a lock; the result does not depend on the number of threads
     const int64_t threads = self.numel > kParallelGrain ? pool_threads(ctx().rt->pool) : 1;
@@ -66,12 +71,6 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
 }
 
 // ---- cummax, cummin, logcumsumexp ----
-
-static int64_t inner_of(const Tensor& t, int64_t d) {
-  int64_t inner = 1;
-  for (int64_t k = d + 1; k < t.ndim; k++) inner *= t.size(k);
-  return inner;
-}
 
 // The kernel finds the indices in one of three dtypes; they select the values.
 static TensorPair cumulative_extreme(const Tensor& self, int64_t dim, bool smallest) {

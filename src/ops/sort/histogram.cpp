@@ -29,8 +29,8 @@ static TensorPair counted(const Tensor& self, TensorRef edges, const Tensor* wei
     TensorRef first = op::select(*edges, 0, 0);
     TensorRef last = op::select(*edges, 0, -1);
     TensorRef bin = op::sub(*op::bucketize(*x, *edges, false, true), 1);
-    const Scalar least = 0;  // edges that do not ascend
-    bin = op::clamp(*bin, &least, nullptr);
+    const Scalar zero = 0;  // where edges do not ascend
+    bin = op::clamp(*bin, &zero, nullptr);
     bin = op::masked_fill(*bin, *op::eq(*x, *last), TT_NS::max<int64_t>(bins - 1, 0));
     TensorRef inside = op::logical_and(*op::ge(*x, *first), *op::le(*x, *last));
     bin = op::masked_fill(*bin, *op::logical_not(*inside), bins);

@@ -8,7 +8,6 @@
 
 namespace TT_NS::impl {
 
-static int64_t length(const Tensor& t, int64_t d) { return t.ndim ? t.size(d) : 1; }
 // A 0-dim tensor as a vector of one element.
 static TensorRef with_dim(const Tensor& t) {
   return t.ndim ? TensorRef::share(&t) : op::flatten(t);
@@ -26,7 +25,7 @@ static TensorPair reduced(const Tensor& self, int64_t d, bool keepdim, TensorRef
 
 TensorPair kthvalue(Call, const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   const int64_t d = wrap_dim(dim, self.ndim);
-  const int64_t n = length(self, d);
+  const int64_t n = size_along(self, d);
   if (k < 1 || k > n)
     fail_arg(TT_INVALID_ARG, "k", "k is {}: must be in [1, {}], the size of dimension {}", k, n, d);
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -39,7 +38,7 @@ TensorPair kthvalue(Call, const Tensor& self, int64_t k, int64_t dim, bool keepd
 static TensorPair one_of(const Tensor& self, int64_t dim, bool keepdim, SelectKind kind) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t d = wrap_dim(dim, self.ndim);
-  if (length(self, d) == 0)
+  if (size_along(self, d) == 0)
     fail_arg(TT_INDEX, "dim", "dim is {}, self is {}: there is no element to select", dim,
              self.sizes());
   TensorPair found = selected_rows(*with_dim(self), d, kind, nullptr);
@@ -86,60 +85,79 @@ TensorPair select_ranks(Call, const Tensor& self, const Tensor& ranks, bool nan_
   return selected_rows(self, self.ndim - 1, nan_last ? kSelectNanOrRanks : kSelectRanks, &ranks);
 }
 
-// Rows in the last dimension; the ranks of all q are columns of the same rows, the one below and
-// the one above a rank are neighbours.
-static TensorRef quantile_of(const Tensor& self, const Tensor& q, Opt<int64_t> dim, bool keepdim,
-                             int64_t interpolation, bool skips_nan) {
+static void check_quantile(const Tensor& self, const Tensor& q) {
   check_real(self);
   if (q.ndim > 1) fail_arg(TT_SHAPE, "q", "q is {}: must be 0-dim or 1-D", q.sizes());
   if (q.dtype != self.dtype)
     fail_arg(TT_DTYPE, "q", "q is {}, self is {}: must be equal", fmt(q.dtype), fmt(self.dtype));
   check_same_device(self, "self", q, "q");
-  if (self.dtype != Dtype::kF32 && self.dtype != Dtype::kF64)  // 16 bits
-    return op::to_dtype(
-        *quantile_of(*op::to_dtype(self, Dtype::kF32), *op::to_dtype(q, Dtype::kF32), dim, keepdim,
-                     interpolation, skips_nan),
-        self.dtype);
+}
+static void check_values(const Tensor& self, const Tensor& q) {
   if (self.numel == 0)
     fail_arg(TT_INVALID_ARG, "self", "self is {}: there is no element to select", self.sizes());
+  if (q.device.type == TT_META) return;
   TensorRef inside = op::logical_and(*op::ge(q, 0), *op::le(q, 1));
-  if (q.device.type != TT_META) require_each(*inside, q, "q", "q has values outside [0, 1]");
-  const int64_t d = dim.has ? wrap_dim(dim.value, self.ndim) : 0;
-  TensorRef rows =
-      dim.has && self.ndim ? op::transpose(*op::unsqueeze(self, -1), d, -1) : op::flatten(self);
-  // rows: the shape of self with size 1 at d, then the elements of the row
-  const int64_t last = rows->ndim - 1;
-  const int64_t n = rows->size(last);
+  require_each(*inside, q, "q", "q has values outside [0, 1]");
+}
+
+// The ranks of the quantiles of each row, which may be between two elements: (m), or (…, m) if nans
+// are skipped, since then rows have different lengths.
+static TensorRef ranks_of(const Tensor& rows, const Tensor& q, int64_t interpolation,
+                          bool skips_nan) {
+  const int64_t last = rows.ndim - 1;
   TensorRef wanted = op::contiguous(*op::atleast_1d(q));
   TensorRef ranks;
   if (skips_nan) {
     const Ints along(&last, 1);
     const Scalar zero = 0;
-    TensorRef count =
-        op::to_dtype(*op::sum_dim(*op::eq(*rows, *rows), along, true, Dtype::kI64), self.dtype);
-    ranks = op::clamp(*op::mul(*wanted, *op::sub(*count, 1)), &zero);
+    TensorRef numbers = op::sum_dim(*op::eq(rows, rows), along, true, Dtype::kI64);
+    TensorRef last_rank = op::sub(*op::to_dtype(*numbers, rows.dtype), 1);
+    ranks = op::clamp(*op::mul(*wanted, *last_rank), &zero);
   } else {
-    ranks = op::mul(*wanted, double(n - 1));
+    ranks = op::mul(*wanted, double(rows.size(last) - 1));
   }
-  if (interpolation == kQuantileLower) ranks = op::floor(*ranks);
-  if (interpolation == kQuantileHigher) ranks = op::ceil(*ranks);
-  if (interpolation == kQuantileNearest) ranks = op::round(*ranks);
-  TensorRef below = op::to_dtype(*op::floor(*ranks), Dtype::kI64);
-  TensorRef out;
-  if (interpolation == kQuantileLinear || interpolation == kQuantileMidpoint) {
-    TensorRef weight = op::sub(*ranks, *op::floor(*ranks));
-    if (interpolation == kQuantileMidpoint) weight = op::full_like(*weight, 0.5);
-    TensorRef above = op::to_dtype(*op::ceil(*ranks), Dtype::kI64);
-    const Tensor* const parts[2] = {below.get(), above.get()};
-    const int64_t side = ranks->ndim;
-    TensorRef both = op::flatten(*op::stack(parts, side), side - 1, side);
-    TensorRef found = op::select_ranks(*rows, *both, !skips_nan).first;
-    out = between(*op::slice(*found, last, 0, INT64_MAX, 2),
-                  *op::slice(*found, last, 1, INT64_MAX, 2), *weight);
-  } else {
-    out = op::select_ranks(*rows, *below, !skips_nan).first;
-  }
-  // the columns first, then the kept or removed dimension
+  if (interpolation == kQuantileLower) return op::floor(*ranks);
+  if (interpolation == kQuantileHigher) return op::ceil(*ranks);
+  if (interpolation == kQuantileNearest) return op::round(*ranks);
+  return ranks;
+}
+
+// The elements of the ranks, or interpolations between the two neighbours of each rank. The ranks
+// of both neighbours alternate, so that one selection finds them.
+static TensorRef elements_at(const Tensor& rows, const Tensor& ranks, int64_t interpolation,
+                             bool skips_nan) {
+  TensorRef floor = op::floor(ranks);
+  TensorRef below = op::to_dtype(*floor, Dtype::kI64);
+  if (interpolation != kQuantileLinear && interpolation != kQuantileMidpoint)
+    return op::select_ranks(rows, *below, !skips_nan).first;
+  TensorRef weight = op::sub(ranks, *floor);
+  if (interpolation == kQuantileMidpoint) weight = op::full_like(*weight, 0.5);
+  TensorRef above = op::to_dtype(*op::ceil(ranks), Dtype::kI64);
+  const Tensor* const parts[2] = {below.get(), above.get()};
+  const int64_t side = ranks.ndim;
+  TensorRef both = op::flatten(*op::stack(parts, side), side - 1, side);
+  TensorRef found = op::select_ranks(rows, *both, !skips_nan).first;
+  const int64_t last = rows.ndim - 1;
+  return between(*op::slice(*found, last, 0, INT64_MAX, 2),
+                 *op::slice(*found, last, 1, INT64_MAX, 2), *weight);
+}
+
+static TensorRef quantile_of(const Tensor& self, const Tensor& q, Opt<int64_t> dim, bool keepdim,
+                             int64_t interpolation, bool skips_nan) {
+  check_quantile(self, q);
+  if (self.dtype != Dtype::kF32 && self.dtype != Dtype::kF64)  // 16 bits
+    return op::to_dtype(
+        *quantile_of(*op::to_dtype(self, Dtype::kF32), *op::to_dtype(q, Dtype::kF32), dim, keepdim,
+                     interpolation, skips_nan),
+        self.dtype);
+  check_values(self, q);
+  const int64_t d = dim.has ? wrap_dim(dim.value, self.ndim) : 0;
+  // The shape of self with size 1 at d, then the elements of a row.
+  TensorRef rows =
+      dim.has && self.ndim ? op::transpose(*op::unsqueeze(self, -1), d, -1) : op::flatten(self);
+  TensorRef ranks = ranks_of(*rows, q, interpolation, skips_nan);
+  TensorRef out = elements_at(*rows, *ranks, interpolation, skips_nan);
+  // The quantiles become the first dimension; d is kept with size 1 or removed.
   Shape shape;
   if (q.ndim) shape.push_back(q.numel);
   for (int64_t k = 0; k < self.ndim; k++) {

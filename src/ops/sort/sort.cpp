@@ -12,7 +12,7 @@ TensorPair sorted_rows(const Tensor& self, int64_t d, int64_t k, bool descending
   if (is_complex(self.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: complex numbers have no order",
              fmt(self.dtype));
-  const int64_t n = self.ndim ? self.size(d) : 1;
+  const int64_t n = size_along(self, d);
   int64_t inner = 1;
   for (int64_t i = d + 1; i < self.ndim; i++) inner *= self.size(i);
   Shape shape(self.sizes());
@@ -84,7 +84,7 @@ static TensorRef modes_in(const Tensor& x, int64_t d) {
   return op::sub(*op::add(*begin, *op::gather(*lengths, d, *begin)), 1);
 }
 
-// Where devices have a kernel that sorts, but none that selects.
+// Selects from sorted rows, for devices that have no kernel that selects.
 static TensorPair select_sorted(const Tensor& self, int64_t d, SelectKind kind,
                                 const Tensor* ranks) {
   TensorPair sorted = sorted_rows(self, d, self.size(d), false, true);
@@ -131,12 +131,10 @@ TensorPair selected_rows(const Tensor& self, int64_t d, SelectKind kind, const T
 
 namespace TT_NS::impl {
 
-static int64_t length(const Tensor& t, int64_t d) { return t.ndim ? t.size(d) : 1; }
-
 // Sorts; the results have the order of self's dimensions in memory.
 static TensorPair sorted_like(const Tensor& self, int64_t dim, bool descending, bool want_values) {
   const int64_t d = wrap_dim(dim, self.ndim);
-  const int64_t n = length(self, d);
+  const int64_t n = size_along(self, d);
   const Shape strides = is_dense(self.sizes(), self.strides())
                             ? Shape(self.strides())
                             : strides_like(self.sizes(), self.strides());
@@ -154,10 +152,10 @@ static TensorPair sorted_like(const Tensor& self, int64_t dim, bool descending, 
     sizes.push_back(self.size(i));
     steps.push_back(self.stride(i));
   }
-  int64_t place = 0;
-  while (order[place] != d) place++;
+  int64_t sorted_dim = 0;
+  while (order[sorted_dim] != d) sorted_dim++;
   const TensorPair rows =
-      sorted_rows(*new_alias(self, sizes, steps), place, n, descending, want_values);
+      sorted_rows(*new_alias(self, sizes, steps), sorted_dim, n, descending, want_values);
   return {rows.first ? new_alias(*rows.first, self.sizes(), strides) : TensorRef(),
           new_alias(*rows.second, self.sizes(), strides)};
 }
@@ -170,11 +168,11 @@ TensorRef argsort(Call, const Tensor& self, int64_t dim, bool descending, bool) 
 }
 TensorPair topk(Call, const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
   const int64_t d = wrap_dim(dim, self.ndim);
-  if (k < 0 || k > length(self, d))
-    fail_arg(TT_INVALID_ARG, "k", "k is {}: must be in [0, {}], the size of dimension {}", k,
-             length(self, d), d);
-  return sorted_rows(self, d, self.ndim ? k : 1, largest,
-                     true);  // for a 0-dim tensor itself, as in PyTorch
+  const int64_t n = size_along(self, d);
+  if (k < 0 || k > n)
+    fail_arg(TT_INVALID_ARG, "k", "k is {}: must be in [0, {}], the size of dimension {}", k, n, d);
+  const int64_t count = self.ndim ? k : 1;  // a 0-dim tensor is its own result, as in PyTorch
+  return sorted_rows(self, d, count, largest, true);
 }
 
 TensorRef msort(Call, const Tensor& self) { return op::sort(self, 0).first; }
@@ -225,7 +223,7 @@ static TensorTriple unique_elements(const Tensor& self, bool want_inverse, bool 
 // first.
 static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inverse,
                                   bool want_counts) {
-  const int64_t n = length(self, d);
+  const int64_t n = size_along(self, d);
   const int64_t m = n ? self.numel / n : 0;
   if (self.numel == 0 && n)
     fail_arg(TT_INVALID_ARG, "self", "self is {}: slices without elements cannot be compared",
@@ -243,7 +241,8 @@ static TensorTriple unique_slices(const Tensor& self, int64_t d, bool want_inver
     TensorRef column = op::index_select(*op::select(*table, 1, c), 0, *perm);
     perm = op::index_select(*perm, 0, *sorted_rows(*column, 0, n, false, false).second);
   }
-  TensorRef sorted = op::index_select(*table, 0, *perm), fresh;
+  TensorRef sorted = op::index_select(*table, 0, *perm);
+  TensorRef fresh;
   if (n)
     fresh = op::any_dim(*op::ne(*op::slice(*sorted, 0, 1), *op::slice(*sorted, 0, 0, n - 1)), last);
   TensorTriple r = runs(*perm, std::move(fresh), rows, want_inverse, want_counts);

@@ -6,14 +6,17 @@
 
 namespace TT_NS {
 
+// The number of elements of a row along dim. A 0-dim tensor is a row of one.
+inline int64_t size_along(const Tensor& t, int64_t dim) { return t.ndim ? t.size(dim) : 1; }
+
 // Returns the first k elements of each row along dim in order, and their indices. Without
 // want_values the first result is NULL.
 TensorPair sorted_rows(const Tensor& self, int64_t dim, int64_t k, bool descending,
                        bool want_values);
 
-// Returns what `kind` selects of each row along dim, and its indices, in the shape of self with
-// size m, or without ranks 1, at dim. ranks: (m), or for dim the last one (the rest of self's
-// shape, m).
+// Returns the elements of each row along dim that `kind` selects, and their indices: self's shape
+// with size m at dim, or 1 without ranks. ranks: (m), or if dim is the last dimension (…, m) with
+// ranks of each row.
 TensorPair selected_rows(const Tensor& self, int64_t dim, SelectKind kind, const Tensor* ranks);
 
 }  // namespace TT_NS
