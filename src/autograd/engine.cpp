@@ -23,13 +23,12 @@ struct EndTask {
 
 struct Engine {
   const BackwardArgs& args;
-  SmallVec<Ready, 64> heap;  // binary max-heap by key
-  SmallVec<Tensor*, 4>
-      foreign;  // leaves whose `pending` belongs to another engine, with our gradients
-  TensorList foreign_grads;
-  SmallVec<Edge, 4> inputs;  // args.inputs: the edges where their gradients arrive; owned
-  TensorList captured;       // tt_grad: one per input
-  PointerMap on_path;        // inputs that are leaves, and nodes from which an input is reached
+  SmallVec<Ready, 64> heap;      // binary max-heap by key
+  SmallVec<Tensor*, 4> foreign;  // leaves whose `pending` belongs to another engine
+  TensorList foreign_grads;      // our gradients of them
+  SmallVec<Edge, 4> inputs;      // args.inputs: the edges where their gradients arrive; owned
+  TensorList captured;           // tt_grad: one per input
+  PointerMap on_path;            // inputs that are leaves, and nodes from which an input is reached
   SmallVec<EndTask, 1> at_end;
   Engine* const outer;  // of the backward from which this one was started
 

@@ -29,10 +29,10 @@ class TensorHooks {
 
 // Fails unless a hook's replacement has the shape and dtype of what it replaces.
 void check_replacement(const Tensor& got, Ints sizes, Dtype dtype);
-// Each replaces the gradients by the results of the hooks.
+// Each replaces the gradients by the results of the hooks. grads: of the node's outputs if kind is
+// kNodePreHook, else of its inputs.
 void run_tensor_hooks(const HookList& list, uint32_t nr, TensorRef& grad);
-void run_node_hooks(Node& node, GradHookKind kind,
-                    TensorRef* grads);  // of its outputs if pre, else of its inputs
+void run_node_hooks(Node& node, GradHookKind kind, TensorRef* grads);
 void run_accumulate_hooks(const HookList& list, const Tensor& leaf);
 
 }  // namespace TT_NS

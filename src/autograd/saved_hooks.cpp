@@ -83,7 +83,13 @@ TensorRef pack(const Tensor& t, Edge edge) {
 // Passes the gradient of an unpacked tensor on to the tensor that was packed.
 void unpacked_apply(Node&, TensorRef* grads, TensorRef* out) { out[0] = std::move(grads[0]); }
 void nothing_saved(Node&) noexcept {}
-constinit const NodeType kUnpackedType = {"unpacked", unpacked_apply, nothing_saved, 0, false};
+constinit const NodeType kUnpackedType = {
+    .name = "unpacked",
+    .apply = unpacked_apply,
+    .destroy_saved = nothing_saved,
+    .saved_bytes = 0,
+    .takes_undefined = false,
+};
 
 TensorRef unpack(const Tensor& placeholder, Edge own) {
   const Packed& p = packed_of(placeholder);

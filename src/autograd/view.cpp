@@ -99,9 +99,13 @@ static void copy_slices_apply(Node& n, TensorRef* grads, TensorRef* out) {
   if (!self_grad) self_grad = op::zeros_like(*part_grad);
   out[0] = op::as_strided_put(whole, *self_grad, s.view.sizes, s.view.strides, s.view.offset);
 }
-static constinit const NodeType kCopySlicesType = {"copy_slices", copy_slices_apply,
-                                                   destroy_saved<CopySlicesSaved>,
-                                                   sizeof(CopySlicesSaved), false};
+static constinit const NodeType kCopySlicesType = {
+    .name = "copy_slices",
+    .apply = copy_slices_apply,
+    .destroy_saved = destroy_saved<CopySlicesSaved>,
+    .saved_bytes = sizeof(CopySlicesSaved),
+    .takes_undefined = false,
+};
 
 // Returns whether the gradient of `from` reaches `leaf`, whose consumers have at least topo
 // min_topo, or a leaf that holds it as its former base.
@@ -143,8 +147,7 @@ static void check_no_cycle(const Tensor& owner, Node& node, bool through_view) {
   if (min_topo == kNeverConsumed || !leads_to(node, owner, min_topo)) return;
   fail_arg(TT_AUTOGRAD, "self",
            "self is {}a leaf that has stopped requiring a gradient, and its new values would "
-           "depend on that leaf: "
-           "detach what was computed from it before",
+           "depend on that leaf: detach what was computed from it before",
            through_view ? "a view of " : "");
 }
 

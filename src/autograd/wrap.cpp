@@ -18,8 +18,13 @@ static void overwrite_apply(Node&, TensorRef* grads, TensorRef* out) {
   out[0] = op::zeros_like(*grads[0]);
 }
 static void nothing_saved(Node&) noexcept {}
-static constinit const NodeType kOverwriteType = {"overwrite", overwrite_apply, nothing_saved, 0,
-                                                  false};
+static constinit const NodeType kOverwriteType = {
+    .name = "overwrite",
+    .apply = overwrite_apply,
+    .destroy_saved = nothing_saved,
+    .saved_bytes = 0,
+    .takes_undefined = false,
+};
 
 NodeRef prepare_overwrite(Tensor& self) {
   check_tracked(self);

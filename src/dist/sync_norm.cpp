@@ -17,8 +17,13 @@ TensorRef sum_of_ranks(Group& g, const Tensor& t);
 void apply_sum(Node& n, TensorRef* grads, TensorRef* out) {
   if (n.needs(0)) out[0] = sum_of_ranks(*n.saved_as<Ref<Group>>(), *grads[0]);
 }
-const NodeType kSumType = {"all_reduce", apply_sum, destroy_saved<Ref<Group>>, sizeof(Ref<Group>),
-                           false};
+const NodeType kSumType = {
+    .name = "all_reduce",
+    .apply = apply_sum,
+    .destroy_saved = destroy_saved<Ref<Group>>,
+    .saved_bytes = sizeof(Ref<Group>),
+    .takes_undefined = false,
+};
 
 TensorRef sum_of_ranks(Group& g, const Tensor& t) {
   NodeRef node;
@@ -66,7 +71,8 @@ struct Statistics {
 
 // Mean and variance of each rank become those of all (Chan, Golub, LeVeque): no large sums cancel.
 Statistics statistics_of_ranks(Group& g, const Tensor& x) {
-  const int64_t channels = x.size(1), n = x.numel / max<int64_t>(1, channels);
+  const int64_t channels = x.size(1);
+  const int64_t n = x.numel / max<int64_t>(1, channels);
   Shape dims;
   for (int32_t d = 0; d < x.ndim; d++)
     if (d != 1) dims.push_back(d);

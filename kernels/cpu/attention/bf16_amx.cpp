@@ -31,7 +31,7 @@ TT_INLINE Words pair_uppers(Words even, Words odd) {
 }
 // Lanes of infinities and NaNs are -1.
 TT_INLINE Words not_finite(Words x) { return Words((x & splat(kExponent)) == splat(kExponent)); }
-// What bf16 misses of x, rounded to bf16.
+// The difference of x and its bf16, rounded to bf16.
 TT_INLINE Words low_of(Words x) {
   const Words high = x & splat(kUpper);
   const Words low = Words(Vec<float>(x) - Vec<float>(high)) & ~not_finite(x);
@@ -50,8 +50,8 @@ struct TileRows {
   bool any_low;
 };
 
-// Two tiles of a step from pairs of k positions: r[p] has pair p of 16 rows.
-TT_INLINE void put_turned(Words (&r)[kRowWords], int32_t* tile) {
+// Stores a tile from pairs of k positions: r[p] has pair p of 16 rows.
+TT_INLINE void store_transposed(Words (&r)[kRowWords], int32_t* tile) {
   transpose<int32_t>(r);
   TT_UNROLL
   for (int i = 0; i < kRowWords; i++) store(tile + i * kRowWords, r[i]);
@@ -92,8 +92,8 @@ void pack_tile_rows(const float* a, int64_t a_row, int64_t a_col, int h, int64_t
         low[p] = pair_uppers(low_of(even), low_of(odd));
         any |= low[p];
       }
-      put_turned(high, out->high + at);
-      put_turned(low, out->low + at);
+      store_transposed(high, out->high + at);
+      store_transposed(low, out->low + at);
     }
   out->any_low = any_lane(any);
 }
@@ -121,18 +121,20 @@ void add_tile_block(const int32_t* a, const int32_t* b, int64_t nk, float* c, in
                     int w, bool add) {
   alignas(64) float block[kAmxBlock * kAmxBlock];
   const bool whole = h % kAmxRows == 0 && w % kAmxRows == 0;
-  const AmxOperands o = {ceil_div(nk, kTileStep),
-                         a,
-                         kAmxRowBytes,
-                         kAmxTileBytes,
-                         2 * kAmxTileBytes,
-                         b,
-                         2 * kAmxRowBytes,
-                         kAmxRowBytes,
-                         2 * kAmxTileBytes,
-                         whole ? c : block,
-                         (whole ? ld : kAmxBlock) * int64_t(sizeof(float)),
-                         whole && add};
+  const AmxOperands o = {
+      .steps = ceil_div(nk, kTileStep),
+      .a = a,
+      .a_row = kAmxRowBytes,
+      .a_tile = kAmxTileBytes,
+      .a_step = 2 * kAmxTileBytes,
+      .b = b,
+      .b_row = 2 * kAmxRowBytes,
+      .b_tile = kAmxRowBytes,
+      .b_step = 2 * kAmxTileBytes,
+      .out = whole ? c : block,
+      .out_row = (whole ? ld : kAmxBlock) * int64_t(sizeof(float)),
+      .add = whole && add,
+  };
   amx_block<AmxBf16>(o, h > kAmxRows, w > kAmxRows);
   for (int i = 0; !whole && i < h; i++)
     for (int j = 0; j < w; j += 16) {

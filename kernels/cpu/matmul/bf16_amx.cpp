@@ -106,18 +106,21 @@ template <class S> struct AmxSink {
       out = sums_of(r, j);
       add = !first;
     }
-    const AmxOperands o = {amx_steps(k),
-                           a,
-                           kAmxRowBytes,
-                           kAmxTileBytes,
-                           2 * kAmxTileBytes,
-                           b,
-                           width * int64_t(sizeof(Bf16Pair)),
-                           kAmxRowBytes,
-                           kAmxRows * width * int64_t(sizeof(Bf16Pair)),
-                           out,
-                           ld * int64_t(sizeof(float)),
-                           add};
+    const int64_t b_row = width * int64_t(sizeof(Bf16Pair));
+    const AmxOperands o = {
+        .steps = amx_steps(k),
+        .a = a,
+        .a_row = kAmxRowBytes,
+        .a_tile = kAmxTileBytes,
+        .a_step = 2 * kAmxTileBytes,
+        .b = b,
+        .b_row = b_row,
+        .b_tile = kAmxRowBytes,
+        .b_step = kAmxRows * b_row,
+        .out = out,
+        .out_row = ld * int64_t(sizeof(float)),
+        .add = add,
+    };
     amx_block<AmxBf16>(o, h > kAmxRows, width > kAmxRows);
     if (to_c) return;
     if (k.sum && !whole) {

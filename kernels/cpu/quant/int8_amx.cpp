@@ -12,18 +12,20 @@ static_assert(kInt8Panel == kAmxBlock && kInt8Rows % kAmxRows == 0);
 void int8_block(const Int8Plan& p, const Int8Columns& cols, int64_t i, int64_t rows, int64_t j) {
   alignas(64) int32_t sums[kAmxBlock * kInt8Panel];
   const int64_t a_row = p.quads * 4;
-  const AmxOperands o = {p.quads / kAmxRows,
-                         p.packed_a + i * a_row,
-                         a_row,
-                         kAmxRows * a_row,
-                         kAmxRowBytes,
-                         p.packed_b + j * a_row,
-                         kInt8Panel * 4,
-                         kAmxRowBytes,
-                         kAmxRows * kInt8Panel * 4,
-                         sums,
-                         kInt8Panel * 4,
-                         false};
+  const AmxOperands o = {
+      .steps = p.quads / kAmxRows,
+      .a = p.packed_a + i * a_row,
+      .a_row = a_row,
+      .a_tile = kAmxRows * a_row,
+      .a_step = kAmxRowBytes,
+      .b = p.packed_b + j * a_row,
+      .b_row = kInt8Panel * 4,
+      .b_tile = kAmxRowBytes,
+      .b_step = kAmxRows * kInt8Panel * 4,
+      .out = sums,
+      .out_row = kInt8Panel * 4,
+      .add = false,
+  };
   amx_block<AmxSignedUnsigned>(o, rows > kAmxRows, true);
   for (int64_t r = 0; r < rows; r++)
     int8_store(p, cols, i + r, j, min(kInt8Panel, p.n - j), sums + r * kInt8Panel);

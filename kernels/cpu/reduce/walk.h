@@ -138,19 +138,21 @@ template <class R> constexpr decltype(ReduceOps::put) put_of() {
   return nullptr;
 }
 
-template <class R, uint64_t kFlip = 0> constexpr ReduceOps kParts = {Loads<typename R::T>::run,
-                                                                     Loads<typename R::T>::native,
-                                                                     int32_t(sizeof(typename R::T)),
-                                                                     int32_t(sizeof(typename R::P)),
-                                                                     R::kRows,
-                                                                     kFlip,
-                                                                     Parts<R>::row,
-                                                                     Parts<R>::start,
-                                                                     Parts<R>::rows,
-                                                                     Parts<R>::get,
-                                                                     Parts<R>::combine,
-                                                                     put_of<R>(),
-                                                                     Parts<R>::finish};
+template <class R, uint64_t kFlip = 0> constexpr ReduceOps kParts = {
+    .load = Loads<typename R::T>::run,
+    .native = Loads<typename R::T>::native,
+    .item = int32_t(sizeof(typename R::T)),
+    .partial = int32_t(sizeof(typename R::P)),
+    .rows_at_once = R::kRows,
+    .flip = kFlip,
+    .row = Parts<R>::row,
+    .start = Parts<R>::start,
+    .rows = Parts<R>::rows,
+    .get = Parts<R>::get,
+    .combine = Parts<R>::combine,
+    .put = put_of<R>(),
+    .finish = Parts<R>::finish,
+};
 
 // The `flip` that reverses the order of T.
 template <class T> constexpr uint64_t kReversed = ~uint64_t(0);
