@@ -25,7 +25,6 @@ namespace special {
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kSqrtPi = 1.77245385090551602730;
 constexpr double kSqrt2 = 1.41421356237309504880;
-constexpr double kLogSqrt2Pi = 0.91893853320467274178;
 
 // ---- the Gamma function ----
 

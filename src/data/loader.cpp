@@ -338,7 +338,8 @@ void loader_set_state(Loader& l, const SamplerState& state) {
 
 int64_t loader_length(const Loader& l) noexcept {
   if (l.dataset->is_stream()) return -1;
-  const int64_t n = l.sampler->length, size = l.options.batch_size;
+  const int64_t n = l.sampler->length;
+  const int64_t size = l.options.batch_size;
   return l.options.drop_last ? n / size : n / size + (n % size != 0);
 }
 

@@ -73,7 +73,8 @@ Ref<Sampler> distributed_sampler(int64_t n, int32_t rank, int32_t size, bool shu
   if (size < 1) fail_arg(TT_INVALID_ARG, "size", "size is {}: must be positive", size);
   if (rank < 0 || rank >= size)
     fail_arg(TT_INVALID_ARG, "rank", "rank is {}: must be 0 to {}", rank, size - 1);
-  const int64_t whole = n / size, length = whole + (!drop_last && n % size > 0);
+  const int64_t whole = n / size;
+  const int64_t length = whole + (!drop_last && n % size > 0);
   Ref<Sampler> s = new_sampler(SamplerKind::kDistributed, n, length, seed);
   s->shuffle = shuffle;
   s->rank = rank;

@@ -34,7 +34,8 @@ TensorRef bytes_tensor(int64_t n) { return new_tensor({&n, 1}, Dtype::kU8, kCpuD
 
 // Returns the values of all ranks, one behind the other.
 template <class T> TensorRef gather_all(Group& g, const T& mine) {
-  const TensorRef in = bytes_tensor(sizeof(T)), out = bytes_tensor(sizeof(T) * g.size);
+  const TensorRef in = bytes_tensor(sizeof(T));
+  const TensorRef out = bytes_tensor(sizeof(T) * g.size);
   *in->as<T>() = mine;
   run_work(g, Job{DistCall::kAllGather, ReduceOp::kSum, 0, 0, in, out});
   return out;

@@ -31,7 +31,7 @@ void tick(Work& w) noexcept {
   os_wake(&w.changed, INT32_MAX);
 }
 
-// Now and then, while others are waited for.
+// Called now and then by waits for other ranks.
 void Wire::pause() {
   tick(work_);
   if (!polls_ || !work_.caller || poll_caller(work_)) return;

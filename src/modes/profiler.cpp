@@ -203,18 +203,18 @@ template <class F> void each_tensor(const Value& v, const F& f) {
 // Stores the sizes of the arguments: for each tensor, and for each other argument, the number of
 // its dimensions and their sizes.
 void record_shapes(Profiler& p, Frame& f, const OpInfo& op, const Value* args) {
-  constexpr int kMost = 128;
-  int64_t sizes[kMost];
+  constexpr int kMaxSizes = 128;
+  int64_t sizes[kMaxSizes];
   int n = 0;
   bool fits = true;
   for (int64_t i = 0; i < op.schema->n_args; i++) {
     if (args[i].kind != Value::kTensor && args[i].kind != Value::kTensorList) {
-      fits &= n < kMost;
+      fits &= n < kMaxSizes;
       if (fits) sizes[n++] = 0;
       continue;
     }
     each_tensor(args[i], [&](const Tensor* t) {
-      fits &= n + 1 + t->ndim <= kMost;
+      fits &= n + 1 + t->ndim <= kMaxSizes;
       if (!fits) return;
       sizes[n++] = t->ndim;
       for (int64_t size : t->sizes()) sizes[n++] = size;

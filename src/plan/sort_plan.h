@@ -6,11 +6,12 @@
 namespace TT_NS {
 
 enum SortPath : int32_t {
-  kSortRows = 0,  // units: rows; the other paths sort a single long row, `row`
-  kSortFirst =
-      1,  // of few results: chunks leave their first k items in workspace; one unit merges them
-  kSortBuckets = 2,  // one unit samples splitters; chunks count; chunks fill the buckets; each
-                     // bucket is sorted
+  // Units are rows. The other paths sort a single long row, `row`.
+  kSortRows = 0,
+  // Few results: chunks leave their first k items in workspace, which one unit merges.
+  kSortFirst = 1,
+  // One unit samples splitters, chunks count, chunks fill the buckets, each bucket is sorted.
+  kSortBuckets = 2,
 };
 
 // Sorts each row of an array [outer][n][inner] (a row: the n elements of one (outer, inner) pair)

@@ -565,9 +565,8 @@ std::vector<int64_t> strides_of(const std::vector<int64_t>& size, std::vector<in
 }
 
 Laid lay(const Layout& l, int k, int32_t dtype) {
-  std::vector<int64_t> size = l.zero_dim[k]          ? std::vector<int64_t>{}
-                              : l.op_size[k].empty() ? l.size
-                                                     : l.op_size[k];
+  std::vector<int64_t> size;
+  if (!l.zero_dim[k]) size = l.op_size[k].empty() ? l.size : l.op_size[k];
   const auto stride = strides_of(
       size, size.size() == l.order[k].size() ? l.order[k] : std::vector<int>{}, l.gap[k]);
   int64_t n = 1;

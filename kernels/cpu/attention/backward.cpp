@@ -129,7 +129,8 @@ template <class T> TT_INLINE void scale_to(T* out, const T* x, T factor, int64_t
 template <class T> TT_INLINE Parts<T> scratch_of(const AttentionPlan& p, char* memory) {
   const int64_t keys = min(kAttentionKeys, p.keys);
   const int64_t lanes = min(kAttentionQueries, attention_lanes(p.queries));
-  const int64_t width = p.width, value_width = p.value_width;
+  const int64_t width = p.width;
+  const int64_t value_width = p.value_width;
   Scratch<T> room = {memory};
   Parts<T> w;
   w.s = room.take(keys * lanes);

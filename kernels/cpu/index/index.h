@@ -11,10 +11,10 @@ TT_ENTRY_BEGIN
 //   index_put         scatter, index_copy, a[i, j] = b
 //   index_accumulate  scatter_add, index_add, index_put with accumulate, the gradient of embedding
 //   index_combine     scatter_reduce, index_reduce; complex types: products only
-TT_KERNEL(index_get)(const void* plan, int64_t begin, int64_t end) noexcept;  // any dtype
-TT_KERNEL(index_put)(const void* plan, int64_t begin, int64_t end) noexcept;  // any dtype
-TT_KERNEL(index_accumulate)
-(const void* plan, int64_t begin, int64_t end) noexcept;  // any dtype; bool: or
+// index_accumulate of bool is `or`.
+TT_KERNEL(index_get)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(index_put)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(index_accumulate)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(index_combine)(const void* plan, int64_t begin, int64_t end) noexcept;
 // IndexCheckPlan. index_offsets checks, too, and writes offset 0 for a bad index.
 TT_KERNEL(index_check)(const void* plan, int64_t begin, int64_t end) noexcept;

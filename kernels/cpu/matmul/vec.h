@@ -5,9 +5,6 @@
 
 TT_ISA_BEGIN
 
-// z - x * y
-template <class T> TT_INLINE Vec<T> fnma(Vec<T> x, Vec<T> y, Vec<T> z) { return fma(-x, y, z); }
-
 // lo and hi are the halves of x0 y0 x1 y1 …
 template <class V> TT_INLINE void zip(V x, V y, V* lo, V* hi) {
   if constexpr (sizeof(V) / sizeof(x[0]) == 16) {

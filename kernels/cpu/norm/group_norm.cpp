@@ -32,12 +32,13 @@ template <class T> struct GroupRow {
     const int64_t at = row % p.groups * p.channels + c;
     return load_one<T>(p.weight + at * kItemSize[p.weight_dtype], p.weight_dtype);
   }
-  // The place of channel c in bytes.
-  int64_t place(int64_t c) const { return (row * p.channels + c) * p.inner * kItemSize[p.dtype]; }
+  // The offset of channel c in bytes.
+  int64_t offset(int64_t c) const { return (row * p.channels + c) * p.inner * kItemSize[p.dtype]; }
 
-  void add_up(int64_t c) {
-    const RowIn<T> g{p.g + place(c), p.dtype};
-    const RowIn<T> x{p.x + place(c), p.dtype};
+  // Sums of channel c.
+  void sum_channel(int64_t c) {
+    const RowIn<T> g{p.g + offset(c), p.dtype};
+    const RowIn<T> x{p.x + offset(c), p.dtype};
     T of_g = 0, of_gx = 0;
     if (p.inner < kShortPlane) {
       const T* gv = g.get(0, p.inner, gs);
@@ -59,7 +60,7 @@ template <class T> struct GroupRow {
   }
 
   // dx of the channels [from, to).
-  void write(int64_t from, int64_t to) {
+  void compute_dx(int64_t from, int64_t to) {
     double of_u = 0, of_uh = 0;
     for (int64_t c = 0; c < p.channels; c++) {
       of_u += double(sums(0)[c]) * double(weight(c));
@@ -70,9 +71,9 @@ template <class T> struct GroupRow {
     const T slope = rstd * rstd * T(of_uh / n);
     for (int64_t c = from; c < to; c++) {
       const T w = weight(c);
-      const RowIn<T> g{p.g + place(c), p.dtype};
-      const RowIn<T> x{p.x + place(c), p.dtype};
-      const RowOut<T> dx{p.dx + place(c), p.dtype};
+      const RowIn<T> g{p.g + offset(c), p.dtype};
+      const RowIn<T> x{p.x + offset(c), p.dtype};
+      const RowOut<T> dx{p.dx + offset(c), p.dtype};
       for_blocks(p.inner, [&](int64_t i, int64_t k) {
         T* TT_RESTRICT d = dx.at(i, out);
         const T* TT_RESTRICT gv = g.get(i, k, gs);
@@ -92,8 +93,8 @@ template <class T> inline void group_chunk(const GroupNormBackwardPlan& p, int64
   const int64_t from = u % p.n_chunks * p.chunk;
   const int64_t to = min(from + p.chunk, p.channels);
   if (p.run.stage == 0)
-    for (int64_t c = from; c < to; c++) row.add_up(c);
-  if (p.dx && (p.run.stage == 1 || p.n_chunks == 1)) row.write(from, to);
+    for (int64_t c = from; c < to; c++) row.sum_channel(c);
+  if (p.dx && (p.run.stage == 1 || p.n_chunks == 1)) row.compute_dx(from, to);
 }
 
 // Stage 2: sums over images for the channels [from, to) of all groups; which: 0 dbias, 1 dweight.

@@ -274,10 +274,10 @@ template <class T> struct BackwardRow {
       const T* xv = x.get(i, k, xs);
       const T* w = weights(i, k);
       T* d = dx.at(i, out);
+      // Exactly 0 if n is 1.
       TT_VECTORIZE
       for (int64_t j = 0; j < k; j++)
-        d[j] =
-            vfma(s.mean - xv[j], slope, (gv[j] * w[j] - mean_u) * s.rstd);  // exactly 0 if n is 1
+        d[j] = vfma(s.mean - xv[j], slope, (gv[j] * w[j] - mean_u) * s.rstd);
       dx.put(i, k, d);
     });
   }

@@ -22,8 +22,8 @@ static_assert(kQuadStep == kQ4Bytes);
 
 // ---- the row as digits ----
 
-constexpr int32_t kMostInteger = (127 * 256 + 127) * 256 + 127;
-constexpr int32_t kLeastExponent = 47;  // biased; a scale times that of a block stays normal
+constexpr int32_t kMaxInteger = (127 * 256 + 127) * 256 + 127;
+constexpr int32_t kMinExponent = 47;  // biased; a scale times that of a block stays normal
 
 struct DigitBlock {
   int8_t* at;     // of the block in the first plane
@@ -72,21 +72,22 @@ struct DigitBlock {
       largest = max(largest, bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
     const auto exponent = int32_t(largest >> 23);
     *scale = largest ? float(kNan) : 0.0f;
-    if (exponent >= kLeastExponent && exponent < 255) {
+    if (exponent >= kMinExponent && exponent < 255) {
       // The largest number becomes half its mantissa, or a quarter if that is too large.
       const auto mantissa = int32_t((largest & 0x7fffffu) | 0x800000u);
-      const int32_t less = mantissa > 2 * kMostInteger;
+      const int32_t less = mantissa > 2 * kMaxInteger;
       const int32_t steps = 22 + 127 - exponent - less;
       const float factor = bit_cast<float>(uint32_t(127 + steps) << 23);
       if (round_all(x, factor, q)) *scale = bit_cast<float>(uint32_t(127 - steps) << 23);
     }
     store_integers(q);
   }
-  // Returns whether what is lost is at most 2^-15 of the numbers but the largest one.
+  // Returns whether the sum of rounding errors is at most 2^-15 of the sum of all numbers but the
+  // largest one.
   static bool round_all(const float* x, float factor, int32_t* q) {
     int32_t lost = 0;  // in 2^-8
     int32_t total = 0;
-    int32_t most = 0;
+    int32_t largest = 0;
     for (int64_t i = 0; i < kBlockItems; i++) {
       const float whole = x[i] * factor;
       q[i] = int32_t(whole + (whole < 0 ? -0.5f : 0.5f));
@@ -94,9 +95,9 @@ struct DigitBlock {
       const int32_t size = q[i] < 0 ? -q[i] : q[i];
       lost += rest < 0 ? -rest : rest;
       total += size;
-      most = max(most, size);
+      largest = max(largest, size);
     }
-    return lost << (15 - 8) <= total - most;
+    return lost << (15 - 8) <= total - largest;
   }
 };
 
@@ -141,8 +142,8 @@ template <int kCols> TT_INLINE void store_sums(const BlockPlan& p, int64_t j, co
 
 constexpr int64_t kRun = 8;  // blocks of a step
 constexpr int64_t kRunBytes = kRun * kQ4Bytes;
-// Rows that are read together are contiguous. What comes kFar bytes behind them is fetched in the
-// order of memory, so that no line is fetched twice.
+// Rows that are read together are contiguous. The bytes kFar behind them are prefetched in order:
+// no line is fetched twice.
 constexpr int64_t kFar = 36 << 10;
 constexpr int64_t kLine = 64;
 static_assert(kDigitRun % kRun == 0);
@@ -151,7 +152,7 @@ static_assert(kDigitRun % kRun == 0);
 template <int kCols> struct DigitRun {
   const char* bytes;  // of the first row
   int64_t row;        // bytes from a row to the next
-  const char* ahead;  // kCols * kRunBytes bytes that are fetched meanwhile
+  const char* ahead;  // kCols * kRunBytes bytes that are prefetched
   const int8_t* digits;
   int64_t plane;
 
@@ -219,7 +220,7 @@ template <int kCols> void digit_dots(const BlockPlan& p, int64_t j) {
 
 constexpr int kQuads = kL / 4;  // blocks of a vector
 constexpr int kVectors = int(kDigitRun) / kL;
-constexpr int64_t kFar = 64 << 10;  // most bytes that are fetched ahead
+constexpr int64_t kFar = 64 << 10;  // bytes that are prefetched, at most
 constexpr int64_t kRunBytes = kDigitRun * kQ4Bytes;
 
 // Scales of the blocks [b, b + n) of kCols rows.
@@ -241,7 +242,7 @@ template <int kCols> struct DigitRun {
   int64_t plane;
   const float* of_digits;
   const F16 (*scales)[kDigitRun] = nullptr;
-  const char* next = nullptr;  // of the run whose scales are fetched meanwhile
+  const char* next = nullptr;  // the run whose scales are loaded
   F16 (*next_scales)[kDigitRun] = nullptr;
 
   TT_INLINE Ints digit(int64_t block, int i) const {

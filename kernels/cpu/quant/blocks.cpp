@@ -11,7 +11,7 @@ using Floats = Vec<float>;
 constexpr int kL = kLanes<float>;
 constexpr int kParts = int(kBlockItems) / kL;  // vectors of a block
 constexpr int kRun = 16;                       // blocks whose scales are converted together
-constexpr int64_t kFar = 64 << 10;             // most bytes that are fetched ahead
+constexpr int64_t kFar = 64 << 10;             // bytes that are prefetched, at most
 
 // Narrow vectors would unroll too much code.
 #if TT_VEC_BYTES >= 32
@@ -113,7 +113,7 @@ void block_dots(const BlockPlan& p, int64_t i, int64_t j) {
       .ahead = min<int64_t>(kCols * row, kFar),
       .acc = {},
   };
-  // The scales of the next run are fetched while one is computed: a vector that is loaded right
+  // The scales of the next run are loaded while one is computed: a vector that is loaded right
   // behind the stores of its elements would wait for them.
   alignas(32) F16 halves[2][kCols][kRun];
   alignas(64) float scales[kCols][kRun];
@@ -180,10 +180,10 @@ TT_INLINE uint32_t magnitude_bits(float x) { return bit_cast<uint32_t>(x) & 0x7f
 
 // The number of largest magnitude, the first one of several; NaN if there is one.
 TT_INLINE float extreme(const float* x) {
-  float most = 0;
+  float largest = 0;
   for (int64_t i = 0; i < kBlockItems; i++)
-    if (magnitude_bits(x[i]) > magnitude_bits(most)) most = x[i];
-  return most;
+    if (magnitude_bits(x[i]) > magnitude_bits(largest)) largest = x[i];
+  return largest;
 }
 TT_INLINE bool is_finite(float x) { return x - x == 0; }
 // round(x), halves away from zero, of |x| <= 128.
@@ -193,7 +193,7 @@ TT_INLINE int32_t nearest(float x) {
   return whole + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
-// Stores a scale; returns its inverse, or 0 if it has none.
+// Stores a scale and returns its inverse, or 0 unless both are finite.
 TT_INLINE float put_scale(float scale, char* out) {
   const F16 half = narrow_f16(scale);
   memcpy(out, &half, sizeof half);

@@ -145,7 +145,7 @@ void pack_row(const Int8Plan& p, int64_t i) {
 }
 
 #if TT_MMLA
-// Turns [quads][kInt8Panel][4] to [quads / 2][kInt8Panel][8].
+// Rearranges [quads][kInt8Panel][4] as [quads / 2][kInt8Panel][8].
 void pair_panel(const Int8Plan& p, int64_t panel) {
   char* at = reinterpret_cast<char*>(p.packed_b) + panel * kInt8Panel * p.quads * 4;
   for (int64_t q = 0; q < p.quads; q += 2, at += kInt8Panel * 8) pair_quads<int(kInt8Panel)>(at);

@@ -65,7 +65,7 @@ template <class Dot, int kRows> TT_INLINE void int8_tile(const int8_t* a, int64_
     for (int v = 0; v < kInt8Vectors; v++) store(sums + r * kInt8Panel + v * kInt8Lanes, acc[r][v]);
 }
 
-// What the elements of a panel's columns are completed with; zeros behind the last column.
+// The numbers that complete the sums of a panel's columns. Columns from `width` on are not stored.
 struct Int8Columns {
   alignas(64) uint32_t offset[kInt8Panel];  // b + offset is unsigned
   alignas(64) uint32_t sum[kInt8Panel];

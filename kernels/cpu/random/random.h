@@ -5,16 +5,14 @@
 
 TT_ENTRY_BEGIN
 
-TT_KERNEL(random_uniform)
-(const void* plan, int64_t begin, int64_t end) noexcept;  // f16 bf16 f32 f64
-TT_KERNEL(random_normal)
-(const void* plan, int64_t begin, int64_t end) noexcept;  // f16 bf16 f32 f64
-TT_KERNEL(random_bernoulli)
-(const void* plan, int64_t begin, int64_t end) noexcept;  // any dtype, 0 or 1
-TT_KERNEL(random_dropout)
-(const void* plan, int64_t begin, int64_t end) noexcept;  // f16 bf16 f32 f64
-TT_KERNEL(random_integers)
-(const void* plan, int64_t begin, int64_t end) noexcept;  // any real dtype
+// f16 bf16 f32 f64
+TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(random_normal)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(random_dropout)(const void* plan, int64_t begin, int64_t end) noexcept;
+// 0 or 1 of any dtype
+TT_KERNEL(random_bernoulli)(const void* plan, int64_t begin, int64_t end) noexcept;
+// any real dtype
+TT_KERNEL(random_integers)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(multinomial)(const void* plan, int64_t begin, int64_t end) noexcept;
 
 // Writes the words of `groups` groups of 64; the first group begins at `counter`.

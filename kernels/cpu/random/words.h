@@ -58,8 +58,8 @@ TT_NOINLINE inline void philox_words(uint32_t* out, uint64_t seed, uint64_t coun
                                      int64_t groups) {
   constexpr int L = kLanes<uint64_t>;
   constexpr int N = kPhiloxGroup / L;
-  constexpr int kHalf =
-      N / 2;  // the first half of the vectors has even counters, the other odd ones
+  // The first half of the vectors has even counters, the other odd ones.
+  constexpr int kHalf = N / 2;
   U64v first[N], keys[2 * kPhiloxRounds];
   for (int v = 0; v < N; v++)
     for (int l = 0; l < L; l++)

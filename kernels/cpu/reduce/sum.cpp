@@ -232,7 +232,8 @@ struct Terms {
       default: return libm::fabs(x);
     }
   }
-  // The sum of the terms of a sequence, whose elements are seen from `from`; or their extreme.
+  // The sum of the terms of a sequence, or their largest or smallest one. from: what is subtracted
+  // from each element first.
   static TT_NOINLINE double total(const ReducePlan& p, const char* base, int32_t term,
                                   double from) {
     Stream stream(p, kOps, base, 0, p.length);
@@ -250,10 +251,10 @@ struct Terms {
     return sum;
   }
   // The largest element, or the finite number that is nearest to it.
-  static constexpr double kMost = 0x1.fffffffffffffp1023;
-  static TT_NOINLINE double top(const ReducePlan& p, const char* base) {
+  static constexpr double kMaxFinite = 0x1.fffffffffffffp1023;
+  static TT_NOINLINE double finite_max(const ReducePlan& p, const char* base) {
     Stream stream(p, kOps, base, 0, p.length);
-    double top = -kMost;
+    double top = -kMaxFinite;
     const double* x = nullptr;
     while (const int64_t n = stream.next(&x)) {
       for (int64_t i = 0; i < n; i++) {
@@ -261,7 +262,7 @@ struct Terms {
         TT_SCALAR_LOOP;
       }
     }
-    return top < kMost ? top : kMost;
+    return min(top, kMaxFinite);
   }
 };
 TT_NOINLINE int32_t sum_terms(const ReducePlan& p, int64_t begin, int64_t end) {
@@ -272,7 +273,7 @@ TT_NOINLINE int32_t sum_terms(const ReducePlan& p, int64_t begin, int64_t end) {
     const char* in = p.in + at.offset(p.kept_stride);
     double from = 0;
     if (p.term == kReduceCentred) from = Terms::total(p, in, kReduceElements, 0) / double(p.length);
-    if (p.term == kReduceExponentials) from = Terms::top(p, in);
+    if (p.term == kReduceExponentials) from = Terms::finite_max(p, in);
     double result = Terms::total(p, in, p.term, from) / p.divisor;
     if (p.root) result = libm::sqrt(result);
     if (p.term == kReducePowers) result = libm::pow(result, 1 / p.order);

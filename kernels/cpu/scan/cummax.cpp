@@ -59,7 +59,8 @@ TT_NOINLINE int32_t extremes(const CumExtremePlan& p, int64_t begin, int64_t end
   }
   return TT_OK;
 }
-template <class V> TT_INLINE int32_t either(const CumExtremePlan& p, int64_t begin, int64_t end) {
+template <class V>
+TT_INLINE int32_t max_or_min(const CumExtremePlan& p, int64_t begin, int64_t end) {
   return p.smallest ? extremes<V, true>(p, begin, end) : extremes<V, false>(p, begin, end);
 }
 
@@ -95,8 +96,8 @@ template <class V> TT_NOINLINE int32_t log_sums(const LogSumPlan& p, int64_t beg
   return TT_OK;
 }
 
-// log(exp(x) + exp(y)). The phase is that of the larger one and a turn of at most half a circle,
-// as in PyTorch: sums are not wrapped to (-pi, pi].
+// log(exp(x) + exp(y)). Its phase is that of the larger term plus a rotation by at most pi, as in
+// PyTorch: phases are not wrapped to (-pi, pi].
 TT_INLINE C128 log_add(C128 x, C128 y) {
   const C128 low = x.re < y.re ? x : y;
   const C128 high = x.re < y.re ? y : x;
@@ -130,8 +131,8 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(cummax)(const void* plan, int64_t begin, int64_t end) noexcept {
   const CumExtremePlan& p = *static_cast<const CumExtremePlan*>(plan);
-  if (p.dtype == TT_F32) return either<float>(p, begin, end);
-  return p.dtype == TT_F64 ? either<double>(p, begin, end) : either<int64_t>(p, begin, end);
+  if (p.dtype == TT_F32) return max_or_min<float>(p, begin, end);
+  return p.dtype == TT_F64 ? max_or_min<double>(p, begin, end) : max_or_min<int64_t>(p, begin, end);
 }
 
 TT_KERNEL(logcumsumexp)(const void* plan, int64_t begin, int64_t end) noexcept {

@@ -41,8 +41,8 @@ template <class T, bool kLog> struct Forward {
     RowSum<T> lanes;
     if (s.has(kSum)) {
       const T shift = m == kMinusInfinity<T> ? T(0) : m;
-      // The next row is asked for while this one is computed: rows are too short for the hardware
-      // to do so.
+      // Prefetches the next row while this one is computed: rows are too short for the hardware to
+      // do so.
       const char* next = x.direct() && n <= kRowBlock ? x.p + n * int64_t(sizeof(T)) : nullptr;
       for_blocks(n, [&](int64_t i, int64_t k) {
         row_exp(keep ? y.at(i, e) : e, x.get(i, k, in), shift, k, &lanes, next);

@@ -12,8 +12,7 @@ template <class T> TT_INLINE bool precedes(T x, T value, bool right) {
   return !((x > value) | ((x == value) & !right));
 }
 // The insertion point of value, as std::lower_bound or std::upper_bound. Another thread may write
-// to
-// the sorter after its range was checked: an index outside it counts as 0.
+// to the sorter after its range was checked: an index outside it counts as 0.
 template <class T> TT_INLINE int64_t insertion_point(const T* sorted, const int64_t* sorter,
                                                      int64_t n, T value, bool right) {
   const int64_t size = n;
@@ -46,8 +45,8 @@ template <class T> TT_NOINLINE void insertion_points(const T* sorted, int64_t n,
       const int64_t half = left[j] / 2;
       const int64_t at = start[j] + half;
       const T x = sorted[at < n ? at : n - 1];
-      const int64_t behind =
-          -int64_t(precedes(x, values[j], right) & (left[j] > 0));  // a mask: all bits or none
+      const int is_behind = precedes(x, values[j], right) & (left[j] > 0);
+      const int64_t behind = -int64_t(is_behind);  // a mask: all bits or none
       start[j] += (half + 1) & behind;
       left[j] = ((left[j] - half - 1) & behind) | (half & ~behind);
     }

@@ -1,4 +1,4 @@
-// select_rows: what stands at some ranks of each row once it is sorted, without sorting it.
+// select_rows: the elements of some ranks of each row, which is not sorted for them.
 //   in: (outer, n, inner); values, indices: (outer, m, inner)
 //
 // The keys of a row are written to the workspace. A rank is found by Floyd and Rivest's bracket:

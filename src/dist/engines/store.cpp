@@ -180,7 +180,8 @@ class Server {
       addrinfo* found = nullptr;
       if (getaddrinfo(nullptr, port.c_str(), &hints, &found)) continue;
       Descriptor s(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      const int on = 1, off = 0;
+      const int on = 1;
+      const int off = 0;
       bool listens = s.get() >= 0;
       if (listens) {
         setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

@@ -40,10 +40,9 @@ bool OnnxExporter::emit_product() {
     return true;
   }
   if (is("mm") || is("bmm") || is("matmul_stack") || is("mv") || is("dot")) {
-    const char* second = has("other")  ? "other"
-                         : has("mat2") ? "mat2"
-                         : has("vec")  ? "vec"
-                                       : "tensor";
+    const char* second = "tensor";
+    for (const char* name : {"vec", "mat2", "other"})
+      if (has(name)) second = name;
     if (!has(second) || !has("self")) return false;
     give(node("MatMul", {tensor("self"), tensor(second)}, value("self").dtype));
     return true;

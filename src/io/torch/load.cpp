@@ -7,9 +7,8 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kMaxStructure =
-    1
-    << 20;  // budget in bytes for text and objects of small files; 8 times the size of larger ones
+// A file may have this many bytes of text and objects, and 8 times its own size.
+constexpr int64_t kMaxStructure = 1 << 20;
 constexpr int64_t kMaxWord = 16;  // bytes of an entry that is a single word
 
 class TorchFile {

@@ -8,8 +8,13 @@ namespace TT_NS {
 
 namespace {
 
-constexpr int64_t kEndBytes = 22, kMaxComment = 65535, kLocatorBytes = 20, kEnd64Bytes = 56,
-                  kRowBytes = 46, kHeaderBytes = 30;
+// Bytes of the records of an archive, without names, extra fields and comments.
+constexpr int64_t kEndBytes = 22;
+constexpr int64_t kLocatorBytes = 20;
+constexpr int64_t kEnd64Bytes = 56;
+constexpr int64_t kRowBytes = 46;  // of an entry in the directory
+constexpr int64_t kHeaderBytes = 30;
+constexpr int64_t kMaxComment = 65535;
 constexpr uint32_t kInZip64 = 0xffffffff;  // the value is in the zip64 field
 constexpr int kDeflated = 8;               // the method of an entry; 0: stored
 
@@ -118,8 +123,8 @@ int64_t ZipReader::read_entry(const char* p, int64_t left) {
   return length;
 }
 
-// fields: size, stored size and position of the header; values that do not fit are in extra field
-// 1.
+// fields: size, stored size and position of the header. Values that do not fit in them are in the
+// extra field with number 1.
 void ZipReader::read_zip64(ZipEntry& e, const char* p, int64_t bytes, const uint32_t* fields,
                            int64_t at) const {
   int64_t values[3], length = 0;
@@ -198,8 +203,8 @@ void ZipReader::read(int64_t i, char* out, int64_t bytes) const {
   const ZipEntry& e = entries_[i];
   char rest[4096];
   uint32_t crc = 0;
-  for (int64_t done = 0, n; done < e.bytes;
-       done += n) {  // in pieces that are still cached when their checksum is computed
+  // In pieces that are still cached when their checksum is computed.
+  for (int64_t done = 0, n; done < e.bytes; done += n) {
     const bool wanted = done < bytes;
     const int64_t left = (wanted ? bytes : e.bytes) - done;
     const int64_t limit = wanted ? 256 * 1024 : int64_t(sizeof rest);

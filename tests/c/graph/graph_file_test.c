@@ -582,7 +582,8 @@ static int try_graph(void) {
 
 static void test_mutated(void** state) {
   const char* const wanted = getenv("TT_FUZZ");
-  const int n = wanted ? atoi(wanted) : SLOW_BUILD ? 400 : 2000;
+  const int usual = SLOW_BUILD ? 400 : 2000;
+  const int n = wanted ? atoi(wanted) : usual;
   const char* const first = getenv("TT_FUZZ_SEED");
   int i, k, accepted = 0;
   char* copy;

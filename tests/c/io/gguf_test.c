@@ -267,7 +267,8 @@ static void test_cut(void** state) {
 
 static void test_mutated(void** state) {
   const char* const wanted = getenv("TT_FUZZ");
-  const int n = wanted ? atoi(wanted) : SLOW_BUILD ? 500 : 3000;
+  const int usual = SLOW_BUILD ? 500 : 3000;
+  const int n = wanted ? atoi(wanted) : usual;
   File *whole = malloc(sizeof *whole), *f = malloc(sizeof *f);
   uint64_t random = 1;
   int i, k, accepted = 0;
