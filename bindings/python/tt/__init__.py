@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from . import overrides as overrides
     from . import profiler as profiler
     from . import quantization as quantization
+    from . import quasirandom as quasirandom
     from . import random as random
     from . import return_types as return_types
     from . import runtime as runtime
@@ -195,8 +196,8 @@ __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
     "errors export fft files func futures fx hub jit library linalg masked mps multiprocessing nn "
-    "onnx ops optim overrides profiler random return_types runtime safetensors serialization "
-    "signal sparse special storage testing torch_version types utils version xpu"
+    "onnx ops optim overrides profiler quasirandom random return_types runtime safetensors "
+    "serialization signal sparse special storage testing torch_version types utils version xpu"
 )
 # modules and functions that programs touch, private ones and former names
 PRIVATE = (

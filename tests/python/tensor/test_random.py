@@ -5,7 +5,10 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 import tt
+from tt import quasirandom
 
 BINDING = Path(tt.__file__).parents[1]
 DRAW_IN_A_PROCESS = """
@@ -121,3 +124,61 @@ def test_no_grad_is_a_mode_of_one_thread():
     with tt.no_grad():
         assert not tt.is_grad_enabled() and in_a_thread(tt.is_grad_enabled)
     assert in_a_thread(lambda: tt.no_grad(tt.is_grad_enabled)()) is False and tt.is_grad_enabled()
+
+
+# ---- Sobol sequences ----
+
+
+@pytest.fixture
+def small_table(monkeypatch):
+    """The first four coordinates of Joe and Kuo's direction numbers."""
+    polynomials = tt.tensor([1, 3, 7, 11])
+    initial = tt.tensor([[1, 0, 0], [1, 0, 0], [1, 3, 0], [1, 3, 1]])
+    monkeypatch.setattr(quasirandom, "table", lambda: (polynomials, initial))
+
+
+def test_sobol_points_are_pytorchs(small_table):
+    engine = quasirandom.SobolEngine(4)
+    first = [[0, 0, 0, 0], [8, 8, 8, 8], [12, 4, 4, 4], [4, 12, 12, 12], [6, 6, 10, 14]]
+    assert (engine.draw(5) * 16).tolist() == first
+    assert (engine.draw() * 16).tolist() == [[14, 14, 2, 6]]
+    points = engine.fast_forward(1000).draw(2, dtype=tt.float64)
+    assert (points * 1024).tolist() == [[609, 227, 403, 53], [97, 739, 915, 565]]
+    assert engine.quasi.tolist() == [101711872, 774897664, 959447040, 592445440]
+    assert engine.num_generated == 1008 and repr(engine) == "SobolEngine(dimension=4)"
+    out = tt.empty(0)
+    assert engine.reset().draw(2, out) is out and (out * 16).tolist() == first[:2]
+    assert engine.reset().draw_base2(3).shape == (8, 4)
+
+
+def test_scrambled_points_fill_the_cube_evenly(small_table):
+    engine = quasirandom.SobolEngine(4, scramble=True, seed=5)
+    points = engine.draw(64)
+    for coordinate in points.unbind(1):
+        assert (coordinate * 64).floor().sort().values.tolist() == list(range(64))
+    assert tt.equal(points, quasirandom.SobolEngine(4, True, 5).draw(64))
+    assert not tt.equal(points, quasirandom.SobolEngine(4, True, 6).draw(64))
+
+
+def test_what_sobol_engines_refuse(small_table, monkeypatch):
+    for dimension in (0, 21202):
+        with pytest.raises(ValueError, match=f"dimension is {dimension}: must be from 1 to 21201"):
+            quasirandom.SobolEngine(dimension)
+    engine = quasirandom.SobolEngine(2)
+    with pytest.raises(NotImplementedError, match="dtype is tt.float16: must be float32"):
+        engine.draw(dtype=tt.float16)
+    engine.draw(3)
+    with pytest.raises(ValueError, match=r"3 points have been drawn, with 2\*\*2 more there are 7"):
+        engine.draw_base2(2)
+    monkeypatch.undo()
+    monkeypatch.setattr(quasirandom, "find_spec", lambda name: None)
+    quasirandom.table.cache_clear()
+    with pytest.raises(ImportError, match="install SciPy"):
+        quasirandom.SobolEngine(2)
+
+
+def test_sobol_points_with_scipys_table():
+    pytest.importorskip("scipy", reason="SciPy is not installed")
+    quasirandom.table.cache_clear()
+    engine = quasirandom.SobolEngine(21201)
+    assert engine.sobolstate[-1, -3:].tolist() == [906168668, 56201214, 254952011]
