@@ -567,7 +567,8 @@ int64_t tt_tensor_storage_bytes(const tt_tensor *t);
    @borrowed while the storage is alive */
 void *tt_tensor_storage_data(const tt_tensor *t);
 
-/* Returns the number of in-place writes to the storage so far. */
+/* Returns the number of in-place writes to the storage so far that graphs of t heed: without those
+   through a tensor of tt_tensor_variable_data, and for such a tensor these alone. */
 uint32_t tt_tensor_version(const tt_tensor *t);
 
 /* Returns whether the elements are row-major and without gaps. */
@@ -605,6 +606,15 @@ typedef struct tt_tensor_info {
 /* Describes a tensor in one call, for languages in which a call costs more than what it does. What
    is no tensor gives zeros. */
 void tt_tensor_get_info(const tt_tensor *t, tt_tensor_info *out);
+
+/* Returns the tensor of which autograd treats self as a view.
+   @null out: self is no view */
+tt_status tt_tensor_base(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
+
+/* Returns another tensor over the memory of self, without history. What is written in place through
+   it or its views does not invalidate what graphs have saved of self: their gradients use the
+   values of the time of backward. */
+tt_status tt_tensor_variable_data(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Replaces the storage, shape and dtype of a leaf by those of src. Handles to the leaf stay valid.
    A view of a tensor without a gradient becomes a tensor of its own.

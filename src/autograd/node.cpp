@@ -187,7 +187,7 @@ void Saved::save_leaf(const Tensor& t) {
     return;
   }
   t_ = TensorRef::share(&t);
-  version_ = t.version();
+  version_ = t.tracked_version();
   output_nr_ = ~number_of_geometry(t);
 }
 
@@ -218,17 +218,17 @@ void Saved::save_output(const Tensor& out, uint32_t nr) {
   } else if (!packed() || !packed_from(out) || output_nr_ >= 0) {
     t_ = saved_hook_functions.pack(out, Edge());
   }
-  version_ = out.version();
+  version_ = out.tracked_version();
   output_nr_ = int32_t(nr);
 }
 
 void Saved::check_unchanged(const char* name) const {
   if (packed()) return;  // hooks hold the values
-  if (TT_UNLIKELY(t_->version() != version_))
+  if (TT_UNLIKELY(t_->tracked_version() != version_))
     fail(TT_AUTOGRAD,
          "{} saved a tensor of shape {} that has been written in place since: it has version {}, "
          "saved was version {}",
-         name, t_->sizes(), t_->version(), version_);
+         name, t_->sizes(), t_->tracked_version(), version_);
   if (TT_UNLIKELY(output_nr_ < 0 && number_of_geometry(*t_) != ~output_nr_))
     fail(TT_AUTOGRAD,
          "{} saved a leaf that has been given data of another shape, dtype or device since: it "

@@ -13,7 +13,7 @@ class Saved {
   void save(const Tensor& t) {
     if (t.flags & kRequiresGrad) return save_leaf(t);
     t_ = snapshot(t);
-    version_ = t.version();
+    version_ = t.tracked_version();
   }
   void save(const Tensor* t) {
     if (t) save(*t);
@@ -23,7 +23,7 @@ class Saved {
   void save_output(const Tensor& out, uint32_t nr);
   // For an in-place operator, after save_output.
   void written(const Tensor& out) {
-    version_ = out.version();
+    version_ = out.tracked_version();
     if (TT_UNLIKELY(packed())) save_output(out, uint32_t(output_nr_));
   }
   bool defined() const { return bool(t_); }

@@ -31,14 +31,14 @@ static Tensor* live_base(const Tensor& t) {
 // else NULL. (A leaf that requires a gradient is not a view.)
 static const Tensor* base_of_stale(const Tensor& t) {
   if (!atomic_load(&t.base, kRelaxed)) return nullptr;
-  if (atomic_load(&t.view_version, kAcquire) == t.version()) return nullptr;
+  if (atomic_load(&t.view_version, kAcquire) == t.tracked_version()) return nullptr;
   return live_base(t);
 }
 
 // Rebuilds the view as as_strided of its base, recorded regardless of the ctx's masks. Several
 // threads may do this at once while others share the view's node; the last one wins.
 static void rebuild_view_node(Tensor& t, const Tensor& base) {
-  const uint32_t version = t.version();
+  const uint32_t version = t.tracked_version();
   const uint64_t keys = bit(kKeyAutograd) | (base.keys & kBackendKeys);
   const auto& op = *atomic_load(&op_of_views, kRelaxed);
   const TensorRef fresh =
@@ -198,7 +198,7 @@ void commit_inplace(Tensor& self, NodeRef&& prepared) noexcept {
   if (!base) return link_output(prepared, self, 0);
   link_output(prepared, *base, 0);
   self.keys |= bit(kKeyAutograd);
-  self.view_version = self.version() - 1;  // stale: rebuilt from the base when next needed
+  self.view_version = self.tracked_version() - 1;  // stale: rebuilt from the base when next needed
 }
 
 }  // namespace TT_NS

@@ -177,7 +177,7 @@ TT_FACT(int64_t, offset, t->offset())
 TT_FACT(VoidPtr, data, t->device.type == TT_META ? nullptr : t->data)
 TT_FACT(int64_t, storage_bytes, t->storage->bytes)
 TT_FACT(VoidPtr, storage_data, t->storage->data)
-TT_FACT(uint32_t, version, t->version())
+TT_FACT(uint32_t, version, t->tracked_version())
 TT_FACT(int32_t, is_contiguous, t->contiguous())
 TT_FACT(int32_t, is_writable, t->storage->writable)
 TT_FACT(int32_t, is_view, t->base != nullptr)
@@ -206,6 +206,25 @@ void tt_tensor_get_info(const tt_tensor* h, tt_tensor_info* out) {
     out->shape[k] = t->sizes()[k];
     out->strides[k] = t->strides()[k];
   }
+}
+
+tt_status tt_tensor_base(tt_ctx* h, const tt_tensor* self, tt_tensor** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "tensor_base", [&](Ctx& c) {
+    out_arg(out, "out", 2);
+    const Tensor* base = tensor_arg(self, "self", 1).base;
+    if (base) give(c, out, TensorRef::share(base));
+  });
+}
+
+tt_status tt_tensor_variable_data(tt_ctx* h, const tt_tensor* self, tt_tensor** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "tensor_variable_data", [&](Ctx& c) {
+    out_arg(out, "out", 2);
+    TensorRef data = op::detach(tensor_arg(self, "self", 1));
+    data->flags |= kOwnVersion;
+    give(c, out, std::move(data));
+  });
 }
 
 tt_status tt_tensor_set_data(tt_ctx* h, tt_tensor* leaf, const tt_tensor* src) {

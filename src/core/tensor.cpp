@@ -94,7 +94,7 @@ static void init_storage(Storage* s, char* data, int64_t bytes, Device device, b
                .packed = nullptr,
                .packed_bytes = 0,
                .packed_version = 0,
-               .pad_ = 0,
+               .data_writes = 0,
                .reserved_ = {}};
 }
 
@@ -279,6 +279,7 @@ TensorRef new_alias(const Tensor& src, Ints sizes, Ints strides, char* data, Dty
   Tensor* t = alloc_header(sizes.n);
   init_header(t, dtype, src.device, src.storage, data);
   set_geometry(t, sizes, strides);
+  t->flags |= src.flags & kOwnVersion;
   ref_inc(&src.storage->refs);
   return TensorRef::adopt(t);
 }
@@ -288,7 +289,7 @@ TensorRef new_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dtyp
   Tensor* t = alloc_header(sizes.n);
   init_header(t, dtype, src.device, src.storage, data);
   set_geometry(t, sizes, strides);
-  t->flags |= src.flags & kNoInplaceViews;
+  t->flags |= src.flags & (kNoInplaceViews | kOwnVersion);
   if (is_embedded_in(base, src.storage)) t->flags |= kBorrowedStorage;
   else ref_inc(&src.storage->refs);
   t->base = TensorRef::share(&base).leak();
@@ -315,7 +316,7 @@ TensorRef new_alias(const Tensor& src) {
   } else {
     memcpy(t->dims, src.dims, sizeof t->dims);
   }
-  t->flags = src.flags & (kContiguous | kDense);
+  t->flags = src.flags & (kContiguous | kDense | kOwnVersion);
   t->numel = src.numel;
   ref_inc(&src.storage->refs);
   return TensorRef::adopt(t);

@@ -60,7 +60,7 @@ struct alignas(kHeaderAlign) Storage {
     uint64_t users;  // (TT_CUDA) streams that work on the data (core/cuda_device.h); atomic
   };
   uint32_t packed_version;
-  uint32_t pad_;
+  uint32_t data_writes;  // those of version that came through tensors with kOwnVersion
   int64_t reserved_[2];
   static void destroy(Storage*) noexcept;
 };
@@ -91,6 +91,8 @@ enum TensorFlags : uint16_t {
   kUntrackedView = 32,  // made without recording, of a tensor that requires a gradient
   kOneOfViews = 64,     // one of the views that a single call returned
   kPackedTensor = 128,  // stands for a saved tensor that hooks of the application have packed
+  kOwnVersion = 256,    // graphs of other tensors do not heed what is written through this one or
+                        // its views, nor its graphs what is written through others
 };
 // Views that must not be written in place while gradients are recorded; their views neither.
 constexpr uint16_t kNoInplaceViews = kUntrackedView | kOneOfViews;
@@ -143,8 +145,15 @@ struct alignas(kHeaderAlign) Tensor {
   bool is_cpu() const { return device.type == TT_CPU; }
   template <class T> T* as() const { return reinterpret_cast<T*>(data); }
   uint32_t version() const { return atomic_load(&storage->version, kRelaxed); }
-  void set_version(uint32_t v) { atomic_store(&storage->version, v, kRelaxed); }
-  void bump_version() { atomic_fetch_add(&storage->version, 1, kRelaxed); }
+  // The number of those writes that autograd heeds.
+  uint32_t tracked_version() const {
+    const uint32_t apart = atomic_load(&storage->data_writes, kRelaxed);
+    return flags & kOwnVersion ? apart : version() - apart;
+  }
+  void bump_version(uint32_t writes = 1) {
+    atomic_fetch_add(&storage->version, writes, kRelaxed);
+    if (TT_UNLIKELY(flags & kOwnVersion)) atomic_fetch_add(&storage->data_writes, writes, kRelaxed);
+  }
   static void destroy(Tensor*) noexcept;
 };
 static_assert(sizeof(Tensor) == 160);

@@ -120,7 +120,7 @@ void ExtMirrors::write_back() const {
     if (!writes && !m.written) continue;
     ext_copy(ext_of(*m.original), const_cast<char*>(m.lo), m.bytes->data, m.hi - m.lo,
              kHostToDevice);
-    atomic_fetch_add(&m.original->storage->version, writes, kRelaxed);
+    const_cast<Tensor*>(m.original)->bump_version(writes);
   }
 }
 

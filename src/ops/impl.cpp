@@ -76,7 +76,7 @@ TensorRef make_view(const Tensor& src, Ints sizes, Ints strides, char* data, Dty
     atomic_store(&op_of_views, &op_as_strided, kRelaxed);
   TensorRef v = new_view(src, sizes, strides, data, dtype, src.base ? *src.base : src);
   v->keys |= bit(kKeyAutograd);
-  v->view_version = v->version();
+  v->view_version = v->tracked_version();
   return v;
 }
 TensorRef make_one_of_views(const Tensor& src, Ints sizes, Ints strides, char* data) {

@@ -70,7 +70,8 @@ void UndoLog::undo_writes() noexcept {
   for (; !written_.empty(); written_.pop_back()) {
     Written& w = written_.back();
     try {
-      if (put_back(*w.tensor, *w.values)) w.tensor->set_version(w.version);
+      if (put_back(*w.tensor, *w.values))
+        w.tensor->bump_version(w.version - w.tensor->version());  // back, modulo 2^32
     } catch (...) {}
   }
   ctx_.error = error;

@@ -99,7 +99,9 @@ class TensorFacts:
 
     @property
     def _version(self) -> _int:
-        """Returns the number of in-place writes to the storage so far."""
+        """Returns the number of in-place writes to the storage so far that graphs of t heed:
+        without those through a tensor of tt_tensor_variable_data, and for such a tensor these
+        alone."""
         return quick.tt_tensor_version(self)
 
     def _is_contiguous(self) -> _bool:

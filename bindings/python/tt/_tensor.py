@@ -303,9 +303,22 @@ class Tensor(Arithmetic, TensorLayout):
         return result(Node, "tt_tensor_grad_fn", self)
 
     @property
+    def _base(self) -> Tensor | None:
+        """The tensor of which self is a view; None if it is no view."""
+        base: Tensor | None = tensor_result("tt_tensor_base", self)
+        known = base is not None and base.is_leaf and base.requires_grad
+        return known_leaf(base) if base is not None and known else base
+
+    @property
     def data(self) -> Tensor:
-        """The same memory without history. Assigning replaces memory, shape and dtype of self."""
-        return self.detach()
+        """The same memory without history. What is written through it does not invalidate what
+        graphs have saved of self. Assigning replaces memory, shape and dtype of self."""
+        if switch.users:
+            found = intercepted(Tensor.detach, {"self": self})
+            if found is not PLAIN:
+                return found
+        data: Tensor = tensor_result("tt_tensor_variable_data", self)
+        return data.as_subclass(type(self)) if keeps(self) else data
 
     @data.setter
     def data(self, source: Tensor) -> None:

@@ -200,6 +200,58 @@ static void test_saved_leaf_gets_another_shape(void** state) {
   VALUES(g, 1, 2, 3);
 }
 
+/* ---- data whose writes graphs do not heed ---- */
+
+static tt_tensor* data_of(const tt_tensor* a) {
+  tt_tensor* y;
+  OK(tt_tensor_variable_data(c, a, &y));
+  return y;
+}
+
+static void test_data_has_a_version_of_its_own(void** state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *y = mul(x, x), *z = times(x, 1), *part_of_z = pick(z, 0);
+  tt_tensor* data = data_of(x);
+  tt_node* node;
+  (void)state;
+  OK(tt_mul_f64_(c, data, 3));
+  OK(tt_mul_f64_(c, part(data, 0, 1), 2));
+  OK(tt_mul_f64_(c, detached(data), 1));
+  assert_int_equal(tt_tensor_version(x), 0);
+  assert_int_equal(tt_tensor_version(data), 3);
+  VALUES(x, 6, 6);
+  VALUES(derive(y, x, 0), 12, 12); /* by the values of the time of backward */
+  OK(tt_mul_f64_(c, data_of(z), 4));
+  OK(tt_tensor_grad_fn(c, part_of_z, &node));
+  assert_string_equal(tt_node_name(node), "select"); /* not made anew as as_strided */
+  tt_node_release(node);
+}
+
+static void test_graphs_of_data_heed_its_writes(void** state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *w = leaf(DATA(3, 4)), *data = data_of(x), *y = mul(data, w), *g;
+  (void)state;
+  VALUES(derive(y, w, 0), 1, 2);
+  y = mul(data, w);
+  OK(tt_mul_f64_(c, data, 3));
+  FAILS(tt_grad(c, LIST(sum_of(y)), LIST(w), NULL, &g), TT_AUTOGRAD, "written in place since");
+  y = mul(data, w);
+  OK(tt_mul_f64_(c, detached(x), 2));
+  VALUES(derive(y, w, 0), 6, 12);
+  y = mul(x, w);
+  OK(tt_mul_f64_(c, detached(x), 2));
+  FAILS(tt_grad(c, LIST(sum_of(y)), LIST(w), NULL, &g), TT_AUTOGRAD, "written in place since");
+}
+
+static void test_base_of_a_view(void** state) {
+  tt_tensor *x = leaf(DATA(1, 2, 3)), *base;
+  (void)state;
+  OK(tt_tensor_base(c, part(part(x, 0, 2), 1, 2), &base));
+  assert_ptr_equal(base, x);
+  OK(tt_tensor_base(c, x, &base));
+  assert_null(base);
+  OK(tt_tensor_base(c, data_of(x), &base));
+  assert_null(base);
+}
+
 /* ---- former leaves ---- */
 
 static void test_older_view_of_a_former_leaf(void** state) {
@@ -365,6 +417,9 @@ int main(void) {
       SCOPED(test_data_is_swapped),
       SCOPED(test_view_of_former_data),
       SCOPED(test_saved_leaf_gets_another_shape),
+      SCOPED(test_data_has_a_version_of_its_own),
+      SCOPED(test_graphs_of_data_heed_its_writes),
+      SCOPED(test_base_of_a_view),
       SCOPED(test_older_view_of_a_former_leaf),
       SCOPED(test_former_leaf_takes_no_value_of_its_own),
       SCOPED(test_base_of_a_former_view),

@@ -212,6 +212,52 @@ def test_leaves_over_a_part_of_a_tensor():
     assert x.tolist() == [[0, 2, 4], [5, 7, 9]]
 
 
+def test_writes_through_data():
+    """Graphs of x do not heed them, and use the values of the time of backward, as PyTorch's do."""
+    x = tt.tensor([1.0, 2], requires_grad=True)
+    y = x.exp()
+    z = y * x
+    x.data.mul_(3)
+    y.data[0] = 5
+    assert (x._version, y._version, x.data._version) == (0, 0, 1)
+    z.sum().backward()
+    assert x.grad.tolist() == pytest.approx([5 + 3 * 5, 7 * math.exp(2)], rel=1e-6)
+    data = x.data
+    y = x * data
+    data.add_(1)
+    with pytest.raises(RuntimeError, match="written in place since"):
+        y.sum().backward()
+    y = x * x
+    x.detach().add_(1)
+    with pytest.raises(RuntimeError, match="written in place since"):
+        y.sum().backward()
+
+
+def test_what_depends_on_values_heeds_writes_through_data():
+    """Weights that autocast has converted, and a compiled step."""
+    weight = tt.nn.Parameter(tt.ones(2, 2))
+    x = tt.ones(1, 2)
+    with tt.autocast("cpu", tt.bfloat16):
+        assert tt.nn.functional.linear(x, weight).tolist() == [[2, 2]]
+        weight.data.mul_(2)
+        assert tt.nn.functional.linear(x, weight).tolist() == [[4, 4]]
+    layer = tt.nn.Linear(64, 64, bias=False)
+    compiled = tt.compile(layer)
+    x = tt.ones(8, 64)
+    for _ in range(3):
+        assert tt.equal(compiled(x), layer(x))
+        layer.weight.data.mul_(2)
+
+
+def test_base_of_a_view():
+    x = tt.zeros(2, 3, requires_grad=True)
+    assert x[0][1:]._base is x and x.t()._base is x and x._base is None
+    y = x * 1
+    assert y[0]._base.data_ptr() == y.data_ptr() and y[0]._base.shape == (2, 3)
+    assert x.data._base is None and not x.data._is_view() and x.detach()._base is None
+    assert x.data[0]._is_view() and x.view_as(x)._base is x and tt.ones(2)[:1]._base.shape == (2,)
+
+
 def test_kept_gradients_are_tensors_of_their_own():
     x = tt.ones(3, requires_grad=True)
     y = x * 2

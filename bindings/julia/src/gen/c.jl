@@ -3773,6 +3773,7 @@ tt_tanh
 tt_tanh_
 tt_tanh_into
 tt_tanhshrink
+tt_tensor_base
 tt_tensor_data
 tt_tensor_device_index
 tt_tensor_device_type
@@ -3807,6 +3808,7 @@ tt_tensor_storage_bytes
 tt_tensor_storage_data
 tt_tensor_strides
 tt_tensor_to_dlpack
+tt_tensor_variable_data
 tt_tensor_version
 tt_tensordot
 tt_tensordot_into
@@ -3898,7 +3900,7 @@ tt_zeta_into
 """)
 
 # Addresses of the functions, in the order of NAMES.
-const FN = fill(C_NULL, 1817)
+const FN = fill(C_NULL, 1819)
 address_of(i::Int) = @inbounds FN[i]
 
 @inline tt_abs(c, self, out) = ccall(address_of(1), Int32,
@@ -7570,255 +7572,259 @@ opts, dst)
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
 @inline tt_tanhshrink(c, input, out) = ccall(address_of(1695), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_tensor_data(t) = ccall(address_of(1696), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_index(t) = ccall(address_of(1697), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_type(t) = ccall(address_of(1698), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_dtype(t) = ccall(address_of(1699), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(1700), Int32,
+@inline tt_tensor_base(c, self, out) = ccall(address_of(1696), Int32,
+(Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
+@inline tt_tensor_data(t) = ccall(address_of(1697), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_index(t) = ccall(address_of(1698), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_type(t) = ccall(address_of(1699), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_dtype(t) = ccall(address_of(1700), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(1701), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim,
 out)
-@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(1701), Int32,
+@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(1702), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, managed, major, out)
-@inline tt_tensor_get_info(t, out) = ccall(address_of(1702), Cvoid,
+@inline tt_tensor_get_info(t, out) = ccall(address_of(1703), Cvoid,
 (Ptr{Cvoid}, Ptr{tt_tensor_info}), t, out)
-@inline tt_tensor_grad(c, self, out) = ccall(address_of(1703), Int32,
+@inline tt_tensor_grad(c, self, out) = ccall(address_of(1704), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(1704), Int32,
+@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(1705), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
 @inline tt_tensor_import(c, data, dtype, shape, ndim, strides, writable, deleter, user, out) =
-ccall(address_of(1705), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
+ccall(address_of(1706), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
 Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim, strides, writable, deleter,
 user, out)
-@inline tt_tensor_is_contiguous(t) = ccall(address_of(1706), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_leaf(t) = ccall(address_of(1707), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_pinned(t) = ccall(address_of(1708), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_view(t) = ccall(address_of(1709), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_writable(t) = ccall(address_of(1710), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_ndim(t) = ccall(address_of(1711), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_numel(t) = ccall(address_of(1712), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_offset(t) = ccall(address_of(1713), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(1714), Int32,
+@inline tt_tensor_is_contiguous(t) = ccall(address_of(1707), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_leaf(t) = ccall(address_of(1708), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_pinned(t) = ccall(address_of(1709), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_view(t) = ccall(address_of(1710), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_writable(t) = ccall(address_of(1711), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_ndim(t) = ccall(address_of(1712), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_numel(t) = ccall(address_of(1713), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_offset(t) = ccall(address_of(1714), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(1715), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, t, buffer, cap, n)
-@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(1715), Int32,
+@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(1716), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, t, dst, bytes)
-@inline tt_tensor_release(t) = ccall(address_of(1716), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_requires_grad(t) = ccall(address_of(1717), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_retain(t) = ccall(address_of(1718), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(1719), Int32,
+@inline tt_tensor_release(t) = ccall(address_of(1717), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_requires_grad(t) = ccall(address_of(1718), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_retain(t) = ccall(address_of(1719), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(1720), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, leaf, src)
-@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(1720), Int32,
+@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(1721), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, grad)
-@inline tt_tensor_shape(t) = ccall(address_of(1721), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_size(t, dim) = ccall(address_of(1722), Int64, (Ptr{Cvoid}, Int64), t, dim)
-@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1723), Int32,
+@inline tt_tensor_shape(t) = ccall(address_of(1722), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_size(t, dim) = ccall(address_of(1723), Int64, (Ptr{Cvoid}, Int64), t, dim)
+@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1724), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_tensor_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c,
 self, sections, opts, outs, cap, n_outs)
 @inline tt_tensor_split_indices(c, self, indices, n_indices, opts, outs, cap, n_outs) =
-ccall(address_of(1724), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1725), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_tensor_split_indices_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, indices, n_indices,
 opts, outs, cap, n_outs)
 @inline tt_tensor_split_tensor(c, self, tensor_indices_or_sections, opts, outs, cap, n_outs) =
-ccall(address_of(1725), Int32,
+ccall(address_of(1726), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tensor_split_tensor_opts}, Ptr{Ptr{Cvoid}}, Int64,
 Ptr{Int64}), c, self, tensor_indices_or_sections, opts, outs, cap, n_outs)
-@inline tt_tensor_storage_bytes(t) = ccall(address_of(1726), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_storage_data(t) = ccall(address_of(1727), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_strides(t) = ccall(address_of(1728), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1729), Int32,
+@inline tt_tensor_storage_bytes(t) = ccall(address_of(1727), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_storage_data(t) = ccall(address_of(1728), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_strides(t) = ccall(address_of(1729), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1730), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, t, major, out)
-@inline tt_tensor_version(t) = ccall(address_of(1730), UInt32, (Ptr{Cvoid},), t)
+@inline tt_tensor_variable_data(c, self, out) = ccall(address_of(1731), Int32,
+(Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
+@inline tt_tensor_version(t) = ccall(address_of(1732), UInt32, (Ptr{Cvoid},), t)
 @inline tt_tensordot(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out) =
-ccall(address_of(1731), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1733), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Ptr{Cvoid}}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out)
 @inline tt_tensordot_into(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst) =
-ccall(address_of(1732), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1734), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Cvoid}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst)
-@inline tt_threshold(c, self, threshold, value, out) = ccall(address_of(1733), Int32,
+@inline tt_threshold(c, self, threshold, value, out) = ccall(address_of(1735), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, threshold,
 value, out)
-@inline tt_threshold_(c, self, threshold, value) = ccall(address_of(1734), Int32,
+@inline tt_threshold_(c, self, threshold, value) = ccall(address_of(1736), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}), c, self, threshold, value)
-@inline tt_threshold_into(c, self, threshold, value, dst) = ccall(address_of(1735), Int32,
+@inline tt_threshold_into(c, self, threshold, value, dst) = ccall(address_of(1737), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, threshold, value,
 dst)
-@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1736), Int32,
+@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1738), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dims, n_dims, out)
-@inline tt_to(c, self, opts, out) = ccall(address_of(1737), Int32,
+@inline tt_to(c, self, opts, out) = ccall(address_of(1739), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_to_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1738), Int32,
+@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1740), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, k,
 opts, values, indices)
-@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1739), Int32,
+@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1741), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, k, opts,
 dst_values, dst_indices)
-@inline tt_torch_load(c, path, out) = ccall(address_of(1740), Int32,
+@inline tt_torch_load(c, path, out) = ccall(address_of(1742), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1741), Int32,
+@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1743), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Cvoid}, Cstring), c, path, tensors, structure)
-@inline tt_trace(c, self, out) = ccall(address_of(1742), Int32,
+@inline tt_trace(c, self, out) = ccall(address_of(1744), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1743), Int32,
+@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1745), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim0, dim1, out)
-@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1744), Int32,
+@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1746), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_trapezoid_opts}, Ptr{Ptr{Cvoid}}), c, y, x, opts, out)
 @inline tt_triangular_solve(c, self, A, opts, solution, cloned_coefficient) =
-ccall(address_of(1745), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triangular_solve_opts},
+ccall(address_of(1747), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triangular_solve_opts},
 Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, A, opts, solution, cloned_coefficient)
-@inline tt_tril(c, self, opts, out) = ccall(address_of(1746), Int32,
+@inline tt_tril(c, self, opts, out) = ccall(address_of(1748), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_tril_(c, self, opts) = ccall(address_of(1747), Int32,
+@inline tt_tril_(c, self, opts) = ccall(address_of(1749), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}), c, self, opts)
-@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1748), Int32,
+@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1750), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_tril_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1749), Int32,
+@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1751), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trim(c) = ccall(address_of(1750), Int32, (Ptr{Cvoid},), c)
-@inline tt_triplet_margin_loss(c, anchor, positive, negative, opts, out) = ccall(address_of(1751),
+@inline tt_trim(c) = ccall(address_of(1752), Int32, (Ptr{Cvoid},), c)
+@inline tt_triplet_margin_loss(c, anchor, positive, negative, opts, out) = ccall(address_of(1753),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triplet_margin_loss_opts},
 Ptr{Ptr{Cvoid}}), c, anchor, positive, negative, opts, out)
-@inline tt_triu(c, self, opts, out) = ccall(address_of(1752), Int32,
+@inline tt_triu(c, self, opts, out) = ccall(address_of(1754), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_triu_(c, self, opts) = ccall(address_of(1753), Int32,
+@inline tt_triu_(c, self, opts) = ccall(address_of(1755), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}), c, self, opts)
-@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1754), Int32,
+@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1756), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_triu_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1755), Int32,
+@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1757), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trunc(c, self, out) = ccall(address_of(1756), Int32,
+@inline tt_trunc(c, self, out) = ccall(address_of(1758), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_trunc_(c, self) = ccall(address_of(1757), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_trunc_into(c, self, dst) = ccall(address_of(1758), Int32,
+@inline tt_trunc_(c, self) = ccall(address_of(1759), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_trunc_into(c, self, dst) = ccall(address_of(1760), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1759), Int32,
+@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1761), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unbind_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, opts,
 outs, cap, n_outs)
-@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1760), Int32,
+@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1762), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, sizes, n_sizes,
 out)
-@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1761), Int32,
+@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1763), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dimension, size, step, out)
-@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1762), Int32,
+@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1764), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Float64, Ptr{tt_uniform__opts}), c, self, low, high, opts)
-@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1763), Int32,
+@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1765), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, opts, values, inverse, counts)
-@inline tt_unique_consecutive(c, self, opts, values, inverse, counts) = ccall(address_of(1764),
+@inline tt_unique_consecutive(c, self, opts, values, inverse, counts) = ccall(address_of(1766),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_consecutive_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, opts, values, inverse, counts)
-@inline tt_unpack_dual(c, self, primal, tangent) = ccall(address_of(1765), Int32,
+@inline tt_unpack_dual(c, self, primal, tangent) = ccall(address_of(1767), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, primal, tangent)
-@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1766),
+@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1768),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, indices,
 shape, n_shape, outs, cap, n_outs)
-@inline tt_unscale_grads_(c, params, n, factor, found_inf) = ccall(address_of(1767), Int32,
+@inline tt_unscale_grads_(c, params, n, factor, found_inf) = ccall(address_of(1769), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Float64, Ptr{Int32}), c, params, n, factor, found_inf)
-@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1768), Int32,
+@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1770), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, out)
-@inline tt_vander(c, x, opts, out) = ccall(address_of(1769), Int32,
+@inline tt_vander(c, x, opts, out) = ccall(address_of(1771), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_vander_opts}, Ptr{Ptr{Cvoid}}), c, x, opts, out)
-@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1770), Int32,
+@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1772), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1771), Int32,
+@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1773), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1772), Int32,
+@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1774), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, var, mean)
-@inline tt_vdot(c, self, other, out) = ccall(address_of(1773), Int32,
+@inline tt_vdot(c, self, other, out) = ccall(address_of(1775), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1774), Int32,
+@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1776), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_version() = ccall(address_of(1775), Ptr{UInt8}, ())
-@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1776), Int32,
+@inline tt_version() = ccall(address_of(1777), Ptr{UInt8}, ())
+@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1778), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_view_as_complex(c, self, out) = ccall(address_of(1777), Int32,
+@inline tt_view_as_complex(c, self, out) = ccall(address_of(1779), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_view_as_real(c, self, out) = ccall(address_of(1778), Int32,
+@inline tt_view_as_real(c, self, out) = ccall(address_of(1780), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
 @inline tt_vjp(c, fn, user, drop, inputs, n_inputs, cotangents, n_cotangents, outs, cap, n_outs,
-grads) = ccall(address_of(1779), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+grads) = ccall(address_of(1781), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64},
 Ptr{Ptr{Cvoid}}), c, fn, user, drop, inputs, n_inputs, cotangents, n_cotangents, outs, cap, n_outs,
 grads)
 @inline tt_vmap(c, fn, user, drop, inputs, n_inputs, opts, outs, cap, n_outs) =
-ccall(address_of(1780), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
+ccall(address_of(1782), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
 Int64, Ptr{tt_vmap_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, fn, user, drop, inputs, n_inputs,
 opts, outs, cap, n_outs)
-@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1781), Int32,
+@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1783), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, sections, outs, cap,
 n_outs)
-@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1782),
+@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1784),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 indices, n_indices, outs, cap, n_outs)
-@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1783), Int32,
+@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1785), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors, out)
-@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1784), Int32,
+@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1786), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}), c, tensors, n_tensors, dst)
-@inline tt_where(c, condition, self, other, out) = ccall(address_of(1785), Int32,
+@inline tt_where(c, condition, self, other, out) = ccall(address_of(1787), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, condition, self, other, out)
-@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1786), Int32,
+@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1788), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, condition, self, other, dst)
-@inline tt_work_on_done(c, w, fn, user, drop) = ccall(address_of(1787), Int32,
+@inline tt_work_on_done(c, w, fn, user, drop) = ccall(address_of(1789), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, w, fn, user, drop)
-@inline tt_work_release(w) = ccall(address_of(1788), Cvoid, (Ptr{Cvoid},), w)
-@inline tt_work_retain(w) = ccall(address_of(1789), Cvoid, (Ptr{Cvoid},), w)
-@inline tt_work_source(c, w, out) = ccall(address_of(1790), Int32,
+@inline tt_work_release(w) = ccall(address_of(1790), Cvoid, (Ptr{Cvoid},), w)
+@inline tt_work_retain(w) = ccall(address_of(1791), Cvoid, (Ptr{Cvoid},), w)
+@inline tt_work_source(c, w, out) = ccall(address_of(1792), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, w, out)
-@inline tt_work_test(c, w, out) = ccall(address_of(1791), Int32,
+@inline tt_work_test(c, w, out) = ccall(address_of(1793), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, w, out)
-@inline tt_work_wait(c, w, timeout_ms) = ccall(address_of(1792), Int32,
+@inline tt_work_wait(c, w, timeout_ms) = ccall(address_of(1794), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, w, timeout_ms)
-@inline tt_xlog1py(c, self, other, out) = ccall(address_of(1793), Int32,
+@inline tt_xlog1py(c, self, other, out) = ccall(address_of(1795), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_f64(c, self, other, out) = ccall(address_of(1794), Int32,
+@inline tt_xlog1py_f64(c, self, other, out) = ccall(address_of(1796), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_f64_into(c, self, other, dst) = ccall(address_of(1795), Int32,
+@inline tt_xlog1py_f64_into(c, self, other, dst) = ccall(address_of(1797), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_i64(c, self, other, out) = ccall(address_of(1796), Int32,
+@inline tt_xlog1py_i64(c, self, other, out) = ccall(address_of(1798), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_i64_into(c, self, other, dst) = ccall(address_of(1797), Int32,
+@inline tt_xlog1py_i64_into(c, self, other, dst) = ccall(address_of(1799), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_into(c, self, other, dst) = ccall(address_of(1798), Int32,
+@inline tt_xlog1py_into(c, self, other, dst) = ccall(address_of(1800), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_scalar(c, self, other, out) = ccall(address_of(1799), Int32,
+@inline tt_xlog1py_scalar(c, self, other, out) = ccall(address_of(1801), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_scalar_into(c, self, other, dst) = ccall(address_of(1800), Int32,
+@inline tt_xlog1py_scalar_into(c, self, other, dst) = ccall(address_of(1802), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy(c, self, other, out) = ccall(address_of(1801), Int32,
+@inline tt_xlogy(c, self, other, out) = ccall(address_of(1803), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_(c, self, other) = ccall(address_of(1802), Int32,
+@inline tt_xlogy_(c, self, other) = ccall(address_of(1804), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_xlogy_f64(c, self, other, out) = ccall(address_of(1803), Int32,
+@inline tt_xlogy_f64(c, self, other, out) = ccall(address_of(1805), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_f64_(c, self, other) = ccall(address_of(1804), Int32,
+@inline tt_xlogy_f64_(c, self, other) = ccall(address_of(1806), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_xlogy_f64_into(c, self, other, dst) = ccall(address_of(1805), Int32,
+@inline tt_xlogy_f64_into(c, self, other, dst) = ccall(address_of(1807), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_i64(c, self, other, out) = ccall(address_of(1806), Int32,
+@inline tt_xlogy_i64(c, self, other, out) = ccall(address_of(1808), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_i64_(c, self, other) = ccall(address_of(1807), Int32,
+@inline tt_xlogy_i64_(c, self, other) = ccall(address_of(1809), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_xlogy_i64_into(c, self, other, dst) = ccall(address_of(1808), Int32,
+@inline tt_xlogy_i64_into(c, self, other, dst) = ccall(address_of(1810), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_into(c, self, other, dst) = ccall(address_of(1809), Int32,
+@inline tt_xlogy_into(c, self, other, dst) = ccall(address_of(1811), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_scalar(c, self, other, out) = ccall(address_of(1810), Int32,
+@inline tt_xlogy_scalar(c, self, other, out) = ccall(address_of(1812), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_scalar_(c, self, other) = ccall(address_of(1811), Int32,
+@inline tt_xlogy_scalar_(c, self, other) = ccall(address_of(1813), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_xlogy_scalar_into(c, self, other, dst) = ccall(address_of(1812), Int32,
+@inline tt_xlogy_scalar_into(c, self, other, dst) = ccall(address_of(1814), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_zero_(c, self) = ccall(address_of(1813), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1814), Int32,
+@inline tt_zero_(c, self) = ccall(address_of(1815), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1816), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_zeros_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1815), Int32,
+@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1817), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_zeros_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_zeta(c, self, other, out) = ccall(address_of(1816), Int32,
+@inline tt_zeta(c, self, other, out) = ccall(address_of(1818), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_zeta_into(c, self, other, dst) = ccall(address_of(1817), Int32,
+@inline tt_zeta_into(c, self, other, dst) = ccall(address_of(1819), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
 
 const STRUCTS = (

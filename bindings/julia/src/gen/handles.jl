@@ -21,7 +21,10 @@ Returns the address of the first element, `C_NULL` if the tensor has no data, on
 data_ptr(t::Tensor) = C.tt_tensor_data(t)
 "Returns the address of the storage, `C_NULL` if the tensor has no data, on the meta device."
 storage_ptr(t::Tensor) = C.tt_tensor_storage_data(t)
-"Returns the number of in-place writes to the storage so far."
+"""
+Returns the number of in-place writes to the storage so far that graphs of t heed: without those
+through a tensor of `tt_tensor_variable_data`, and for such a tensor these alone.
+"""
 version(t::Tensor) = C.tt_tensor_version(t)
 """
 Returns whether the tensor may be written; memory that was imported or mapped as read-only may not.
@@ -31,6 +34,14 @@ is_writable(t::Tensor) = C.tt_tensor_is_writable(t) != 0
 is_view(t::Tensor) = C.tt_tensor_is_view(t) != 0
 "Returns whether the tensor is in pinned memory."
 is_pinned(t::Tensor) = C.tt_tensor_is_pinned(t) != 0
+"Returns the tensor of which autograd treats self as a view, nothing if self is no view."
+base_of(self::Tensor) = wrap_or_nothing(handle_out(o -> C.tt_tensor_base(ctx(), self, o)))
+"""
+Returns another tensor over the memory of self, without history. What is written in place through it
+or its views does not invalidate what graphs have saved of self: their gradients use the values of
+the time of backward.
+"""
+variable_data(self::Tensor) = wrap(handle_out(o -> C.tt_tensor_variable_data(ctx(), self, o)))
 """
 Copies src to dst without waiting, if one of them is in pinned memory and the other one on a CUDA
 device, both are contiguous and have the same shape and dtype; otherwise as `tt_copy_`. The values

@@ -8451,6 +8451,10 @@ extern "C" {
     pub fn tt_tensor_is_leaf(t: *const tt_tensor) -> i32;
     pub fn tt_tensor_requires_grad(t: *const tt_tensor) -> i32;
     pub fn tt_tensor_get_info(t: *const tt_tensor, out: *mut tt_tensor_info);
+    pub fn tt_tensor_base(c: *mut tt_ctx, self_: *const tt_tensor, out: *mut *mut tt_tensor)
+        -> tt_status;
+    pub fn tt_tensor_variable_data(c: *mut tt_ctx, self_: *const tt_tensor,
+        out: *mut *mut tt_tensor) -> tt_status;
     pub fn tt_tensor_set_data(c: *mut tt_ctx, leaf: *mut tt_tensor, src: *const tt_tensor)
         -> tt_status;
     pub fn tt_state_dict_new(c: *mut tt_ctx, out: *mut *mut tt_state_dict) -> tt_status;

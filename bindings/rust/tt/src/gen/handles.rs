@@ -890,7 +890,9 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { sys::tt_tensor_storage_bytes(self.raw()) }
     }
-    /// Returns the number of in-place writes to the storage so far.
+    /// Returns the number of in-place writes to the storage so far that graphs of t heed: without
+    /// those through a tensor of [`Tensor::variable_data`](crate::Tensor::variable_data), and for
+    /// such a tensor these alone.
     pub fn version(&self) -> u32 {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { sys::tt_tensor_version(self.raw()) }
@@ -926,6 +928,18 @@ impl Tensor {
     pub fn requires_grad(&self) -> bool {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { sys::tt_tensor_requires_grad(self.raw()) != 0 }
+    }
+    /// Returns the tensor of which autograd treats self as a view, None if self is no view.
+    pub fn base(&self) -> Result<Option<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call_opt(|c, out| sys::tt_tensor_base(c, self.raw(), out)) }
+    }
+    /// Returns another tensor over the memory of self, without history. What is written in place
+    /// through it or its views does not invalidate what graphs have saved of self: their gradients
+    /// use the values of the time of backward.
+    pub fn variable_data(&self) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, out| sys::tt_tensor_variable_data(c, self.raw(), out)) }
     }
     /// Replaces the storage, shape and dtype of a leaf by those of src. Handles to the leaf stay
     /// valid. A view of a tensor without a gradient becomes a tensor of its own. A graph that needs
