@@ -426,9 +426,8 @@ struct GradUnit {
   const ConvInterleavedWeightPlan& p;
   const ConvInterleavedShape& s;
   const int64_t wide_terms;  // of a row of a window: those of tiles of kTileTerms
-  // sums: [tiles][channels][terms of the tile][kImages]
-  alignas(64) float sums[kTileCols * (kConvInterleavedRun + kTileTerms) * kImages];
-  alignas(64) float part[kImages * kImages];
+  // sums: [tiles][channels][terms of the tile][kImages]; read up to a multiple of kImages
+  alignas(64) float sums[(kTileCols * (kConvInterleavedRun + kTileTerms) + kImages) * kImages];
 
   explicit GradUnit(const ConvInterleavedWeightPlan& plan)
       : p(plan), s(plan.s), wide_terms(terms_of_wide_tiles(plan.s.run())) {}
@@ -467,20 +466,21 @@ struct GradUnit {
       });
     }
   }
-  // total = the sums of the images of n items of `from`: they are transposed, and the rows of that
-  // are added in pairs.
-  void add_images(const float* from, int64_t n, float* total) {
-    for (int64_t k = 0; k < n; k++) copy_images(part + k * kImages, from + k * kImages);
+  // total[i] = the sum of the images of item i of kImages: items are transposed, and rows added in
+  // pairs.
+  static void add_images(const float* items, float* total) {
     alignas(64) float transposed[kImages * kImages];
-    transpose_block(transposed, kImages, part, kImages);
-    for (int rows = kImages / 2; rows; rows /= 2)
-      for (int r = 0; r < rows; r++)
-        for (int v = 0; v < kImages; v += kL) {
-          float* low = transposed + r * kImages + v;
-          const float* high = transposed + (r + rows) * kImages + v;
-          store(low, Vec<float>(load(low) + load(high)));
-        }
-    copy_images(total, transposed);
+    transpose_block(transposed, kImages, items, kImages);
+    for (int v = 0; v < kImages; v += kL) {
+      const auto row = [&](int r) { return load(transposed + r * kImages + v); };
+      Vec<float> sum[kImages / 2];
+      TT_UNROLL
+      for (int r = 0; r < kImages / 2; r++) sum[r] = row(r) + row(r + kImages / 2);
+      TT_UNROLL
+      for (int r = 0; r < kImages / 4; r++) sum[r] += sum[r + kImages / 4];
+      static_assert(kImages == 16);
+      store(total + v, Vec<float>((sum[0] + sum[2]) + (sum[1] + sum[3])));
+    }
   }
   // out[channel * out_row + term] = the sum of the images.
   void write_sums(int64_t width, float* out, int64_t out_row) {
@@ -491,7 +491,7 @@ struct GradUnit {
     int64_t m = 0;
     for (int64_t i = 0; i < items; i += kImages) {
       const int64_t n = min<int64_t>(items - i, kImages);
-      add_images(sums + i * kImages, n, total);
+      add_images(sums + i * kImages, total);
       for (int64_t k = 0; k < n; k++) {
         if (tile + t < s.run()) out[m * out_row + tile + t] = total[k];
         if (++t < terms_at(tile)) continue;
