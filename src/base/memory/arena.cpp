@@ -255,12 +255,14 @@ void mem_retire_checked(void* p, size_t bytes) noexcept {
 void retired_free(Arena* a) noexcept {
   for (auto& slot : a->retired) {
     void* p;
+    size_t bytes;
     {
       Lock l(a->lock);
       p = slot.p;
+      bytes = slot.bytes;
       slot.p = nullptr;
     }
-    if (p) mem_free(p, slot.bytes);
+    if (p) mem_free(p, bytes);
   }
 }
 #else
