@@ -235,8 +235,11 @@ def unpacked(archive):
 
 
 def check(archive, parts):
-    """A package has these files, and one library, for the processor that its name says."""
+    """A package has these files, no debugging information, and one library, for the processor that
+    its name says."""
     files = unpacked(archive)
+    for name, data in files.items():
+        assert b".debug_info" not in data, f"{archive.name}: {name} has debugging information"
     for part in parts:
         assert any(name.endswith(part) for name in files), f"{archive.name} has no {part}"
     libraries = [name for name in files if re.search(r"libtt\.(so[\d.]*|[\d.]*dylib|dll)$", name)]

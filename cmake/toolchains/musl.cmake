@@ -8,4 +8,6 @@ execute_process(COMMAND python3 -c
 find_program(TT_ZIG zig HINTS ${tt_zig_wheel} REQUIRED)
 set(CMAKE_C_COMPILER ${TT_ZIG} cc -target x86_64-linux-musl)
 set(CMAKE_CXX_COMPILER ${TT_ZIG} c++ -target x86_64-linux-musl)
+set(CMAKE_C_FLAGS_INIT -g0)  # zig's default is -g: libtt.a would have 98 MB
+set(CMAKE_CXX_FLAGS_INIT -g0)
 set(CMAKE_CROSSCOMPILING_EMULATOR env)
