@@ -49,6 +49,8 @@ def main():
     parser.add_argument("--batch", type=int, default=4, help="images in a call of the model")
     parser.add_argument("path", nargs="?", default="digits.onnx")
     options = parser.parse_args()
+    if options.batch < 1:
+        parser.error("--batch must be positive")
     model = digits_net()
     if options.checkpoint:
         model.load_state_dict(tt.load(options.checkpoint))
@@ -62,4 +64,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError, RuntimeError) as error:
+        sys.exit(f"export_onnx: {error}")

@@ -36,7 +36,11 @@ def parse():
 
 
 def read(path):
-    rows = [[int(v) for v in line.split(",")] for line in Path(path).read_text().split()]
+    try:
+        text = Path(path).read_text()
+    except OSError as error:
+        sys.exit(f"train_ddp: {error}")
+    rows = [[int(v) for v in line.split(",")] for line in text.split()]
     return tt.tensor([row[:64] for row in rows]) / 16.0, tt.tensor([row[64] for row in rows])
 
 

@@ -2,12 +2,10 @@
 """Trains a small convolutional network on handwritten digits: the Python form of
 examples/c/train_digits.c.
 
-    train_digits.py [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N] [--checkpoint
-    FILE] [--figure FILE] [--logits FILE] train_digits.py --evaluate CHECKPOINT [--logits FILE]
+    train_digits.py [OPTIONS]
+    train_digits.py --evaluate CHECKPOINT [--logits FILE]
 
---checkpoint saves the trained model; --evaluate tests the model of such a file, also of the C
-program's; --logits writes the scores of the test rows, raw float32: (297, 10) row-major. The figure
-(train_digits.png) shows the losses, the confusion matrix and the digits that were misread; it needs
+The figure shows the losses, the confusion matrix and the digits that were misread; it needs
 matplotlib.
 """
 import argparse
@@ -33,15 +31,20 @@ def parse():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", default=ROOT / "examples/data/digits.csv")
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--lr", type=float, default=0.01)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
-    for name in ("--checkpoint", "--evaluate", "--logits"):
-        parser.add_argument(name)
-    parser.add_argument("--figure", default="train_digits.png", help="PNG file; '' for none")
-    return parser.parse_args()
+    add = parser.add_argument
+    add("--data", default=ROOT / "examples/data/digits.csv", help="rows of 64 pixels and a digit")
+    add("--epochs", type=int, default=30)
+    add("--lr", type=float, default=0.01, help="learning rate at the start")
+    add("--threads", type=int, default=1)
+    add("--seed", type=int, default=0)
+    add("--checkpoint", metavar="FILE", help="saves the model after each epoch")
+    add("--evaluate", metavar="CHECKPOINT", help="tests a saved model, also of the C program")
+    add("--logits", metavar="FILE", help="writes the scores of the test rows, float32 (297, 10)")
+    add("--figure", metavar="FILE", default="train_digits.png", help="PNG file; '' for none")
+    args = parser.parse_args()
+    if args.epochs < 1 or not args.lr > 0:
+        parser.error("--epochs and --lr must be positive")
+    return args
 
 
 def read(path):

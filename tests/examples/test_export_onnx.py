@@ -26,4 +26,5 @@ def test_writes_a_model(tmp_path):
 
 def test_refuses_a_missing_checkpoint(tmp_path):
     done = run("--checkpoint", "missing.pt", cwd=tmp_path)
-    assert done.returncode and "missing.pt" in done.stderr
+    assert done.returncode == 1 and "missing.pt" in done.stderr
+    assert done.stderr.startswith("export_onnx: ")

@@ -4,7 +4,7 @@ python cifar_zoo.py [STEPS] [resnet | vgg | mobilenet]
 """
 import sys
 
-from common import STEPS, filled, report, same_start
+from common import MODEL, STEPS, filled, report, same_start
 
 import torch
 import torch.backends.cudnn as cudnn
@@ -100,7 +100,9 @@ class MobileNet(nn.Module):
 
 
 ZOO = {"resnet": ResNet, "vgg": VGG, "mobilenet": MobileNet}
-name = sys.argv[2] if len(sys.argv) > 2 else "resnet"
+name = MODEL or "resnet"
+if name not in ZOO:
+    sys.exit(f"cifar_zoo: no model {name}: must be one of {', '.join(ZOO)}")
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -2,6 +2,7 @@
 
 PORT=torch takes PyTorch, anything else tt. Nothing else in a script knows which of them it runs on.
 """
+import argparse
 import math
 import os
 import sys
@@ -16,7 +17,20 @@ else:
     torch = tt.as_torch()  # from here on `import torch` is tt
 
 DIGITS = Path(__file__).resolve().parents[2] / "data/digits.csv"
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+
+
+def arguments():
+    """The number of steps, and the model of a script that has several."""
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+    parser.add_argument("steps", nargs="?", type=int, default=50, help="of training, by default 50")
+    parser.add_argument("model", nargs="?", help="of a script that has several")
+    found = parser.parse_args()
+    if found.steps < 1:
+        parser.error("steps must be positive")
+    return found.steps, found.model
+
+
+STEPS, MODEL = arguments()
 
 
 def numbers(n, seed):
