@@ -1,8 +1,9 @@
 /* Trains a small GPT on a text, letter by letter, and lets it write.
 
-   char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N] [--layers N] [--heads
-   N] [--lr RATE] [--threads N] [--device NAME] [--cache 0|1] [--seed N] [--sample N]
-   [--temperature T] [--weights q8_0|q4_0] [--checkpoint FILE] [--resume FILE] [--svg FILE]
+   char_lm [--text FILE]... [--steps N] [--batch N] [--context N] [--width N]
+           [--layers N] [--heads N] [--lr RATE] [--threads N] [--device NAME]
+           [--cache 0|1] [--seed N] [--sample N] [--temperature T]
+           [--weights q8_0|q4_0] [--checkpoint FILE] [--resume FILE] [--svg FILE]
 
    Without --text it reads this repository's own documents. Each block of the network is a module of
    this program that holds layers of tt: layer norm, causal attention and a two-layer perceptron,
@@ -10,8 +11,7 @@
    every hundred steps; --resume goes on from such a file. --cache 1 writes with a cache of keys and
    values and a recorded step (text_writer.h): the same text, as long as it fits into the context.
    --weights packs the weights of embeddings, perceptrons and head in blocks (packed_weights.h)
-   before it writes, and tells the loss with and without.
- */
+   before it writes, and tells the loss with and without. */
 #include "packed_weights.h"
 #include "report.h"
 #include "text_data.h"
@@ -113,8 +113,11 @@ static tt_status block_forward(void* user, tt_ctx* c, tt_module* m, const tt_ten
   TRY(child(c, m, "mlp", g, &f));
   TRY(tt_add(c, x, f, &outs[0]));
 done:
-  tt_tensor_release(h), tt_tensor_release(a), tt_tensor_release(x), tt_tensor_release(g),
-      tt_tensor_release(f);
+  tt_tensor_release(h);
+  tt_tensor_release(a);
+  tt_tensor_release(x);
+  tt_tensor_release(g);
+  tt_tensor_release(f);
   tt_tensor_release(mask);
   tt_tensor_release(part);
   tt_module_release(attention);
@@ -143,7 +146,10 @@ static tt_status gpt_forward(void* user, tt_ctx* c, tt_module* m, const tt_tenso
   TRY(child(c, m, "body", sum, &x));
   TRY(child(c, m, "head", x, &outs[0]));
 done:
-  tt_tensor_release(places), tt_tensor_release(x), tt_tensor_release(y), tt_tensor_release(sum);
+  tt_tensor_release(places);
+  tt_tensor_release(x);
+  tt_tensor_release(y);
+  tt_tensor_release(sum);
   return status;
 }
 
@@ -521,7 +527,7 @@ static int parse(int argc, char** argv, options* o) {
     const char* name = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : NULL;
     char* end = NULL;
-    int known = 0;
+    int is_number = 0;
     if (strcmp(name, "--help") == 0) {
       usage("trains a small GPT on a text", "");
       return 1;
@@ -531,10 +537,9 @@ static int parse(int argc, char** argv, options* o) {
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
       if (strcmp(name, numbers[k].name) == 0) {
         *numbers[k].to = strtol(value, &end, 10);
-        known = 1;
+        is_number = 1;
       }
-    if (known) {
-    } else if (strcmp(name, "--text") == 0) {
+    if (strcmp(name, "--text") == 0) {
       if (o->n_texts == MAX_TEXTS) return usage("too many texts", "");
       o->texts[o->n_texts++] = value;
     } else if (strcmp(name, "--lr") == 0) o->lr = strtod(value, &end);
@@ -545,7 +550,7 @@ static int parse(int argc, char** argv, options* o) {
     else if (strcmp(name, "--svg") == 0) o->svg = value;
     else if (strcmp(name, "--device") == 0) o->device = value;
     else if (strcmp(name, "--weights") == 0) o->weights = value;
-    else return usage("unknown option ", name);
+    else if (!is_number) return usage("unknown option ", name);
     if (end && (*end || end == value)) return usage("not a number: ", value);
   }
   for (size_t k = 0; k + 2 < sizeof numbers / sizeof *numbers; k++)
@@ -564,8 +569,19 @@ int main(int argc, char** argv) {
   static const char* const documents[] = {
       "README.md",     "CHANGELOG.md",  "docs/architecture.md", "docs/contributing.md",
       "docs/style.md", "src/README.md", "src/ops/README.md",    "src/ops/decl/README.md"};
-  options o = {{0}, NULL, NULL, NULL, "cpu", NULL, 0,    600, 16, 64,
-               96,  3,    4,    1,    400,   0,    3e-3, 0.8, 0};
+  options o = {
+      .device = "cpu",
+      .steps = 600,
+      .batch = 16,
+      .context = 64,
+      .width = 96,
+      .layers = 3,
+      .heads = 4,
+      .threads = 1,
+      .sample = 400,
+      .lr = 3e-3,
+      .temperature = 0.8,
+  };
   tt_runtime_opts runtime = {0};
   tt_runtime* rt = NULL;
   tt_ctx* c = NULL;
@@ -588,9 +604,12 @@ int main(int argc, char** argv) {
   }
   runtime.struct_size = sizeof runtime;
   runtime.threads = (int32_t)o.threads;
-  status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK
-               ? (fprintf(stderr, "char_lm: no memory\n"), -1)
-               : run(c, &o, &d);
+  if (tt_runtime_new(&runtime, &rt) == TT_OK && tt_ctx_new(rt, &c) == TT_OK) {
+    status = run(c, &o, &d);
+  } else {
+    fprintf(stderr, "char_lm: no memory\n");
+    status = -1;
+  }
   tt_ctx_release(c);
   tt_runtime_release(rt);
   text_free(&d);

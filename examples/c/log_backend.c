@@ -189,10 +189,13 @@ static void report(const device* d) {
 
 /* ---- a linear regression: y = x w + b with a little noise ---- */
 
-#define TRY(call)                                                                   \
-  do {                                                                              \
-    const tt_status status_ = (call);                                               \
-    if (status_) return fprintf(stderr, "%s\n", tt_ctx_error(c)->message), status_; \
+#define TRY(call)                                        \
+  do {                                                   \
+    const tt_status status_ = (call);                    \
+    if (status_) {                                       \
+      fprintf(stderr, "%s\n", tt_ctx_error(c)->message); \
+      return status_;                                    \
+    }                                                    \
   } while (0)
 
 enum { POINTS = 64, FEATURES = 3 };
@@ -263,6 +266,23 @@ static tt_status train(tt_ctx* c, device* d, const tt_device* there, int steps,
   return TT_OK;
 }
 
+/* Returns 0 if the arguments are wrong. */
+static int parse(int argc, char** argv, int* steps, int* logging) {
+  int i;
+  for (i = 1; i < argc; i++) {
+    char* end = NULL;
+    if (strcmp(argv[i], "--quiet") == 0) {
+      *logging = 0;
+      continue;
+    }
+    if (strcmp(argv[i], "--steps") || i + 1 == argc) return 0;
+    const long n = strtol(argv[++i], &end, 10);
+    if (*end || end == argv[i] || n < 1 || n > 1000000) return 0;
+    *steps = (int)n;
+  }
+  return 1;
+}
+
 int main(int argc, char** argv) {
   static device d;
   const tt_backend_def def = {sizeof def,  "log",          &d,         device_alloc, device_free,
@@ -271,22 +291,19 @@ int main(int argc, char** argv) {
   tt_ctx* c = NULL;
   tt_optimizer* sgd = NULL;
   tt_status status;
-  int steps = 200, i;
+  int steps = 200;
   d.logging = 1;
-  for (i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "--quiet") == 0) d.logging = 0;
-    else if (strcmp(argv[i], "--steps") || i + 1 == argc || (steps = atoi(argv[++i])) < 1) {
-      fprintf(stderr, "usage: log_backend [--steps N] [--quiet]\n");
-      return 2;
-    }
+  if (!parse(argc, argv, &steps, &d.logging)) {
+    fprintf(stderr, "usage: log_backend [--steps N] [--quiet]\n");
+    return 2;
   }
   if (!own_memory_open(&d.memory) || tt_ctx_new(NULL, &c)) {
     fprintf(stderr, "out of memory\n");
     return 1;
   }
   status = tt_backend_register(c, &def, &there);
-  if (!status)
-    status = tt_device_parse(c, "log", &there); /* from here on it is a device like any other */
+  /* From here on it is a device like any other. */
+  if (!status) status = tt_device_parse(c, "log", &there);
   d.self = there.index;
   if (!status) status = tt_scope_push(c);
   if (!status) status = train(c, &d, &there, steps, &sgd);

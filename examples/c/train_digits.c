@@ -122,8 +122,7 @@ static void trainer_free(trainer* t) {
   curve_free(&t->losses);
 }
 
-/* ---- checkpoints: what tt keeps, and the losses so far, whose number is the number of epochs ----
- */
+/* ---- checkpoints: the parts of a training, and the losses of its epochs so far ---- */
 
 static tt_checkpoint parts(const trainer* t, tt_state_dict* extra) {
   tt_checkpoint p = {sizeof p, t->net, t->adam, t->schedule, t->random, extra};
@@ -296,9 +295,8 @@ static int split_rows(tt_ctx* c, const digits* d, tt_device device, const int64_
   return 0;
 }
 
-/* Everything between the data and the report. rows: room for d->n row numbers, truth and guess: for
- * those of the test.
- */
+/* Everything between the data and the report. rows: room for d->n row numbers; truth and guess: for
+   those of the test. */
 static int train_and_test(tt_ctx* c, const options* o, const digits* d, trainer* t, int64_t* rows,
                           int64_t* truth, int64_t* guess) {
   tt_tensor *x = NULL, *y = NULL, *test_x = NULL, *test_y = NULL;
@@ -328,8 +326,8 @@ static int run(tt_ctx* c, const options* o, const digits* d) {
   int64_t* guess = new_ints(test_n);
   trainer t;
   memset(&t, 0, sizeof t);
-  int status =
-      !rows || !truth || !guess || train_and_test(c, o, d, &t, rows, truth, guess) ? -1 : 0;
+  int status = -1;
+  if (rows && truth && guess) status = train_and_test(c, o, d, &t, rows, truth, guess);
   if (status == 0) {
     print_confusion(truth, guess, test_n, DIGITS_CLASSES);
     if (o->svg && t.losses.n && curve_write_svg(&t.losses, o->svg, "training loss per epoch") == 0)
@@ -344,15 +342,13 @@ static int run(tt_ctx* c, const options* o, const digits* d) {
 }
 
 static int usage(const char* why, const char* what) {
-  fprintf(
-      stderr,
-      "train_digits: %s%s\nusage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads "
-      "N] [--seed N] "
-      "[--svg FILE]\n"
-      "                    [--device NAME] [--isa N] [--checkpoint FILE] [--resume FILE]\n"
-      "                    [--logits FILE]\n"
-      "       train_digits --evaluate CHECKPOINT [--logits FILE]\n",
-      why, what);
+  fprintf(stderr,
+          "train_digits: %s%s\n"
+          "usage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N]\n"
+          "                    [--svg FILE] [--device NAME] [--isa N] [--checkpoint FILE]\n"
+          "                    [--resume FILE] [--logits FILE]\n"
+          "       train_digits --evaluate CHECKPOINT [--logits FILE]\n",
+          why, what);
   return 2;
 }
 
@@ -419,9 +415,12 @@ int main(int argc, char** argv) {
   runtime.struct_size = sizeof runtime;
   runtime.threads = (int32_t)o.threads;
   runtime.isa = (int32_t)o.isa;
-  status = tt_runtime_new(&runtime, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK
-               ? (fprintf(stderr, "train_digits: no memory\n"), -1)
-               : run(c, &o, &d);
+  if (tt_runtime_new(&runtime, &rt) == TT_OK && tt_ctx_new(rt, &c) == TT_OK) {
+    status = run(c, &o, &d);
+  } else {
+    fprintf(stderr, "train_digits: no memory\n");
+    status = -1;
+  }
   tt_ctx_release(c);
   tt_runtime_release(rt);
   digits_free(&d);

@@ -137,4 +137,9 @@ function main(epochs)
     println("test accuracy ", round(100 * count(truth .== guess) / length(truth); digits=1), " %")
 end
 
-main(isempty(ARGS) ? 15 : parse(Int, ARGS[1]))
+epochs = isempty(ARGS) ? 15 : tryparse(Int, ARGS[1])
+if epochs === nothing || epochs < 1
+    println(stderr, "usage: cnn.jl [EPOCHS]")
+    exit(2)
+end
+main(epochs)

@@ -14,6 +14,11 @@
 using TT
 
 const TRAIN, BATCH, CLASSES = 1500, 50, 10
+const USAGE = """
+usage: train_digits.jl [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N]
+                       [--device NAME] [--checkpoint FILE] [--resume FILE] [--logits FILE]
+       train_digits.jl --evaluate CHECKPOINT [--logits FILE]
+"""
 
 function parse_options(args)
     data = joinpath(@__DIR__, "..", "data", "digits.csv")
@@ -100,6 +105,7 @@ function print_confusion(truth, guess)
 end
 
 function main(args)
+    "--help" in args && return print(USAGE)
     o = parse_options(args)
     x, y = map(t -> TT.to(t; device=o.device), read_digits(o.data))
     TT.set_num_threads!(o.threads)

@@ -22,6 +22,10 @@ use tt::{Checkpoint, SharedModule, Tensor};
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST_BODY: usize = 1 << 20;
 const BATCH: usize = 50;
+const USAGE: &str = "\
+usage: serve_digits --model FILE [--address HOST:PORT] [--workers N]
+       serve_digits --model FILE --self-test [--workers N] [--data FILE]
+       serve_digits --ask HOST:PORT [--data FILE]";
 
 struct Options {
     model: Option<String>,
@@ -43,6 +47,10 @@ fn parse() -> Outcome<Options> {
     };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
+        if name == "--help" {
+            println!("{USAGE}");
+            std::process::exit(0);
+        }
         if name == "--self-test" {
             options.self_test = true;
             continue;
@@ -242,7 +250,8 @@ fn run() -> Outcome<()> {
         let Digits { images, labels } = digits::read(&options.data)?;
         return print_accuracy(&ask_all(address.as_str(), &images)?, &labels);
     }
-    let path = options.model.as_ref().ok_or("--model FILE, of train_digits --checkpoint FILE")?;
+    let path =
+        options.model.as_ref().ok_or("--model FILE is missing: a checkpoint of train_digits")?;
     let model = load(path)?;
     if options.self_test {
         self_test(&model, &options)

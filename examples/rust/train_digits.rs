@@ -18,6 +18,10 @@ use tt::{
 
 const TRAIN: i64 = 1500;
 const BATCH: i64 = 50;
+const USAGE: &str = "\
+usage: train_digits [--data FILE] [--epochs N] [--lr RATE] [--threads N] [--seed N]
+                    [--checkpoint FILE] [--resume FILE] [--logits FILE]
+       train_digits --evaluate CHECKPOINT [--logits FILE]";
 
 struct Options {
     data: String,
@@ -32,20 +36,23 @@ struct Options {
 }
 
 fn parse() -> Outcome<Options> {
-    let (checkpoint, resume, evaluate, logits) = (None, None, None, None);
     let mut o = Options {
         data: "examples/data/digits.csv".into(),
         epochs: 30,
         lr: 0.01,
         threads: 1,
         seed: 0,
-        checkpoint,
-        resume,
-        evaluate,
-        logits,
+        checkpoint: None,
+        resume: None,
+        evaluate: None,
+        logits: None,
     };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
+        if name == "--help" {
+            println!("{USAGE}");
+            std::process::exit(0);
+        }
         let value = args.next().ok_or_else(|| format!("no value for {}", name))?;
         match name.as_str() {
             "--data" => o.data = value,
@@ -132,8 +139,8 @@ impl Trainer {
 fn progress(epoch: usize, epochs: usize, done: usize, loss: f64, start: Instant) {
     let seconds = start.elapsed().as_secs_f64();
     let bar: String = (0..30).map(|i| if i < 30 * epoch / epochs { '#' } else { '-' }).collect();
-    let (rate, left) =
-        (done as f64 * TRAIN as f64 / seconds, seconds / done as f64 * (epochs - epoch) as f64);
+    let rate = done as f64 * TRAIN as f64 / seconds;
+    let left = seconds / done as f64 * (epochs - epoch) as f64;
     print!(
         "\repoch {:3}/{} [{}] loss {:.4}  {:.0} samples/s  ETA {:.1} s ",
         epoch, epochs, bar, loss, rate, left

@@ -37,6 +37,6 @@ def test_trains_and_tells():
 
 def test_quiet_and_wrong_options():
     assert "->" not in run("--steps", 2, "--quiet").stdout
-    for args in (("--steps",), ("--steps", "0"), ("--what",)):
+    for args in (("--steps",), ("--steps", "0"), ("--steps", "5x"), ("--what",)):
         done = run(*args)
         assert done.returncode == 2 and "usage" in done.stderr

@@ -393,3 +393,9 @@ def test_the_server_answers_errors_and_continues(trained):
 def test_the_server_explains_what_is_wrong(args, why):
     done = serve(*args)
     assert done.returncode == 1 and why in done.stderr
+
+
+@pytest.mark.parametrize("name", ["train_digits", "serve_digits"])
+def test_help_lists_the_options(name):
+    done = run(PROGRAMS / name, "--help", LD_LIBRARY_PATH=BUILD)
+    assert done.returncode == 0 and done.stdout.startswith(f"usage: {name} ")
