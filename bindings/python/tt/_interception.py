@@ -289,8 +289,9 @@ def unaliased(function: Any, aliases: dict[str, str], kwargs: dict[str, Any]) ->
 
 
 def retried(function: Any, values: dict[str, Any]) -> Any:
-    """Returns what intercepts a call that has failed by a TypeError; raises the error if nothing
-    does, or one that names the arguments that are missing."""
+    """Returns what intercepts a call that has failed by a TypeError, or the result with 0-dim
+    tensors as numbers; raises the error without either, or one that names the arguments that are
+    missing."""
     found = PLAIN if switch.users else intercepted(function, values)
     if found is PLAIN:
         missing = [repr(name) for name, value in values.items() if value is REQUIRED]
@@ -300,8 +301,27 @@ def retried(function: Any, values: dict[str, Any]) -> Any:
                 f"{function.__name__}() missing {len(missing)} required positional argument{s}: "
                 + " and ".join(missing)
             ) from None
+        numbers = with_numbers(function, values)
+        if numbers:
+            return function(**numbers)
         raise  # noqa: PLE0704  (the caller handles the TypeError)
     return found
+
+
+def with_numbers(function: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a call with 0-dim tensors beside numbers as numbers, for which
+    PyTorch takes them, too, as in x.clamp(0, x.max()); {} without such."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    found = {
+        name: values[name].item()
+        for name in names[1:]
+        if name != "out"
+        and isinstance(values[name], Tensor)
+        and not (values[name].ndim or values[name].requires_grad)
+    }
+    beside = any(type(values[name]) in (int, float) for name in names[1:])
+    return {**{name: values[name] for name in names}, **found} if found and beside else {}
 
 
 def intercepted_operator(public: Any, *operands: Any) -> Any:

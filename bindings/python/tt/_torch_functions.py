@@ -326,6 +326,24 @@ def split(
     return ops.split(tensor, split_size_or_sections, dim, axis=axis)
 
 
+@overridable
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
+    """Returns each tensor with at least 1 dimension: a tensor for one, else a tuple."""
+    return ops.atleast_1d(tensors[0] if len(tensors) == 1 else tensors)
+
+
+@overridable
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
+    """Returns each tensor with at least 2 dimensions: a tensor for one, else a tuple."""
+    return ops.atleast_2d(tensors[0] if len(tensors) == 1 else tensors)
+
+
+@overridable
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
+    """Returns each tensor with at least 3 dimensions: a tensor for one, else a tuple."""
+    return ops.atleast_3d(tensors[0] if len(tensors) == 1 else tensors)
+
+
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Draws from Poisson distributions with the rates input, in its dtype."""
     from .autograd import no_grad

@@ -40,7 +40,8 @@ class SobolEngine:
                 f"SobolEngine: dimension is {dimension}: must be from 1 to {self.MAXDIM}"
             )
         self.seed, self.scramble, self.dimension = seed, scramble, dimension
-        self.sobolstate = directions(*(x[:dimension] for x in table()), self.MAXBIT)
+        polynomials, initial = table()
+        self.sobolstate = directions(polynomials[:dimension], initial[:dimension], self.MAXBIT)
         self.shift = ops.zeros(dimension, dtype=int64)
         if scramble:
             self._scramble()
@@ -172,3 +173,7 @@ def scrambled(numbers: Tensor, matrices: Tensor) -> Tensor:
     lower = matrices.tril(-1) + ops.eye(bits, dtype=int64)
     product = (digits.double() @ lower.double().mT).to(int64) & 1
     return (product << places).sum(-1)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -387,3 +387,11 @@ def test_scan_of_a_function():
     )  # noqa: E731
     found = associative_scan(recurrence, (a, b), 0)[1]
     assert_close(found, tt.tensor([1.0, 1.5, 1.75, 1.875, 1.9375]))
+
+
+def test_sizes_of_interpolate_are_one_for_each_dimension():
+    x = tt.ones(1, 1, 3, 3)
+    for given in ({"size": (3,)}, {"scale_factor": [2.0, 2.0, 2.0]}):
+        with pytest.raises(ValueError, match=r"has [13] numbers: must be one number or 2"):
+            F.interpolate(x, mode="bilinear", **given)
+    assert F.interpolate(x, size=[4, 5]).shape == (1, 1, 4, 5)

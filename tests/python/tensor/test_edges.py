@@ -44,6 +44,23 @@ def test_clamp_divides_its_gradient_among_bounds(low, high, expected):
     assert grads(tt.clamp(x, *bounds), x, *bounds) == list(map(list, expected))
 
 
+def test_tensors_of_one_number_as_bounds():
+    """PyTorch takes 0-dim tensors that require no gradient for numbers."""
+    x = tt.tensor([1.0, 2, 3])
+    assert x.clamp(2, x.max()).tolist() == tt.clamp(x, tt.tensor(2), 3.5).tolist() == [2, 2, 3]
+    assert x.clone().clamp_(min=0, max=tt.tensor(2)).tolist() == [1, 2, 2]
+    for bound in (tt.ones(3), tt.ones((), requires_grad=True)):
+        with pytest.raises(TypeError, match="no form takes"):
+            x.clamp(0, bound)
+
+
+def test_atleast_takes_several_tensors():
+    x = tt.ones(2)
+    shapes = [tuple(y.shape) for y in tt.atleast_3d(x, tt.tensor(1))]
+    assert shapes == [(1, 2, 1), (1, 1, 1)] and tt.atleast_1d() == ()
+    assert [y.shape for y in tt.atleast_2d([x, x])] == [(1, 2)] * 2
+
+
 def test_numbers_as_bounds_have_the_gradient_of_elements_at_them():
     x = tt.tensor([0.0, 1.0, 2.0], requires_grad=True)
     assert grads(tt.clamp_min(x, 1.0), x) == [[0, 0, 1]]

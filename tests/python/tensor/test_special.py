@@ -1,6 +1,6 @@
 """tt.special: the functions that Python computes by itself, beside 40 digits of mpmath, polynomials
 written out, and finite differences."""
-from math import acos, cos, inf, isnan, nan, sin
+from math import acos, cos, inf, isnan, nan, pi, sin
 
 import pytest
 import tt
@@ -215,3 +215,11 @@ def test_wrong_arguments_and_out():
             call()
     with pytest.raises(ValueError):
         special.laguerre_polynomial_l(tt.ones(2), tt.ones(3))
+
+
+def test_numbers_beside_tensors():
+    x = tt.tensor([2.0, 3])
+    assert special.zeta(x, 1).tolist() == pytest.approx([pi**2 / 6, 1.2020569], rel=1e-6)
+    assert special.zeta(2, x).tolist() == pytest.approx([pi**2 / 6 - 1, 0.3949341], rel=1e-6)
+    with pytest.raises(TypeError, match="must be Tensor"):
+        special.zeta(2, 3)

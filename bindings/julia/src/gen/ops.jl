@@ -12182,7 +12182,9 @@ k = 0, 1, …
 - `input`: exponent, greater than 1
 - `other`: first base
 """
-function zeta(input::Tensor, other::Tensor; out=nothing)
+function zeta(input::Union{Tensor, Number}, other::Union{Tensor, Number}; out=nothing)
+    input isa Number && (input = number_tensor(input, other))
+    other isa Number && (other = number_tensor(other, input))
     if out !== nothing
         check(C.tt_zeta_into(ctx(), input, other, out))
         return out

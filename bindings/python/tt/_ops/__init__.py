@@ -243,7 +243,9 @@ OTHERS = {
     "tt": {
         "absolute": "abs", "adaptive_max_pool1d": "nn.pooling.adaptive_max_pool1d",
         "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
-        "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "concat": "cat",
+        "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
+        "atleast_1d": "_torch_functions.atleast_1d", "atleast_2d": "_torch_functions.atleast_2d",
+        "atleast_3d": "_torch_functions.atleast_3d", "clip": "clamp", "concat": "cat",
         "concatenate": "cat", "divide": "div", "einsum": "_sublists.einsum", "fix": "trunc",
         "ger": "outer", "gradient": "_samples.gradient", "greater": "gt", "greater_equal": "ge",
         "histogram": "_samples.histogram", "less": "lt", "less_equal": "le",

@@ -913,8 +913,8 @@ def igammac_(self: Tensor, other: Tensor = REQUIRED, **aliases: Any) -> Tensor:
         return retried(igammac_, locals())
 
 
-def zeta(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | None = None,
-         **aliases: Any) -> Tensor:
+def zeta(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+         out: Tensor | None = None, **aliases: Any) -> Tensor:
     """zeta(input, other, *, out=None)
 
     Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-input
@@ -933,9 +933,9 @@ def zeta(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | No
             if keeps(input) and out is None:
                 return classed(zeta(input.as_subclass(Tensor), other), type(input))
             if not isinstance(input, Tensor):
-                raise wrong_kind("zeta", "input", "Tensor", input)
+                input = number_operand("zeta", "input", input, other, alone=False)
         if not isinstance(other, Tensor):
-            raise wrong_kind("zeta", "other", "Tensor", other)
+            other = number_operand("zeta", "other", other, input, alone=False)
         if out is not None:
             instance(Tensor, out, "zeta", "out")
             if tt_zeta_into(local.ctx, input, other, out):

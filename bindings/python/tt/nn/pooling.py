@@ -434,13 +434,14 @@ def interpolate(
     antialias: a smaller result averages the input, as PIL does; for "bilinear" and "bicubic"
     """
     scales = {}
+    for name, given in (("size", size), ("scale_factor", scale_factor)):
+        if isinstance(given, (tuple, list)) and isinstance(input, Tensor):
+            if len(given) != input.dim() - 2:
+                raise ValueError(
+                    f"interpolate: {name} has {len(given)} numbers: "
+                    f"must be one number or {input.dim() - 2}"
+                )
     if isinstance(scale_factor, (tuple, list)):
-        dims = input.dim() - 2 if isinstance(input, Tensor) else len(scale_factor)
-        if len(scale_factor) != dims:
-            raise ValueError(
-                f"interpolate: scale_factor has {len(scale_factor)} numbers: "
-                f"must be one number or {dims}"
-            )
         scales = dict(zip(("scale_w", "scale_h", "scale_d"), reversed(scale_factor)))
         scale_factor = None
     return _ops.interpolate(
