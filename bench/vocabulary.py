@@ -371,6 +371,18 @@ for layout in ("", ", channels last"):
         return lambda: t.autograd.grad(pool(x, 3, 2, 1), x, g)
 
 
+for stride in (1, 2):
+    for work in ("forward", "step"):
+
+        @row(f"conv2d 8 × 128 × 56², 3 × 3 by {stride}, 32 groups, {work}")
+        def _(t, stride=stride, work=work):
+            module, x = t.nn.Conv2d(128, 128, 3, stride, 1, groups=32), data(t, 8, 128, 56, 56)
+            if work == "step":
+                return step(t, module, x.requires_grad_())
+            module.requires_grad_(False)
+            return lambda: module(x)
+
+
 def mlp(t):
     nn = t.nn
     return nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10))

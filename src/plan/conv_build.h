@@ -92,13 +92,35 @@ inline ConvDepthwiseShape conv_depthwise_shape(const ConvShape& s, ConvMode mode
   }
   const int64_t above = b.dil[0] * (b.k[0] - 1) / b.stride[0];
   b.pitch = b.y[1] + b.dil[1] * (b.k[1] - 1) / b.stride[1];
-  const int64_t row = b.stride[0] * b.stride[1] * max<int64_t>(b.pitch, 1);
-  const int64_t fit = kConvDepthwiseRoom / row - above;
+  b.depth = conv_depth(s, mode);
+  const int64_t row = b.depth * b.stride[0] * b.stride[1] * max<int64_t>(b.pitch, 1);
+  const int64_t fit = kConvDepthwiseRoom * (b.depth > 1 ? 2 : 1) / row - above;
   // At least as many rows as a block shares with the next one.
   b.rows = min(max(fit, above + 1), max<int64_t>(b.y[0], 1));
   b.blocks = ceil_div(b.y[0], b.rows);
   b.height = b.rows + above;
   return b;
+}
+
+// Whether kConvGroupPlanes computes the result of a plan, in the chains of the other paths. Those
+// leave lanes idle beyond the columns of a group, this one beyond short rows. With strides, sums
+// for x have terms that are 0.
+inline bool conv_takes_group_planes(const ConvShape& s, ConvMode mode) {
+  const int64_t cols = conv_cols(s, mode);
+  const int64_t width = mode == kConvForward ? s.y[2] : s.x[2];
+  if (s.groups == 1 || conv_depthwise(s) || width < 12) return false;
+  if (cols == 1 || cols > (s.stride[2] == 1 ? 16 : 8) || conv_depth(s, mode) > 32) return false;
+  if (s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0 || s.taps() == 0) return false;
+  if (s.taps() > kConvTaps) return false;
+  // Several chains of a phase would begin at other taps.
+  const bool strided = s.stride[1] * s.stride[2] > 1;
+  const bool one_chain = s.taps() * conv_depth(s, mode) <= kConvChain;
+  if (mode == kConvData && strided && !one_chain) return false;
+  for (int d = 1; d < kConvDims; d++) {
+    const int64_t reach = s.dil[d] * (s.k[d] - 1);
+    if (s.stride[d] > 2 || reach > 8 || (mode == kConvData && reach < s.pad[d])) return false;
+  }
+  return true;
 }
 inline int64_t conv_depthwise_room_bytes(const ConvDepthwiseShape& b) {
   return b.room_items() * int64_t(sizeof(float));
@@ -208,6 +230,7 @@ inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) 
       units[1] = phases * p->depthwise.blocks.count;
       return;
     case kConvDepthwisePlanes:
+    case kConvGroupPlanes:
       p->depthwise.planes = conv_depthwise_shape(s, p->mode);
       units[0] = 1;
       units[1] = s.n * s.groups * p->depthwise.planes.blocks;
@@ -282,6 +305,7 @@ inline int64_t conv_packed_bytes(const ConvPlan& p, int64_t item_size) {
     case kConvColumns: return 0;
     case kConvDepthwise:
     case kConvDepthwisePlanes: return p.s.taps() * p.s.groups * item_size;
+    case kConvGroupPlanes: return p.s.groups * round_up(cols, 4) * terms * item_size;
     case kConvScatter: return round_up(p.s.taps() * p.s.ci, kConvCols) * p.s.co * item_size;
     case kConvTiles: return p.run.units[0] * p.tiles.steps * kConvTilesStep * kConvCols * item_size;
     default: return round_up(p.s.groups * round_up(cols, kConvCols) * terms * item_size, 64);
@@ -298,6 +322,7 @@ inline int64_t conv_image_bytes(const ConvPlan& p, int64_t item_size) {
 }
 inline int64_t conv_zero_items(const ConvPlan& p) {
   if (p.path == kConvDirect || p.path == kConvDepthwisePlanes) return 0;
+  if (p.path == kConvGroupPlanes) return 0;
   if (p.path == kConvDepthwise) return p.s.groups;
   return p.path == kConvScatter ? p.s.co : p.gather.run;
 }

@@ -82,6 +82,7 @@ enum ConvPath : int32_t {
   kConvColumns,    // few pixels, large weight: a unit packs its columns and computes all pixels
   kConvDepthwise,  // groups of one channel: vectors run across groups
   kConvDepthwisePlanes,  // the same with channels first, f32: vectors of pixels of a plane
+  kConvGroupPlanes,      // groups of few channels in the same way (group_planes.h, AVX-512)
   kConvScatter,  // x with few channels from y: products of y's pixels are added into an image
   kConvDirect,   // few columns, channels first: vectors of pixels, read where they are
   kConvTiles,    // bf16 by tiles of AMX; the bias is f32
@@ -105,21 +106,22 @@ struct ConvColumns {
   int64_t parts;  // units that share the pixels of a column block
   Rooms rooms;    // conv_columns_room(): the columns of a block, of one pass in plans of phases
 };
-// One plane of kConvDepthwisePlanes: y from x; for kConvData x from y, whose rows and columns are
-// `gap` apart, by the flipped window. Blocks of `rows` rows of the result, [blocks] of them, read
-// rows of the source from a room: [stride0][stride1][height][pitch].
+// One plane of kConvDepthwisePlanes and kConvGroupPlanes: y from x; for kConvData x from y, whose
+// rows and columns are `gap` apart, by the flipped window. Blocks of `rows` rows of the result,
+// [blocks] of them, read rows of the source from a room: [depth][stride0][stride1][height][pitch].
 struct ConvDepthwiseShape {
   int64_t x[2], y[2], k[2], stride[2], dil[2], gap[2];
   int64_t lead[2];  // padding before the source
   int64_t rows, blocks, height, pitch;
+  int64_t depth;  // channels of a group of the source
   TT_INLINE int64_t plane_items() const { return height * pitch; }
+  TT_INLINE int64_t channel_items() const { return stride[0] * stride[1] * plane_items(); }
   // With room for the vectors that begin in it.
-  TT_INLINE int64_t room_items() const {
-    return round_up(stride[0] * stride[1] * plane_items() + 64, 16);
-  }
+  TT_INLINE int64_t room_items() const { return round_up(depth * channel_items() + 64, 16); }
 };
 // Stage 0: one unit. Stage 1: [phases][pixel blocks]. packed is [taps][groups].
-// kConvDepthwisePlanes: stage 1 [n][groups][blocks], packed is [groups][taps].
+// kConvDepthwisePlanes: stage 1 [n][groups][blocks], packed is [groups][taps]; kConvGroupPlanes:
+// [groups][tiles of 4 columns][taps][depth][4].
 struct ConvDepthwise {
   ConvBlocks blocks;
   ConvDepthwiseShape planes;

@@ -14,6 +14,7 @@
 // depthwise  a block of pixels, all groups         [taps][groups]       in place
 //            a block of rows (depthwise_planes.h)  [groups][taps]       in place, channels first
 // scatter    an image (scatter.h)                  packed in stage 0    added to a padded image
+// groups     rows of pixels (group_planes.h, AVX-512)  packed in stage 0   in place, channels first
 // direct     rows of pixels (direct.h, AVX-512)    packed in stage 0    in place, channels first
 // tiles      a block of pixels, many columns       packed in stage 0    in place, bf16
 //            (bf16_amx.cpp)
@@ -25,6 +26,7 @@ TT_IGNORE_UNINITIALIZED
 #if TT_VEC_BYTES == 64
 #include "kernels/cpu/conv/bf16_amx.h"
 #include "kernels/cpu/conv/direct.h"
+#include "kernels/cpu/conv/group_planes.h"
 #endif
 #include "kernels/cpu/conv/pack_weight.h"
 #include "kernels/cpu/conv/scatter.h"
@@ -255,6 +257,13 @@ template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end
     case kConvDepthwisePlanes:
       if constexpr (kIsSame<T, float>) run_path<DepthwisePlanePath>(p, begin, end);
       break;
+    case kConvGroupPlanes:
+#if TT_VEC_BYTES == 64
+      if constexpr (kIsSame<T, float>) run_path<GroupPlanePath>(p, begin, end);
+      break;
+#else
+      return TT_INTERNAL;
+#endif
     case kConvScatter: run_path<ScatterPath<T>>(p, begin, end); break;
     case kConvDirect:
 #if TT_VEC_BYTES == 64

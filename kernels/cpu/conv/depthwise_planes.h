@@ -103,6 +103,36 @@ struct DepthwiseRoom {
   }
 };
 
+// The vectors of rows of a result. The last vector of a row ends where the row does, and repeats
+// pixels of the one before; behind the last row, its last vector is repeated.
+struct PlaneWalk {
+  static constexpr int kVectors = 4;
+  const ConvDepthwiseShape& s;
+  const int64_t rows, last;
+  int64_t row = 0;
+  int64_t column = 0;
+  bool done = false;
+
+  PlaneWalk(const ConvDepthwiseShape& shape, int64_t n_rows)
+      : s(shape), rows(n_rows), last(max<int64_t>(shape.y[1] - kLanes<float>, 0)) {}
+
+  // The next vectors in a room and in the result.
+  TT_INLINE void next(const float* room, float* to, const float** x, float** y) {
+    for (int g = 0; g < kVectors; g++) {
+      x[g] = room + row * s.pitch + column;
+      y[g] = to + row * s.y[1] + column;
+      if (column < last) {
+        column = min<int64_t>(column + kLanes<float>, last);
+      } else if (row + 1 < rows) {
+        column = 0;
+        row++;
+      } else {
+        done = true;
+      }
+    }
+  }
+};
+
 struct DepthwisePlanePath {
   static constexpr int kL = kLanes<float>;
 
@@ -134,32 +164,18 @@ struct DepthwisePlanePath {
     add(from, w, bias ? bias[group] : 0.0f, to, rows);
   }
 
-  // Rows of the result, kG vectors at a time. The last vector of a row ends where the row does, and
-  // repeats pixels of the one before.
+  // Rows of the result, kVectors vectors at a time.
   static TT_NOINLINE void add(const DepthwiseRoom& from, const float* w, float bias, float* to,
                               int64_t rows) {
-    constexpr int kG = 4;
+    constexpr int kG = PlaneWalk::kVectors;
     const ConvDepthwiseShape& s = from.s;
     const int64_t taps = s.k[0] * s.k[1];
     const Part<float> part(int(min<int64_t>(s.y[1], kL)));
-    const int64_t last = max<int64_t>(s.y[1] - kL, 0);
-    int64_t row = 0;
-    int64_t column = 0;
-    for (bool done = false; !done;) {
+    PlaneWalk walk(s, rows);
+    while (!walk.done) {
       const float* x[kG];
       float* y[kG];
-      for (int g = 0; g < kG; g++) {
-        x[g] = from.room + row * s.pitch + column;
-        y[g] = to + row * s.y[1] + column;
-        if (column < last) {
-          column = min(column + kL, last);
-        } else if (row + 1 < rows) {
-          column = 0;
-          row++;
-        } else {
-          done = true;  // the last vector is repeated
-        }
-      }
+      walk.next(from.room, to, x, y);
       Vec<float> sum[kG];
       TT_UNROLL
       for (int g = 0; g < kG; g++) sum[g] = splat(bias);

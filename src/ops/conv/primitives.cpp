@@ -131,6 +131,12 @@ static bool is_direct(const Conv& c, ConvMode mode, const Tensor& source) {
          source.contiguous() && conv_takes_pixels(c.s);
 }
 
+// Whether groups of few channels are computed in planes. Only AVX-512 has a kernel for that; the
+// sums have the same order without it.
+static bool takes_group_planes(const Conv& c, ConvMode mode) {
+  return kHasDirect && c.device.type == TT_CPU && ctx().isa == kIsaAvx512 && !c.last &&
+         !c.complex && c.compute == Dtype::kF32 && conv_takes_group_planes(c.s, mode);
+}
 // Whether groups of one channel are computed in planes. The sums have the order of those with
 // channels last.
 static bool takes_depthwise_planes(const Conv& c, ConvMode mode) {
@@ -148,15 +154,19 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   const ConvOperand operand = mode == kConvForward ? ConvOperand::kY : ConvOperand::kX;
   const bool tiles = takes_tiles(c, operand, source, weight);
   const bool direct = is_direct(c, mode, source);
-  const bool depthwise = takes_depthwise_planes(c, mode);
+  const bool groups = !tiles && takes_group_planes(c, mode);
+  const bool depthwise = groups || takes_depthwise_planes(c, mode);
   const Dtype d = tiles ? source.dtype : stored_dtype(c, source);
-  TensorRef src = direct ? TensorRef::share(&source) : as_source(c, mode, source, d);
+  TensorRef src;
+  if (direct) src = TensorRef::share(&source);
+  else if (groups) src = with_channels_first(source, d);
+  else src = as_source(c, mode, source, d);
   TensorRef w = tiles ? with_channels_last(weight, d) : in_dtype(weight, d);
   TensorRef b = bias ? cast_input(*bias, tiles ? c.compute : d) : TensorRef();
   const Shape& sizes = mode == kConvForward ? c.y : c.x;
   ConvPath forced = direct ? kConvDirect : kConvPixels;
   if (tiles) forced = kConvTiles;
-  if (depthwise) forced = kConvDepthwisePlanes;
+  if (depthwise) forced = groups ? kConvGroupPlanes : kConvDepthwisePlanes;
   ConvPlan plan;
   build_conv(&plan, c.s, int32_t(d), mode, !c.last && !c.complex, forced);
   join_conv_columns(&plan, pool_threads(ctx().rt->pool));

@@ -330,6 +330,35 @@ static void vectors_of_pixels(void** state) {
   }
 }
 
+/* The same for groups of few channels, and for x's gradient. */
+static void groups_of_few_channels(void** state) {
+  static const struct {
+    int64_t n, groups, ci, co, rows, cols, window, stride, padding;
+  } cases[] = {
+      {2, 3, 8, 8, 9, 30, 3, 1, 1},  {1, 2, 5, 6, 40, 17, 3, 2, 1},  {1, 2, 3, 2, 8, 33, 2, 2, 0},
+      {2, 4, 1, 3, 12, 19, 3, 1, 1}, {1, 2, 16, 16, 7, 23, 3, 1, 2}, {1, 3, 4, 7, 13, 21, 1, 1, 0},
+  };
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const int64_t groups = cases[i].groups;
+    const int64_t window = cases[i].window;
+    const tt_conv2d_opts o = {
+        .set = TT_CONV2D_STRIDE | TT_CONV2D_PADDING | TT_CONV2D_GROUPS,
+        INTS(stride, cases[i].stride),
+        INTS(padding, cases[i].padding),
+        .groups = groups,
+    };
+    tt_tensor* x = random_of(SHAPE(cases[i].n, groups * cases[i].ci, cases[i].rows, cases[i].cols));
+    tt_tensor* w = random_of(SHAPE(groups * cases[i].co, cases[i].ci, window, window));
+    tt_tensor *y, *z, *g[2], *h[2];
+    derive_conv(x, w, &o, &y, g);
+    derive_conv(channels_last(x), w, &o, &z, h);
+    same_bits(y, z);
+    same_bits(g[0], h[0]);
+  }
+}
+
 /* Windows of one pixel, read in place in channels last; weights above 256 kB, in blocks: against
    f64 in rows. */
 static void one_pixel_channels_last(void** state) {
@@ -501,6 +530,7 @@ int main(void) {
                                      VARIANT(derivatives_of_one_pixel_windows),
                                      VARIANT(images_side_by_side),
                                      VARIANT(vectors_of_pixels),
+                                     VARIANT(groups_of_few_channels),
                                      VARIANT(layouts_of_large_weights),
                                      VARIANT(one_pixel_channels_last),
                                      VARIANT(groups_of_one_channel),
