@@ -46,9 +46,10 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
 // are row-major and dense, so that the rows of a matrix of n columns are n elements apart. What the
 // pointers and flags mean is said at the head of each kernel. Units: matrices.
 //
-// With rooms the CPU computes up to kMatrixGroup real matrices at once; the grain is then a
-// multiple of kMatrixGroup, so that groups do not depend on the number of threads. cholesky and
-// lu_factor (without det) then also take float32 matrices, which they compute in double precision.
+// With rooms the CPU computes up to kMatrixGroup matrices at once; the grain is then a multiple of
+// kMatrixGroup, so that groups do not depend on the number of threads. Complex ones have rooms for
+// cholesky, lu_factor and lu_solve only. With rooms, cholesky and lu_factor (without det) also take
+// float32 or complex64 matrices, which they compute in double precision.
 constexpr int64_t kMatrixGroup = 8;
 struct MatrixPlan {
   Stages run;

@@ -8,39 +8,53 @@ TT_ISA_BEGIN
 struct CholeskyGroup {
   static constexpr bool kReadsFloats = true;
 #if TT_VEC_BYTES > 16
+  static constexpr bool kComplex = true;
   // room: (n, n). A matrix that is not positive definite ends early by itself, so not in a group.
-  // Row k of U is row k of A less its products with the rows above, scaled. It replaces the
-  // triangle of A that is read; rows are columns there for U^T.
-  static bool run(const MatrixPlan& p, int64_t first, F* a) {
+  // Row k of U is row k of A less its products with the rows above, scaled. Where U^T of real
+  // matrices is wanted, rows are columns, and the lower triangle is replaced.
+  template <class N> static bool run(const MatrixPlan& p, int64_t first, N* a) {
+    constexpr bool kTakesLower = kPartsOf<N> == 1;
     const int64_t n = p.n;
-    const int64_t across = p.upper ? 1 : n;
-    const int64_t down = p.upper ? n : 1;
+    const bool upper = p.upper || !kTakesLower;
+    const int64_t across = upper ? 1 : n;
+    const int64_t down = upper ? n : 1;
     read_matrices(a, p, first);
+    if (upper != p.upper) conjugate_triangle(a, n, true);
     for (int64_t k = 0; k < n; k++) {
-      F by = {};
+      N by = {};
       F root = {};
-      const F* above = a + k * across;
-      each_columns(n - k, [&]<int kWidth>(int64_t at) TT_INLINE_BODY {
-        F* row = a + k * down + (k + at) * across;
-        F sums[kWidth];
+      const N* above = a + k * across;
+      each_columns<kColumns<N>, kShrink<N>>(n - k, [&]<int kWidth>(int64_t at) TT_INLINE_BODY {
+        N* row = a + k * down + (k + at) * across;
+        N sums[kWidth];
         for (int c = 0; c < kWidth; c++) sums[c] = row[c * across];
-        for (int64_t i = 0; i < k; i++)
+        for (int64_t i = 0; i < k; i++) {
+          const N factor = conj_of(above[i * down]);
           for (int c = 0; c < kWidth; c++)
-            sums[c] = sums[c] - above[i * down] * above[i * down + (at + c) * across];
+            sums[c] = sums[c] - factor * above[i * down + (at + c) * across];
+        }
         if (at == 0) {
-          root = vsqrt(sums[0]);
-          by = splat(1.0) / root;
+          root = vsqrt(real_part(sums[0]));
+          by = from_real_lanes<N>(splat(1.0) / root);
         }
         for (int c = 0; c < kWidth; c++) row[c * across] = sums[c] * by;
       });
       if (any_of(~(root > 0))) return false;
-      a[k * (n + 1)] = root;
+      a[k * (n + 1)] = from_real_lanes<N>(root);
     }
+    if (upper != p.upper) conjugate_triangle(a, n, false);
     for (int64_t i = 0; i < n; i++)
-      for (int64_t j = 0; j < i; j++) a[i * down + j * across] = F{};
+      for (int64_t j = 0; j < i; j++) a[p.upper ? i * n + j : j * n + i] = N{};
     write_matrices(p, first, a);
     for (int64_t lane = 0; lane < L; lane++) p.info[first + lane] = 0;
     return true;
+  }
+  template <class N> static void conjugate_triangle(N* a, int64_t n, bool to_upper) {
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = 0; j < i; j++) {
+        if (to_upper) a[j * n + i] = conj_of(a[i * n + j]);
+        else a[i * n + j] = conj_of(a[j * n + i]);
+      }
   }
 #endif
 };
@@ -48,23 +62,23 @@ struct CholeskyGroup {
 struct TriangularGroup {
   static constexpr bool kReadsFloats = false;
 #if TT_VEC_BYTES > 16
+  static constexpr bool kComplex = false;
   // room: (n, n), A, and (n, k), B
-  static bool run(const MatrixPlan& p, int64_t first, F* a) {
+  template <class N> static bool run(const MatrixPlan& p, int64_t first, N* a) {
     const int64_t n = p.n;
     const int64_t k = p.k;
-    F* b = a + n * n;
-    double* results = matrix_of<double>(p.b, first, n * k);
-    read_group(a, matrix_of<double>(p.a, first, n * n), n * n);
-    read_group(b, results, n * k);
+    N* b = a + n * n;
+    read_numbers(a, p.a, first, n * n);
+    read_numbers(b, p.b, first, n * k);
     for (int64_t step = 0; step < n; step++) {
       const int64_t i = p.upper ? n - 1 - step : step;
       const int64_t from = p.upper ? i + 1 : 0;
       const int64_t to = p.upper ? n : i;
       subtract_rows(b, i, a + i * n, from, to, k);
-      const F by = splat(1.0) / a[i * n + i];
+      const N by = inverse_of(a[i * n + i]);
       for (int64_t c = 0; !p.unit && c < k; c++) b[i * k + c] = b[i * k + c] * by;
     }
-    write_group(results, b, n * k);
+    write_numbers(p.b, first, b, n * k);
     return true;
   }
 #endif

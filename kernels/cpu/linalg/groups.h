@@ -1,5 +1,5 @@
-// Groups of real matrices: as many at once as a vector of doubles has lanes, one in each. Every
-// matrix gets the bits that it gets by itself.
+// Groups of matrices: as many at once as a vector of doubles has lanes, one in each. Every matrix
+// gets the bits that it gets by itself. A number of each is F or, if they are complex, C.
 #pragma once
 
 #include "base/arith.h"
@@ -9,15 +9,49 @@
 
 TT_ISA_BEGIN
 
-// Where a plan that reads float32 matrices has its results.
+// Where a plan that reads matrices of floats has its results.
 TT_INLINE float* float_results(const MatrixPlan& p) { return reinterpret_cast<float*>(p.a); }
 
 #if TT_VEC_BYTES > 16
 constexpr int64_t L = kLanes<double>;
 using F = Vec<double>;  // a number of each matrix
 using Mask = decltype(F{} < F{});
+constexpr bool kComplexGroups = L == 8;  // whether groups are of complex matrices, too
 
+struct C {
+  F re, im;
+};
+
+TT_INLINE C operator+(C x, C y) { return {x.re + y.re, x.im + y.im}; }
+TT_INLINE C operator-(C x, C y) { return {x.re - y.re, x.im - y.im}; }
+TT_INLINE C operator*(C x, F y) { return {x.re * y, x.im * y}; }
+TT_INLINE C operator*(C x, C y) { return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
+TT_INLINE F conj_of(F x) { return x; }
+TT_INLINE C conj_of(C x) { return {x.re, -x.im}; }
+TT_INLINE F real_part(F x) { return x; }
+TT_INLINE F real_part(C x) { return x.re; }
 TT_INLINE F size_of(F x) { return vmax(x, -x); }
+TT_INLINE F size_of(C x) { return size_of(x.re) + size_of(x.im); }
+TT_INLINE C chosen(Mask m, C x, C y) { return {chosen(m, x.re, y.re), chosen(m, x.im, y.im)}; }
+TT_INLINE F inverse_of(F x) { return splat(1.0) / x; }
+// 1 / x as operator/ divides numbers.
+inline TT_NOINLINE C inverse_of(C x) {
+  const Mask real_larger = size_of(x.re) >= size_of(x.im);
+  const F big = chosen(real_larger, x.re, x.im);
+  const F small = chosen(real_larger, x.im, x.re);
+  const F one = chosen(real_larger, splat(1.0), F{});
+  const F other = chosen(real_larger, F{}, splat(1.0));
+  const F ratio = chosen(big == 0, small, F(small / big));
+  const F scale = splat(1.0) / (big + small * ratio);
+  const F im = (other - one * ratio) * scale;
+  return {(one + other * ratio) * scale, chosen(real_larger, im, F(-im))};
+}
+template <class N> constexpr int64_t kPartsOf = int64_t(sizeof(N) / sizeof(F));
+template <class N> TT_INLINE N from_real_lanes(F x) {
+  if constexpr (kPartsOf<N> == 2) return {x, F{}};
+  else return x;
+}
+
 TT_INLINE F larger_or_nan(F x, F y) { return chosen((y > x) | (y != y), y, x); }
 TT_INLINE bool any_of(Mask m) { return sign_bits(m) != 0; }
 
@@ -30,7 +64,7 @@ TT_INLINE void write_group(double* to, const F* room, int64_t count) {
   transpose<uint64_t>(reinterpret_cast<char*>(to), count * 8, reinterpret_cast<const char*>(room),
                       int64_t(sizeof(F)), L, count);
 }
-inline void read_group(F* room, const float* from, int64_t count) {
+inline TT_NOINLINE void read_group(F* room, const float* from, int64_t count) {
   float tile[L * L];
   int64_t at = 0;
   for (; at + L <= count; at += L) {
@@ -43,7 +77,7 @@ inline void read_group(F* room, const float* from, int64_t count) {
     room[at] = load_as_double(tile);
   }
 }
-inline void write_group(float* to, const F* room, int64_t count) {
+inline TT_NOINLINE void write_group(float* to, const F* room, int64_t count) {
   float tile[L * L];
   int64_t at = 0;
   for (; at + L <= count; at += L) {
@@ -57,51 +91,62 @@ inline void write_group(float* to, const F* room, int64_t count) {
   }
 }
 
-// Reads the matrices A of a plan from `first` on; writes them back.
-TT_INLINE void read_matrices(F* room, const MatrixPlan& p, int64_t first) {
-  const int64_t count = p.m * p.n;
-  if (p.floats) read_group(room, p.floats + first * count, count);
-  else read_group(room, matrix_of<double>(p.a, first, count), count);
+// Reads the arrays of `count` numbers of a plan's matrices from `first` on; writes them back.
+template <class N>
+TT_INLINE void read_numbers(N* room, const double* of, int64_t first, int64_t count) {
+  const int64_t parts = count * kPartsOf<N>;
+  read_group(reinterpret_cast<F*>(room), of + first * parts, parts);
 }
-TT_INLINE void write_matrices(const MatrixPlan& p, int64_t first, const F* room) {
-  const int64_t count = p.m * p.n;
-  if (p.floats) write_group(float_results(p) + first * count, room, count);
-  else write_group(matrix_of<double>(p.a, first, count), room, count);
+template <class N>
+TT_INLINE void write_numbers(double* of, int64_t first, const N* room, int64_t count) {
+  const int64_t parts = count * kPartsOf<N>;
+  write_group(of + first * parts, reinterpret_cast<const F*>(room), parts);
+}
+template <class N> TT_INLINE void read_matrices(N* room, const MatrixPlan& p, int64_t first) {
+  const int64_t parts = p.m * p.n * kPartsOf<N>;
+  if (p.floats) read_group(reinterpret_cast<F*>(room), p.floats + first * parts, parts);
+  else read_numbers(room, p.a, first, p.m * p.n);
+}
+template <class N>
+TT_INLINE void write_matrices(const MatrixPlan& p, int64_t first, const N* room) {
+  const int64_t parts = p.m * p.n * kPartsOf<N>;
+  if (p.floats)
+    write_group(float_results(p) + first * parts, reinterpret_cast<const F*>(room), parts);
+  else write_numbers(p.a, first, room, p.m * p.n);
 }
 
-// y -= a * x
-TT_INLINE void subtract_numbers(F* TT_RESTRICT y, const F* TT_RESTRICT x, int64_t n, F a) {
-  for (int64_t i = 0; i < n; i++) y[i] = y[i] - a * x[i];
-}
-
-// Calls f(first, width) for n columns, `width` at a time; f keeps a number of each in registers.
-template <int kWidth = 8, class Run> TT_INLINE void each_columns(int64_t n, const Run& f) {
+// Calls f(first, width) for n columns, `width` at a time, then `width` / kShrink of what is left; f
+// keeps a number of each in registers.
+template <int kWidth = 8, int kShrink = 2, class Run>
+TT_INLINE void each_columns(int64_t n, const Run& f) {
   int64_t at = 0;
   for (; at + kWidth <= n; at += kWidth) f.template operator()<kWidth>(at);
   if constexpr (kWidth > 1) {
     const int64_t rest = n - at;
-    each_columns<kWidth / 2>(
+    each_columns<kWidth / kShrink, kShrink>(
         rest, [&]<int kRest>(int64_t i) TT_INLINE_BODY { f.template operator()<kRest>(at + i); });
   }
 }
+template <class N> constexpr int kColumns = kPartsOf<N> == 2 ? 4 : 8;
+template <class N> constexpr int kShrink = kPartsOf<N> == 2 ? 4 : 2;
 
 // Row i of b, of k columns, less the sum of a[j] times row j over j in [from, to).
-TT_INLINE void subtract_rows(F* b, int64_t i, const F* a, int64_t from, int64_t to, int64_t k) {
+template <class N>
+TT_ONE_BODY void subtract_rows(N* b, int64_t i, const N* a, int64_t from, int64_t to, int64_t k) {
   if (k == 1) {
-    F sum = {};
+    N sum = {};
     for (int64_t j = from; j < to; j++) sum = sum + a[j] * b[j];
     b[i] = b[i] - sum;
     return;
   }
-  each_columns(k, [&]<int kWidth>(int64_t at) TT_INLINE_BODY {
-    F sums[kWidth];
+  each_columns<kColumns<N>, kShrink<N>>(k, [&]<int kWidth>(int64_t at) TT_INLINE_BODY {
+    N sums[kWidth];
     for (int c = 0; c < kWidth; c++) sums[c] = b[i * k + at + c];
     for (int64_t j = from; j < to; j++)
       for (int c = 0; c < kWidth; c++) sums[c] = sums[c] - a[j] * b[j * k + at + c];
     for (int c = 0; c < kWidth; c++) b[i * k + at + c] = sums[c];
   });
 }
-
 #endif
 
 inline TT_NOINLINE void convert_floats(double* to, const float* from, int64_t n) {
@@ -111,7 +156,7 @@ inline TT_NOINLINE void convert_doubles(float* to, const double* from, int64_t n
   for (int64_t i = 0; i < n; i++) to[i] = float(from[i]);
 }
 
-// Computes matrices one by one; float32 ones in double precision, in `room`.
+// Computes matrices one by one; those of floats in double precision, in `room`.
 template <class Group, class One>
 TT_NOINLINE int32_t run_singly(const MatrixPlan& p, int64_t begin, int64_t end, double* room) {
   if constexpr (!Group::kReadsFloats) return each_matrix<One>(&p, begin, end);
@@ -120,7 +165,8 @@ TT_NOINLINE int32_t run_singly(const MatrixPlan& p, int64_t begin, int64_t end, 
   one.m = p.m;
   one.n = p.n;
   one.a = room;
-  const int64_t count = p.m * p.n;
+  one.complex = p.complex;
+  const int64_t count = p.m * p.n * (p.complex ? 2 : 1);
   for (int64_t i = begin; i < end; i++) {
     if (p.floats) {
       convert_floats(room, p.floats + i * count, count);
@@ -144,8 +190,12 @@ TT_INLINE int32_t in_groups(const void* plan, int64_t begin, int64_t end) {
   const Room room(p.rooms);
   int64_t i = begin;
 #if TT_VEC_BYTES > 16
-  for (; i + L <= end; i += L)
-    if (!Group::run(p, i, room.as<F>())) run_singly<Group, One>(p, i, i + L, room.as<double>());
+  for (; i + L <= end; i += L) {
+    bool done = false;
+    if (!p.complex) done = Group::run(p, i, room.as<F>());
+    else if constexpr (Group::kComplex && kComplexGroups) done = Group::run(p, i, room.as<C>());
+    if (!done) run_singly<Group, One>(p, i, i + L, room.as<double>());
+  }
 #endif
   return run_singly<Group, One>(p, i, end, room.as<double>());
 }

@@ -8,17 +8,6 @@
 TT_ISA_BEGIN
 
 #if TT_VEC_BYTES > 16
-// Numbers of all lanes: F, or C.
-struct C {
-  F re, im;
-};
-TT_INLINE C operator+(C x, C y) { return {x.re + y.re, x.im + y.im}; }
-TT_INLINE C operator-(C x, C y) { return {x.re - y.re, x.im - y.im}; }
-TT_INLINE C operator*(C x, F y) { return {x.re * y, x.im * y}; }
-TT_INLINE F conj_of(F x) { return x; }
-TT_INLINE C conj_of(C x) { return {x.re, -x.im}; }
-TT_INLINE F real_part(F x) { return x; }
-TT_INLINE F real_part(C x) { return x.re; }
 TT_INLINE F beside_real(F) { return F{}; }
 TT_INLINE F beside_real(C x) { return x.im; }
 TT_INLINE F square_of(F x) { return x * x; }
@@ -30,11 +19,6 @@ TT_INLINE C add_product(C x, C y, C z) {
 }
 TT_INLINE F take_product(F x, F y, F z) { return fma(-x, y, z); }
 TT_INLINE C take_product(C x, C y, C z) { return add_product(C{-x.re, -x.im}, y, z); }
-template <class N> constexpr int64_t kPartsOf = int64_t(sizeof(N) / sizeof(F));
-template <class N> TT_INLINE N from_real_lanes(F x) {
-  if constexpr (kPartsOf<N> == 2) return {x, F{}};
-  else return x;
-}
 
 TT_INLINE F chosen_lanes(Mask m, F x, F y) { return chosen(m, x, y); }
 TT_INLINE C chosen_lanes(Mask m, C x, C y) {

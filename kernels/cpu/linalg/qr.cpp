@@ -50,6 +50,7 @@ static void apply_left_group(F* a, int64_t m, int64_t width, int64_t stride, con
 struct QrGroup {
   static constexpr bool kReadsFloats = false;
 #if TT_VEC_BYTES > 16
+  static constexpr bool kComplex = false;
   // room: (m, n), and tau
   static bool run(const MatrixPlan& p, int64_t first, F* a) {
     const int64_t m = p.m;
@@ -73,6 +74,7 @@ struct QrGroup {
 struct ProductGroup {
   static constexpr bool kReadsFloats = false;
 #if TT_VEC_BYTES > 16
+  static constexpr bool kComplex = false;
   // room: (m, n), the reflectors, (m, n), the product, and tau
   static bool run(const MatrixPlan& p, int64_t first, F* a) {
     const int64_t m = p.m;

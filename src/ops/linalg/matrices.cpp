@@ -79,11 +79,14 @@ static bool in_groups(Device device, int64_t batch, int64_t numbers) {
   return device.type == TT_CPU && batch >= kMatrixGroup && small;
 }
 bool groups_floats(const Tensor& t) {
+  if (!t.numel || real_of(t.dtype) != Dtype::kF32) return false;
   const int64_t numbers = t.size(-1) * t.size(-2);
-  return t.dtype == Dtype::kF32 && t.numel && in_groups(t.device, t.numel / numbers, numbers);
+  return in_groups(t.device, t.numel / numbers, numbers * (is_complex(t.dtype) ? 2 : 1));
 }
-Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers) {
-  if (plan.complex || !in_groups(device, batch, numbers)) return Workspace(0, device);
+Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers,
+                      bool complex) {
+  if (plan.complex) numbers *= 2;
+  if (plan.complex > complex || !in_groups(device, batch, numbers)) return Workspace(0, device);
   one_stage(&plan.run, batch, round_up(plan.run.grain[0], kMatrixGroup));
   const int64_t room_bytes = numbers * kGroupItemBytes;
   Workspace rooms(build_rooms(&plan.rooms, room_bytes, pool_threads(ctx().rt->pool)), device);

@@ -438,8 +438,9 @@ def test_a_matrix_of_a_batch_that_is_not_finite():
 
 
 def bits(x):
-    """The elements of a float64 tensor as integers, one for all nan."""
-    return tt.where(x.isnan(), 0.5, x).contiguous().view(tt.int64)
+    """The parts of a tensor's numbers as integers, one for all nan."""
+    parts = (tt.view_as_real(x) if x.is_complex() else x).double()
+    return tt.where(parts.isnan(), 0.5, parts).contiguous().view(tt.int64)
 
 
 def agree(function, *batches):
@@ -449,13 +450,13 @@ def agree(function, *batches):
     for i in range(count):
         alone = function(*[x[i : i + 1].contiguous() for x in batches])
         for a, b in zip(every, alone):
-            if not bits(a[i].double()).equal(bits(b[0].double())):
+            if not bits(a[i]).equal(bits(b[0])):
                 return False
     return True
 
 
 @pytest.mark.parametrize("m, n", [(1, 1), (3, 3), (7, 4), (4, 7), (16, 16), (17, 17)])
-@pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64, tt.complex64])
 def test_matrices_of_a_batch_have_the_bits_of_single_ones(m, n, dtype):
     tt.manual_seed(m)
     a = tt.randn(11, m, n, dtype=dtype)
@@ -467,7 +468,7 @@ def test_matrices_of_a_batch_have_the_bits_of_single_ones(m, n, dtype):
     assert agree(tt.linalg.qr, a) and agree(tt.linalg.lu_factor_ex, a)
     if m != n:
         return
-    positive = a @ a.mT + tt.eye(n, dtype=dtype)
+    positive = a @ a.mH + tt.eye(n, dtype=dtype)
     assert agree(tt.linalg.cholesky_ex, positive)
     positive[:8] = positive[9]
     assert agree(lambda x: tt.linalg.cholesky_ex(x, upper=True), positive)
