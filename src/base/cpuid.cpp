@@ -41,8 +41,8 @@ Isa detect() {
                     has(seven.b, 5) && has(seven.b, 3) && has(seven.b, 8) &&
                     has(ext.c, 5);  // AVX2 BMI1 BMI2 LZCNT
   if (!ymm || !avx2) return kIsaBaseline;
-  const bool avx512 =
-      has(seven.b, 16) && has(seven.b, 17) && has(seven.b, 30) && has(seven.b, 31);  // F DQ BW VL
+  const bool avx512 = has(seven.b, 16) && has(seven.b, 17) &&  // F DQ
+                      has(seven.b, 30) && has(seven.b, 31);    // BW VL
   return zmm && avx512 ? kIsaAvx512 : kIsaAvx2;
 }
 

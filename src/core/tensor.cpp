@@ -8,8 +8,8 @@
 
 namespace TT_NS {
 
-constexpr size_t kHeader =
-    sizeof(Tensor) + sizeof(Storage);  // 256: data after it stays 64-byte aligned
+// 256 bytes: data after it is aligned to 64.
+constexpr size_t kHeader = sizeof(Tensor) + sizeof(Storage);
 
 static void release_heap(Storage* s) noexcept { mem_free(s->data, size_t(s->bytes)); }
 static void release_device(Storage* s) noexcept {

@@ -225,8 +225,8 @@ void Parser::outs(ParsedSchema& s) {
 }  // namespace
 
 int64_t max_schema_args(const char* text) noexcept {
-  int64_t n =
-      1;  // one more than possible: the parser fills an argument before it finds the ":" missing
+  // One more than possible: the parser fills an argument before it finds the ":" missing.
+  int64_t n = 1;
   for (; *text; text++) n += *text == ':';
   return n;
 }

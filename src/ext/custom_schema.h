@@ -14,8 +14,8 @@ struct ParsedSchema {
   const char* name;
   int32_t n_args;
   int32_t n_outs;
-  uint32_t
-      differentiable;  // bit i: output i may have a gradient (IndexTensor and BoolTensor never do)
+  // Bit i: output i may have a gradient. IndexTensor and BoolTensor never have one.
+  uint32_t differentiable;
 };
 
 int64_t max_schema_args(const char* text) noexcept;

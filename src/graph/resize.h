@@ -24,7 +24,6 @@ class Growth {
   // Whether the sizes of the graphs tell all factors.
   static bool fits(Span<const Graph* const> graphs);
 
-  int64_t n_graphs() const { return n_graphs_; }
   int64_t n_terms() const { return int64_t(1) << n_dims_; }
   int64_t n_dims() const { return n_dims_; }
   const DynamicDim& dim(int64_t i) const { return dims_[i]; }

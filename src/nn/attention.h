@@ -7,10 +7,12 @@ namespace TT_NS {
 
 struct AttentionCall {
   const Tensor *query, *key, *value;
-  const Tensor* key_padding_mask =
-      nullptr;                        // bool (true: ignored) or floating (added): (N, S) or (S)
-  const Tensor* attn_mask = nullptr;  // the same: (L, S) or (N * heads, L, S)
-  bool need_weights = true, average_weights = true, is_causal = false;
+  // Masks are bool (true: ignored) or floating (added).
+  const Tensor* key_padding_mask = nullptr;  // (N, S) or (S)
+  const Tensor* attn_mask = nullptr;         // (L, S) or (N * heads, L, S)
+  bool need_weights = true;
+  bool average_weights = true;
+  bool is_causal = false;
 };
 // Whether m is a MultiheadAttention, not a module of the application that has its name.
 bool is_attention(const Module& m);

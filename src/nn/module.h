@@ -72,8 +72,8 @@ class ModuleKeepAlive {
   ~ModuleKeepAlive() {
     if (atomic_sub_fetch(&module_->kept, 1, kRelaxed)) return;
     if (module_->frozen) return;  // nothing is removed, and other threads may be here
-    const TensorList gone =
-        std::move(module_->removed_tensors);  // destructors may call the application
+    // Destructors may call the application.
+    const TensorList gone = std::move(module_->removed_tensors);
   }
   ModuleKeepAlive(const ModuleKeepAlive&) = delete;
 

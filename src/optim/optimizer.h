@@ -9,14 +9,8 @@ namespace TT_NS {
 constexpr int kMaxValues = 8;
 constexpr int kOptimNumbers = 2;
 struct Kernel;
-enum GroupExtra {
-  kInitialLr,
-  kMaxLr,
-  kMinLr,
-  kBaseMomentum,
-  kMaxMomentum,
-  kNumExtras
-};  // used by schedulers
+// Numbers of a group that schedulers keep.
+enum GroupExtra { kInitialLr, kMaxLr, kMinLr, kBaseMomentum, kMaxMomentum, kNumExtras };
 
 struct ParamSlot {
   TensorRef param;

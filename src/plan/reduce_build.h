@@ -13,9 +13,9 @@ struct ReduceArgs {
   const int64_t* stride;
   uint64_t reduced;  // bit d: dimension d is reduced
   int32_t dtype, out_dtype;
-  const int64_t*
-      out_stride;  // of the kept dimensions in order, without those of keepdim; NULL: contiguous
-  const int64_t* index_stride;  // the same for the positions
+  // Of the kept dimensions in order, without those of keepdim. NULL: contiguous.
+  const int64_t* out_stride;
+  const int64_t* index_stride;
   bool ordered;  // the sequence must follow the order of dimensions (positions are needed)
   ReduceTerm term = kReduceElements;
 };

@@ -96,8 +96,8 @@ std::vector<Scattered> cases() {
   t.b_stride = {1, 4};
   t.index_stride = {1, 4};
   c.push_back(t);
-  Scattered rows =
-      scattered({50, 33}, {70, 33}, 0);  // index_select: the index is the same along a row
+  // index_select: the index is the same along a row.
+  Scattered rows = scattered({50, 33}, {70, 33}, 0);
   rows.index_stride = {1, 0};
   c.push_back(rows);
   Scattered columns = scattered({33, 50}, {33, 70}, 1);
@@ -106,8 +106,8 @@ std::vector<Scattered> cases() {
   Scattered embedding = scattered({100, 700}, {300, 700}, 0);
   embedding.index_stride = {1, 0};
   c.push_back(embedding);
-  Scattered zero =
-      scattered({5, 3}, {8, 3}, 0);  // an expanded source of a get, an expanded value of a put
+  // An expanded source of a get, an expanded value of a put.
+  Scattered zero = scattered({5, 3}, {8, 3}, 0);
   zero.index_stride = {1, 0};
   zero.b_stride = {0, 1};
   c.push_back(zero);
