@@ -83,40 +83,34 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
     }
   }
 
-  TT_NOINLINE void make_vectors() const {
-    for (int64_t r = 0; r < n; r++) {
-      double* row = z_row(r);
-      for (int64_t i = 0; i < n; i++) put(row + i * kStep, N{});
-      put(row + r * kStep, from_real_lanes<N>(splat(1.0)));
-      for (int64_t k = r - 1; k >= 0; k--) {
-        N dot = {};
-        for (int64_t i = k + 1; i < n; i++)
-          dot = add_product(conj_of(get<N>(at(i, k))), get<N>(row + i * kStep), dot);
-        const N by = add_product(get<N>(tau + k * kStep), dot, N{});
-        for (int64_t i = k + 1; i < n; i++)
-          put(row + i * kStep, take_product(get<N>(at(i, k)), by, get<N>(row + i * kStep)));
-      }
-    }
-  }
-
-  // Where the block of each lane that begins with `from` ends: the first i that is split from
-  // i + 1, whose e becomes 0.
-  TT_INLINE F find_ends(int64_t from) const {
-    F end = splat(double(n - 1));
+  // The block of each lane that begins with `from`.
+  struct Blocks {
+    F end;       // the first i that is split from i + 1, whose e becomes 0
+    F last;      // d there
+    int64_t to;  // the largest end
+  };
+  TT_INLINE Blocks find_blocks(int64_t from) const {
+    Blocks blocks = {splat(double(n - 1)), load(d + (n - 1) * L), n - 1};
     Mask found = {};
     for (int64_t i = from; i < n - 1; i++) {
-      const F beside = size_of(load(e + i * L));
-      const F diagonal = size_of(load(d + i * L)) + size_of(load(d + (i + 1) * L));
+      const F d_i = load(d + i * L);
+      const F e_i = load(e + i * L);
+      const F beside = size_of(e_i);
+      const F diagonal = size_of(d_i) + size_of(load(d + (i + 1) * L));
       const Mask split = (beside <= 0x1p-53 * diagonal) | (beside < kNegligible);
-      store(e + i * L, chosen(split, F{}, load(e + i * L)));
-      end = chosen(Mask(split & ~found), splat(double(i)), end);
+      store(e + i * L, chosen(split, F{}, e_i));
+      const Mask ends = split & ~found;
+      blocks.end = chosen(ends, splat(double(i)), blocks.end);
+      blocks.last = chosen(ends, d_i, blocks.last);
       found |= split;
-      if (sign_bits(found) == (1 << L) - 1) break;
+      if (sign_bits(found) != (1 << L) - 1) continue;
+      blocks.to = i;
+      break;
     }
-    return end;
+    return blocks;
   }
-  // The rotations of a step, (x, y) = (c x - s y, s x + c y) for rows i and i + 1 of z, from
-  // i = to - 1 down to `from`. Columns before `column` have been rotated.
+  // The rotations of a step, (x, y) = (c x - s y, s x + c y) for rows i and i + 1 of z, which are
+  // real, from i = to - 1 down to `from`. Columns before `column` have been rotated.
   struct Turns {
     double* numbers;  // c and s of each i
     int64_t from, to, column;
@@ -124,16 +118,16 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
   // Rotates up to `count` more columns. Each row is read and written once: the one that the next
   // rotation takes, too, stays in registers.
   TT_INLINE void rotate(Turns& turns, int64_t count) const {
-    const int64_t end = min(turns.column + count, n * kPartsOf<N>);
+    const int64_t end = min(turns.column + count, n);
     each_columns<2>(end - turns.column, [&]<int kWidth>(int64_t first) TT_INLINE_BODY {
-      double* row = z_row(turns.to) + (turns.column + first) * L;
+      double* row = z + (turns.to * n + turns.column + first) * L;
       F y[kWidth];
       for (int k = 0; k < kWidth; k++) y[k] = load(row + k * L);
       for (int64_t i = turns.to - 1; i >= turns.from; i--) {
         const F c = load(turns.numbers + 2 * i * L);
         const F s = load(turns.numbers + (2 * i + 1) * L);
         double* below = row;
-        row -= n * kStep;
+        row -= n * L;
         for (int k = 0; k < kWidth; k++) {
           const F x = load(row + k * L);
           store(below + k * L, fma(s, x, c * y[k]));
@@ -144,45 +138,40 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
     });
     turns.column = max(turns.column, end);
   }
-  // A QL step on the rows [from, end) of each lane; see Hermitian::step. Between its numbers, each
-  // of which waits for the last one, z is rotated by the step before, whose turns are `last_turns`.
-  TT_INLINE void step(int64_t from, F end, Turns& last_turns, Turns& next_turns) const {
+  // A QL step on a block of each lane; see Hermitian::step. Between its numbers, each of which
+  // waits for the last one, z is rotated by the step before, whose turns are `last_turns`.
+  TT_INLINE void step(int64_t from, const Blocks& blocks, Turns& last_turns,
+                      Turns& next_turns) const {
     const F one = splat(1.0);
-    const F first = splat(double(from));
-    const Mask busy = end > first;
-    F last = F{};  // d at the end
-    int64_t to = from;
-    for (int64_t i = from; i < n; i++) {
-      const Mask here = end == splat(double(i));
-      last = chosen(here, load(d + i * L), last);
-      if (any_of(here)) to = i;
-    }
+    const F end = blocks.end;
+    const Mask busy = end > splat(double(from));
     const F beside = load(e + from * L);
     F g = (load(d + (from + 1) * L) - load(d + from * L)) / chosen(busy, F(beside + beside), one);
     const F root = vsqrt(fma(g, g, one));
-    g = last - load(d + from * L) + beside / (g + chosen(g < 0, F(-root), root));
+    g = blocks.last - load(d + from * L) + beside / (g + chosen(g < 0, F(-root), root));
     F s = one;
     F c = one;
     F shift = {};
     Mask stopped = {};
-    const int64_t columns = ceil_div(n * kPartsOf<N>, to - from);
-    for (int64_t i = to - 1; i >= from; i--) {
+    const int64_t columns = ceil_div(n, blocks.to - from);
+    for (int64_t i = blocks.to - 1; i >= from; i--) {
       Mask acts = (splat(double(i)) < end) & ~stopped;
       const F e_i = load(e + i * L);
       const F d_next = load(d + (i + 1) * L);
       const F f = s * e_i;
       const F b = c * e_i;
-      const F r = vsqrt(fma(f, f, g * g));
-      const Mask stops = acts & (r == 0);
+      const F square = fma(f, f, g * g);
+      const F r = vsqrt(square);
+      const Mask stops = acts & (square == 0);
       const Mask inner = acts & (splat(double(i + 1)) < end);
       store(e + (i + 1) * L, chosen(inner, r, load(e + (i + 1) * L)));
       stopped |= stops;
       acts &= ~stops;
-      const F inverse = one / chosen(acts, r, one);
+      const F inverse = one / r;  // of lanes that do not act, any number
       const F s_next = f * inverse;
       const F c_next = g * inverse;
       const F lowered = d_next - shift;
-      const F t = fma(load(d + i * L) - lowered, s_next, 2 * c_next * b);
+      const F t = fma(load(d + i * L) - lowered, s_next, c_next * (b + b));
       const F shift_next = s_next * t;
       store(d + (i + 1) * L, chosen(acts, F(lowered + shift_next), chosen(stops, lowered, d_next)));
       s = chosen(acts, s_next, s);
@@ -195,7 +184,7 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
       rotate(last_turns, columns);
     }
     next_turns.from = from;
-    next_turns.to = to;
+    next_turns.to = blocks.to;
     next_turns.column = 0;
     const Mask whole = busy & ~stopped;
     const F d_from = load(d + from * L);
@@ -205,20 +194,23 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
   // Returns the lanes that have converged, as bits.
   TT_NOINLINE uint32_t diagonalise() const {
     Mask lost = {};
-    const int64_t columns = z ? n * kPartsOf<N> : 0;
+    const int64_t columns = z ? n : 0;
+    for (int64_t i = 0; i < columns; i++)
+      for (int64_t j = 0; j < n; j++) store(z + (i * n + j) * L, splat(i == j ? 1.0 : 0.0));
     Turns last_turns = {turns, 0, 0, columns};
     Turns next_turns = {turns + 2 * n * L, 0, 0, columns};
     for (int64_t from = 0; from < n - 1; from++) {
       const F first = splat(double(from));
       for (int steps = 0;; steps++) {
-        const F end = chosen(lost, first, find_ends(from));
-        const Mask busy = end > first;
+        Blocks blocks = find_blocks(from);
+        blocks.end = chosen(lost, first, blocks.end);
+        const Mask busy = blocks.end > first;
         if (!any_of(busy)) break;
         if (steps == kMaxSteps) {
           lost |= busy;
           break;
         }
-        step(from, end, last_turns, next_turns);
+        step(from, blocks, last_turns, next_turns);
         const Turns done = last_turns;
         last_turns = next_turns;
         next_turns = done;
@@ -227,11 +219,38 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
     if (z) rotate(last_turns, columns);
     return ~sign_bits(lost);
   }
+  // Row k of z, which has the real eigenvector k of the tridiagonal matrix, gets that of the matrix:
+  // the reflections of it, the last one first.
+  TT_NOINLINE void make_vectors() const {
+    for (int64_t i = n * n - 1; kPartsOf < N >> 1 && i >= 0; i--)
+      put(z + i * kStep, from_real_lanes<N>(load(z + i * L)));
+    each_columns<4>(n, [&]<int kRows>(int64_t first) TT_INLINE_BODY {
+      for (int64_t k = n - 2; k >= 0; k--) {
+        N dots[kRows] = {};
+        for (int64_t i = k + 1; i < n; i++) {
+          const N v = conj_of(get<N>(at(i, k)));
+          for (int r = 0; r < kRows; r++)
+            dots[r] = add_product(v, get<N>(z_row(first + r) + i * kStep), dots[r]);
+        }
+        const N factor = get<N>(tau + k * kStep);
+        for (int r = 0; r < kRows; r++) dots[r] = add_product(factor, dots[r], N{});
+        for (int64_t i = k + 1; i < n; i++) {
+          const N v = get<N>(at(i, k));
+          for (int r = 0; r < kRows; r++) {
+            double* const to = z_row(first + r) + i * kStep;
+            put(to, take_product(v, dots[r], get<N>(to)));
+          }
+        }
+      }
+    });
+  }
+
   // Returns the lanes that have converged, as bits.
   TT_NOINLINE uint32_t decompose() const {
     make_tridiagonal();
+    const uint32_t converged = diagonalise();
     if (z) make_vectors();
-    return diagonalise();
+    return converged;
   }
 };
 
