@@ -7,7 +7,7 @@
 
 namespace TT_NS {
 
-// The size of eigh's work; with eigh_lanes_work, the CPU decomposes groups, also of complex ones.
+// Doubles of a matrix: of eigh's work, and of its rooms.
 TT_INLINE constexpr int64_t eigh_work(int64_t n, bool complex) { return (complex ? 6 : 3) * n; }
 TT_INLINE constexpr int64_t eigh_lanes_work(int64_t n, bool complex, bool vectors) {
   const int64_t parts = complex ? 2 : 1;
@@ -48,8 +48,8 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
 //
 // With rooms the CPU computes up to kMatrixGroup matrices at once; the grain is then a multiple of
 // kMatrixGroup, so that groups do not depend on the number of threads. Complex ones have rooms for
-// cholesky, lu_factor and lu_solve only. With rooms, cholesky and lu_factor (without det) also take
-// float32 or complex64 matrices, which they compute in double precision.
+// cholesky, lu_factor, lu_solve and eigh only. With rooms, cholesky, lu_factor (without det) and
+// eigh also take float32 or complex64 matrices, which they compute in double precision.
 constexpr int64_t kMatrixGroup = 8;
 struct MatrixPlan {
   Stages run;
@@ -62,7 +62,7 @@ struct MatrixPlan {
   uint16_t math;  // bits of CudaMath
   int64_t m, n, k;
   double* a;
-  const float* floats;  // NULL, or the matrices: a then gets float32 results
+  const float* floats;  // NULL, or the matrices: a, of eigh b, then gets float32 results
   double* b;
   double* work;  // `work_size` doubles for each matrix
   int64_t work_size;

@@ -219,8 +219,8 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
     if (z) rotate(last_turns, columns);
     return ~sign_bits(lost);
   }
-  // Row k of z, which has the real eigenvector k of the tridiagonal matrix, gets that of the matrix:
-  // the reflections of it, the last one first.
+  // Applies the reflections, the last one first, to the rows of z: real eigenvectors of the
+  // tridiagonal matrix become those of the matrix.
   TT_NOINLINE void make_vectors() const {
     for (int64_t i = n * n - 1; kPartsOf < N >> 1 && i >= 0; i--)
       put(z + i * kStep, from_real_lanes<N>(load(z + i * L)));
@@ -254,19 +254,29 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
   }
 };
 
-// The matrices [first, first + L).
-template <class T, class N> struct EighGroup {
+// The matrices [first, first + used), used <= L.
+template <class N> struct EighGroup {
   const MatrixPlan& plan;
-  int64_t first;
+  int64_t first, used;
   HermitianLanes<N> lanes;
   double by[L];
 
+  static constexpr int64_t kParts = kPartsOf<N>;
+  int64_t count() const { return lanes.n * lanes.n * kParts; }  // real numbers of a matrix
+
+  template <class Real> void read_from(const Real* matrices) {
+    if (used == L) return read_group(reinterpret_cast<F*>(lanes.a), matrices, count());
+    for (int64_t i = 0; i < count(); i++) {
+      store(lanes.a + i * L, F{});
+      for (int64_t lane = 0; lane < used; lane++)
+        lanes.a[i * L + lane] = double(matrices[lane * count() + i]);
+    }
+  }
   // Reads the triangles of the matrices, scaled.
   TT_NOINLINE void read() {
     const int64_t n = lanes.n;
-    const int64_t count = n * n * kParts<T>;
-    read_group(reinterpret_cast<F*>(lanes.a),
-               reinterpret_cast<const double*>(matrix_of<T>(plan.a, first, n * n)), count);
+    if (plan.floats) read_from(plan.floats + first * count());
+    else read_from(plan.a + first * count());
     F top = {};
     F odd = {};
     for (int64_t i = 0; i < n; i++)
@@ -294,18 +304,12 @@ template <class T, class N> struct EighGroup {
         put(lanes.at(i, j), chosen_lanes(scales, x, N{}));
       }
   }
-  // Writes the results of a lane, in order.
-  void write(int64_t lane, bool converged) {
+
+  // The place of a lane's eigenvalue k before they were sorted, in numbers no longer needed.
+  double& order(int64_t k) { return lanes.e[k]; }
+  void write_values(int64_t lane) {
     const int64_t n = lanes.n;
     double* w = plan.w + (first + lane) * n;
-    T* basis = plan.vectors ? matrix_of<T>(plan.b, first + lane, n * n) : nullptr;
-    const bool found = converged && by[lane] >= 0;
-    plan.info[first + lane] = found ? 0 : 1;
-    if (!found) {
-      fill_row(w, n, kNan, Along());
-      if (basis) fill_row(basis, n * n, from_real<T>(kNan), Along());
-      return;
-    }
     for (int64_t i = 0; i < n; i++) {
       const double value = lanes.d[i * L + lane];
       int64_t place = i;
@@ -317,49 +321,87 @@ template <class T, class N> struct EighGroup {
       order(place) = double(i);
     }
     for (int64_t k = 0; by[lane] > 0 && k < n; k++) w[k] /= by[lane];
-    for (int64_t k = 0; basis && k < n; k++) {
-      const double* row = lanes.z_row(int64_t(order(k))) + lane;
+  }
+  // Writes the eigenvectors of a lane as columns, in order; a has them as rows, lane by lane.
+  template <class Real> void write_vectors(Real* all, int64_t lane) {
+    constexpr int64_t kBytes = kParts * int64_t(sizeof(Real));
+    const int64_t n = lanes.n;
+    const double* rows = lanes.a + lane * count();
+    char* const to = reinterpret_cast<char*>(all + (first + lane) * count());
+    char* const sorted = reinterpret_cast<char*>(lanes.z);
+    for (int64_t k = 0; k < n; k++) {
+      const double* row = rows + int64_t(order(k)) * n * kParts;
       for (int64_t i = 0; i < n; i++) {
-        double parts[kParts<T>];
-        for (int64_t part = 0; part < kParts<T>; part++)
-          parts[part] = row[i * lanes.kStep + part * L];
-        memcpy(basis + i * n + k, parts, sizeof parts);
+        char* const element =
+            kBytes > 8 ? to + (i * n + k) * kBytes : sorted + (k * n + i) * kBytes;
+        for (int64_t part = 0; part < kParts; part++) {
+          const Real x = Real(row[i * kParts + part]);
+          memcpy(element + part * int64_t(sizeof x), &x, sizeof x);
+        }
       }
     }
+    if constexpr (kBytes == 4) transpose<uint32_t>(to, n * kBytes, sorted, n * kBytes, n, n);
+    if constexpr (kBytes == 8) transpose<uint64_t>(to, n * kBytes, sorted, n * kBytes, n, n);
   }
-  // The place of a lane's eigenvalue k before they were sorted, in numbers no longer needed.
-  double& order(int64_t k) { return lanes.e[k * L]; }
-
+  float* float_vectors() const { return reinterpret_cast<float*>(plan.b); }
+  void fill_nan(int64_t lane) {
+    const int64_t at = first + lane;
+    fill_row(plan.w + at * lanes.n, lanes.n, kNan, Along());
+    if (!plan.vectors) return;
+    if (plan.floats) fill_row(float_vectors() + at * count(), count(), float(kNan), Along());
+    else fill_row(plan.b + at * count(), count(), kNan, Along());
+  }
   void run() {
     read();
     const uint32_t converged = lanes.decompose();
-    for (int64_t lane = 0; lane < L; lane++) write(lane, converged >> lane & 1);
+    if (plan.vectors) write_group(lanes.a, reinterpret_cast<const F*>(lanes.z), count());
+    for (int64_t lane = 0; lane < used; lane++) {
+      const bool found = (converged >> lane & 1) && by[lane] >= 0;
+      plan.info[first + lane] = found ? 0 : 1;
+      if (!found) {
+        fill_nan(lane);
+        continue;
+      }
+      write_values(lane);
+      if (plan.vectors && plan.floats) write_vectors(float_vectors(), lane);
+      else if (plan.vectors) write_vectors(plan.b, lane);
+    }
   }
 };
 
-template <class T, class N>
-TT_NOINLINE void decompose_groups(const MatrixPlan& p, int64_t begin, int64_t end) {
-  double* room = p.work + begin * p.work_size;
+template <class N>
+TT_NOINLINE void decompose_groups(const MatrixPlan& p, int64_t begin, int64_t end, double* room) {
   for (int64_t i = begin; i < end; i += L)
-    EighGroup<T, N>{p, i, HermitianLanes<N>(room, p.n, p.vectors), {}}.run();
+    EighGroup<N>{p, i, min(L, end - i), HermitianLanes<N>(room, p.n, p.vectors), {}}.run();
 }
 
-// Decomposes the first matrices of [begin, end) in groups. Returns the next one.
-TT_INLINE int64_t in_lanes(const MatrixPlan& p, int64_t begin, int64_t end) {
-  if (p.work_size < eigh_lanes_work(p.n, p.complex, p.vectors)) return begin;
-  const int64_t next = end - (end - begin) % L;
-  if (next == begin) return begin;
-  if (p.complex) decompose_groups<c128, C>(p, begin, next);
-  else decompose_groups<double, F>(p, begin, next);
-  return next;
+TT_INLINE void decompose_small(const MatrixPlan& p, int64_t begin, int64_t end, double* room) {
+  if (p.complex) decompose_groups<C>(p, begin, end, room);
+  else decompose_groups<F>(p, begin, end, room);
 }
 TT_INLINE uint32_t decompose_lanes(double* room, int64_t n, bool complex) {
   if (complex) return HermitianLanes<C>(room, n, true).decompose();
   return HermitianLanes<F>(room, n, true).decompose();
 }
 #else
+// Without lanes, one by one; float32 ones in double precision.
+TT_INLINE void decompose_small(const MatrixPlan& p, int64_t begin, int64_t end, double* room) {
+  const int64_t count = p.n * p.n * (p.complex ? 2 : 1);
+  for (int64_t i = begin; i < end; i++) {
+    MatrixPlan one = p;
+    one.a = p.floats ? room : p.a + i * count;
+    one.b = room + count;
+    if (!p.floats) one.b = p.b + i * count;
+    one.work = room + (p.vectors ? 2 : 1) * count;
+    one.w = p.w + i * p.n;
+    one.info = p.info + i;
+    if (p.floats) convert_floats(one.a, p.floats + i * count, count);
+    each_matrix<Eigh>(&one, 0, 1);
+    if (p.floats && p.vectors)
+      convert_doubles(reinterpret_cast<float*>(p.b) + i * count, one.b, count);
+  }
+}
 TT_INLINE uint32_t decompose_lanes(double*, int64_t, bool) { return 0; }
-TT_INLINE int64_t in_lanes(const MatrixPlan&, int64_t begin, int64_t) { return begin; }
 #endif
 
 TT_ISA_END
@@ -371,7 +413,10 @@ uint32_t eigh_lanes(double* room, int64_t n, bool complex) noexcept {
 }
 TT_KERNEL(eigh)(const void* plan, int64_t begin, int64_t end) noexcept {
   const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);
-  return each_matrix<Eigh>(plan, in_lanes(p, begin, end), end);
+  if (!p.rooms.bytes) return each_matrix<Eigh>(plan, begin, end);
+  const Room room(p.rooms);
+  decompose_small(p, begin, end, room.as<double>());
+  return TT_OK;
 }
 
 TT_ENTRY_END

@@ -53,21 +53,25 @@ TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
   const int64_t n = self.size(-1);
   if (uses_lapack(self, decomposes(self.dtype) ? kOwnEigh : kLargeEigh))
     return eigh_large(self, working_copy(self, self.dtype), upper, vectors);
-  const TensorRef a = working_copy(self, precise(self.dtype));
+  const int64_t batch = numel_of(batch_of(self));
+  const int64_t threads = pool_threads(ctx().rt->pool);
+  const int64_t room_bytes = eigh_lanes_work(n, is_complex(self.dtype), vectors) * 8 * kMatrixGroup;
+  const bool groups = self.is_cpu() && batch >= kMatrixGroup && room_bytes <= kMostEighRoom;
+  const bool floats = groups && real_of(self.dtype) == Dtype::kF32;
+  const TensorRef a = floats ? dense_input(self) : working_copy(self, precise(self.dtype));
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), Dtype::kF64, self.device);
   const int64_t none[1] = {0};
   TensorRef basis = new_tensor(vectors ? self.sizes() : Ints(none, 1), a->dtype, self.device);
   const TensorRef info = new_tensor(batch_of(self), Dtype::kI32, self.device);
   if (values->numel) {
-    MatrixPlan plan = matrix_plan(*a, info->numel, 10 * n * n * n);
-    one_stage(&plan.run, info->numel, round_up(row_grain(10 * n * n * n), kMatrixGroup));
-    plan.work_size = eigh_work(n, plan.complex);
-    const int64_t in_lanes = eigh_lanes_work(n, plan.complex, vectors);
-    if (self.is_cpu() && info->numel >= kMatrixGroup &&
-        in_lanes * 8 * kMatrixGroup <= kMostEighRoom)
-      plan.work_size = in_lanes;
-    const TensorRef work = new_scratch(info->numel * plan.work_size * 8, self.device);
+    MatrixPlan plan = matrix_plan(*a, batch, 10 * n * n * n);
+    one_stage(&plan.run, batch, round_up(row_grain(10 * n * n * n), kMatrixGroup));
+    plan.work_size = groups ? 0 : eigh_work(n, plan.complex);
+    const TensorRef work = new_scratch(batch * plan.work_size * 8, self.device);
     plan.work = reinterpret_cast<double*>(work->data);
+    const Workspace rooms(build_rooms(&plan.rooms, groups ? room_bytes : 0, threads), self.device);
+    plan.rooms.memory = rooms.data();
+    plan.floats = floats ? reinterpret_cast<const float*>(a->data) : nullptr;
     plan.upper = upper;
     plan.vectors = vectors;
     plan.b = doubles(*basis);

@@ -428,6 +428,28 @@ def test_eigenvalues_of_batches(n, upper, dtype):
         linalg.eigvalsh(of(half))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("n", [1, 4, 7, 16])
+def test_eigenvalues_of_batches_in_single_precision(n, dtype):
+    """In every group of a batch, full or not, a matrix gets the same bits."""
+    a = drawn((19, n, n), dtype, 15)
+    a = (a + adjoint(a)).astype(dtype)
+    a[3] = 0
+    w, v = linalg.eigh(of(a))
+    order = np.random.default_rng(1).permutation(19)
+    for x, y in zip((w, v), linalg.eigh(of(a[order]))):
+        assert (x.numpy()[order] == y.numpy()).all()
+    assert (w - linalg.eigvalsh(of(a))).abs().max() < 1e-5
+    w, v = w.numpy(), v.numpy()
+    assert np.abs(adjoint(v) @ v - np.eye(n)).max() < 2e-6
+    assert np.abs((v * w[:, None]) @ adjoint(v) - a).max() < 2e-5
+    wide = "complex128" if dtype == "complex64" else "float64"
+    assert np.abs(np.linalg.eigvalsh(a.astype(wide)) - w).max() < 1e-6
+    a[18, 0, 0] = np.inf
+    with pytest.raises(linalg.LinAlgError, match="matrix 18 of"):
+        linalg.eigh(of(a))
+
+
 def test_a_matrix_of_a_batch_that_is_not_finite():
     a = drawn((9, 4, 4), "float64", 12)
     a[3, 1, 1] = np.nan
