@@ -17,7 +17,8 @@ inline void build_scan(ScanPlan* p, int32_t dtype, int64_t outer, int64_t dim, i
   p->chunk = row_chunk(units, dim, width);
   p->n_chunks = dim ? ceil_div(dim, p->chunk) : 0;
   const int64_t all = units * p->n_chunks;
-  const int64_t grain = row_grain(p->chunk * width);
+  int64_t grain = row_grain(p->chunk * width);
+  if (inner == 1 && p->n_chunks == 1) grain = round_up(grain, kCumsumRows);
   one_stage(&p->run, p->n_chunks > 1 ? all : 0, grain);
   p->run.n = 2;
   p->run.units[1] = all;

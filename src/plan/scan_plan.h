@@ -30,8 +30,10 @@ struct CumprodPlan {
   char* out;
 };
 
-// Rows (inner is 1) are multiplied in groups of so many, of which a grain has whole ones.
+// Rows (inner is 1) are multiplied, and short ones added, in groups of so many, of which a grain
+// has whole ones.
 constexpr int64_t kCumprodRows = 4;
+constexpr int64_t kCumsumRows = 4;
 
 // cummax, cummin: the index of the running extreme; the last of equal ones, and a nan once there is
 // one. Units: [outer][n_tiles of kRowTile inner positions].

@@ -77,8 +77,25 @@ template <class V> TT_NOINLINE void sum_tile(RunningSum<V>* before, const V* in,
   for (int64_t j = 0; j < n; j++) before[j] = sum[j];
 }
 
+// kCumsumRows short rows of n elements beside each other, since each waits for its own sum only.
+// scan_runs() has the same sums up to the end of its second run, as the first one is added to 0.
+constexpr int64_t kShortRow = 2 * kScanRun;
+TT_NOINLINE void sum_short_rows(const float* in, float* out, int64_t n) {
+  double sum[kCumsumRows] = {};
+  for (int64_t i = 0; i < n; i++) {
+    TT_UNROLL_BY(4)
+    for (int64_t k = 0; k < kCumsumRows; k++) sum[k] += double(in[k * n + i]);
+    TT_UNROLL_BY(4)
+    for (int64_t k = 0; k < kCumsumRows; k++) out[k * n + i] = float(sum[k]);
+  }
+}
+
 // Rows that are not cut.
 template <class V> TT_INLINE int32_t whole_rows(const ScanPlan& p, int64_t begin, int64_t end) {
+  if constexpr (kIsSame<V, float>)
+    for (; p.dim < kShortRow && begin + kCumsumRows <= end; begin += kCumsumRows)
+      sum_short_rows(reinterpret_cast<const V*>(p.in) + begin * p.dim,
+                     reinterpret_cast<V*>(p.out) + begin * p.dim, p.dim);
   for (int64_t u = begin; u < end; u++) {
     RunningSum<V> sum;
     scan_runs(&sum, reinterpret_cast<const V*>(p.in) + u * p.dim,
