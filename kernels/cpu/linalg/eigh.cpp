@@ -6,82 +6,11 @@
 TT_ISA_BEGIN
 
 #if TT_VEC_BYTES > 16
-template <class N> struct HermitianLanes : HermitianRoom<N> {
-  static constexpr int64_t kStep = kPartsOf<N> * L;  // doubles of a number
-  using Base = HermitianRoom<N>;
-  using Base::Base;
-  using Base::n, Base::a, Base::z, Base::tau, Base::p, Base::d, Base::e, Base::turns, Base::z_row;
-
-  double* at(int64_t i, int64_t j) const { return a + (i * n + j) * kStep; }
-
-  // Makes column k, below the diagonal, v of a reflection, whose beta is e[k]. Returns tau.
-  TT_INLINE N reflect(int64_t k) const {
-    const N alpha = get<N>(at(k + 1, k));
-    F rest = size_of(beside_real(alpha));
-    for (int64_t i = k + 2; i < n; i++) {
-      const N x = get<N>(at(i, k));
-      rest = vmax(vmax(size_of(real_part(x)), size_of(beside_real(x))), rest);
-    }
-    const Mask none = rest <= kNegligible;
-    const F one = splat(1.0);
-    const F top = chosen(none, one, vmax(size_of(real_part(alpha)), rest));
-    const F by = chosen(none, F{}, F(one / top));
-    F sum = square_of(alpha * by);
-    for (int64_t i = k + 2; i < n; i++) sum += square_of(get<N>(at(i, k)) * by);
-    const F norm = chosen(none, one, vsqrt(sum));
-    const F beta = chosen(real_part(alpha) < 0, norm, F(-norm));
-    const N apart = alpha * by - from_real_lanes<N>(beta);
-    const N factor = conj_of(apart) * (by / square_of(apart));  // by / apart
-    for (int64_t i = k + 2; i < n; i++) put(at(i, k), add_product(get<N>(at(i, k)), factor, N{}));
-    put(at(k + 1, k), from_real_lanes<N>(one));
-    store(e + k * L, chosen(none, real_part(alpha), F(beta * top)));
-    return apart * chosen(none, F{}, F(-one / beta));
-  }
-
-  // p = factor (the block behind k) v
-  TT_INLINE void multiply_block(int64_t k, N factor) const {
-    for (int64_t i = k + 1; i < n; i++) put(p + i * kStep, N{});
-    for (int64_t i = k + 1; i < n; i++) {
-      const N v = get<N>(at(i, k));
-      N sum = v * real_part(get<N>(at(i, i)));
-      for (int64_t j = k + 1; j < i; j++) {
-        const N x = get<N>(at(i, j));
-        sum = add_product(x, get<N>(at(j, k)), sum);
-        put(p + j * kStep, add_product(conj_of(x), v, get<N>(p + j * kStep)));
-      }
-      put(p + i * kStep, get<N>(p + i * kStep) + sum);
-    }
-    for (int64_t i = k + 1; i < n; i++)
-      put(p + i * kStep, add_product(factor, get<N>(p + i * kStep), N{}));
-  }
-  // The block behind k -= v p^H + p v^H
-  TT_INLINE void update_block(int64_t k, N factor) const {
-    N dot = {};
-    for (int64_t i = k + 1; i < n; i++)
-      dot = add_product(conj_of(get<N>(p + i * kStep)), get<N>(at(i, k)), dot);
-    const N half = add_product(factor, dot, N{}) * splat(-0.5);
-    for (int64_t i = k + 1; i < n; i++)
-      put(p + i * kStep, add_product(half, get<N>(at(i, k)), get<N>(p + i * kStep)));
-    for (int64_t i = k + 1; i < n; i++) {
-      const N v = get<N>(at(i, k));
-      const N w = get<N>(p + i * kStep);
-      for (int64_t j = k + 1; j <= i; j++) {
-        const N x = take_product(v, conj_of(get<N>(p + j * kStep)), get<N>(at(i, j)));
-        put(at(i, j), take_product(w, conj_of(get<N>(at(j, k))), x));
-      }
-    }
-  }
-  TT_NOINLINE void make_tridiagonal() const {
-    for (int64_t k = 0; k < n; k++) {
-      store(d + k * L, real_part(get<N>(at(k, k))));
-      store(e + k * L, F{});
-      if (k == n - 1) break;
-      const N factor = reflect(k);
-      put(tau + k * kStep, factor);
-      multiply_block(k, factor);
-      update_block(k, factor);
-    }
-  }
+// Tridiagonal matrices of HermitianRooms: d and e. z: NULL, or (n, n), real, whose rows become the
+// eigenvectors.
+struct TridiagonalLanes {
+  int64_t n;
+  double *z, *d, *e, *turns;
 
   // The block of each lane that begins with `from`.
   struct Blocks {
@@ -219,12 +148,91 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
     if (z) rotate(last_turns, columns);
     return ~sign_bits(lost);
   }
+};
+
+template <class N> struct HermitianLanes : HermitianRoom<N> {
+  static constexpr int64_t kStep = kPartsOf<N> * L;  // doubles of a number
+  using Base = HermitianRoom<N>;
+  using Base::Base;
+  using Base::n, Base::a, Base::z, Base::tau, Base::p, Base::d, Base::e, Base::turns, Base::z_row;
+
+  double* at(int64_t i, int64_t j) const { return a + (i * n + j) * kStep; }
+
+  // Makes column k, below the diagonal, v of a reflection, whose beta is e[k]. Returns tau.
+  TT_INLINE N reflect(int64_t k) const {
+    const N alpha = get<N>(at(k + 1, k));
+    F rest = size_of(beside_real(alpha));
+    for (int64_t i = k + 2; i < n; i++) {
+      const N x = get<N>(at(i, k));
+      rest = vmax(vmax(size_of(real_part(x)), size_of(beside_real(x))), rest);
+    }
+    const Mask none = rest <= kNegligible;
+    const F one = splat(1.0);
+    const F top = chosen(none, one, vmax(size_of(real_part(alpha)), rest));
+    const F by = chosen(none, F{}, F(one / top));
+    F sum = square_of(alpha * by);
+    for (int64_t i = k + 2; i < n; i++) sum += square_of(get<N>(at(i, k)) * by);
+    const F norm = chosen(none, one, vsqrt(sum));
+    const F beta = chosen(real_part(alpha) < 0, norm, F(-norm));
+    const N apart = alpha * by - from_real_lanes<N>(beta);
+    const N factor = conj_of(apart) * (by / square_of(apart));  // by / apart
+    for (int64_t i = k + 2; i < n; i++) put(at(i, k), add_product(get<N>(at(i, k)), factor, N{}));
+    put(at(k + 1, k), from_real_lanes<N>(one));
+    store(e + k * L, chosen(none, real_part(alpha), F(beta * top)));
+    return apart * chosen(none, F{}, F(-one / beta));
+  }
+
+  // p = factor (the block behind k) v
+  TT_INLINE void multiply_block(int64_t k, N factor) const {
+    for (int64_t i = k + 1; i < n; i++) put(p + i * kStep, N{});
+    for (int64_t i = k + 1; i < n; i++) {
+      const N v = get<N>(at(i, k));
+      N sum = v * real_part(get<N>(at(i, i)));
+      for (int64_t j = k + 1; j < i; j++) {
+        const N x = get<N>(at(i, j));
+        sum = add_product(x, get<N>(at(j, k)), sum);
+        put(p + j * kStep, add_product(conj_of(x), v, get<N>(p + j * kStep)));
+      }
+      put(p + i * kStep, get<N>(p + i * kStep) + sum);
+    }
+    for (int64_t i = k + 1; i < n; i++)
+      put(p + i * kStep, add_product(factor, get<N>(p + i * kStep), N{}));
+  }
+  // The block behind k -= v p^H + p v^H
+  TT_INLINE void update_block(int64_t k, N factor) const {
+    N dot = {};
+    for (int64_t i = k + 1; i < n; i++)
+      dot = add_product(conj_of(get<N>(p + i * kStep)), get<N>(at(i, k)), dot);
+    const N half = add_product(factor, dot, N{}) * splat(-0.5);
+    for (int64_t i = k + 1; i < n; i++)
+      put(p + i * kStep, add_product(half, get<N>(at(i, k)), get<N>(p + i * kStep)));
+    for (int64_t i = k + 1; i < n; i++) {
+      const N v = get<N>(at(i, k));
+      const N w = get<N>(p + i * kStep);
+      for (int64_t j = k + 1; j <= i; j++) {
+        const N x = take_product(v, conj_of(get<N>(p + j * kStep)), get<N>(at(i, j)));
+        put(at(i, j), take_product(w, conj_of(get<N>(at(j, k))), x));
+      }
+    }
+  }
+  TT_NOINLINE void make_tridiagonal() const {
+    for (int64_t k = 0; k < n; k++) {
+      store(d + k * L, real_part(get<N>(at(k, k))));
+      store(e + k * L, F{});
+      if (k == n - 1) break;
+      const N factor = reflect(k);
+      put(tau + k * kStep, factor);
+      multiply_block(k, factor);
+      update_block(k, factor);
+    }
+  }
+
   // Applies the reflections, the last one first, to the rows of z: real eigenvectors of the
   // tridiagonal matrix become those of the matrix.
   TT_NOINLINE void make_vectors() const {
     for (int64_t i = n * n - 1; kPartsOf < N >> 1 && i >= 0; i--)
       put(z + i * kStep, from_real_lanes<N>(load(z + i * L)));
-    each_columns<4>(n, [&]<int kRows>(int64_t first) TT_INLINE_BODY {
+    each_columns<kPartsOf<N> == 1 ? 4 : 2>(n, [&]<int kRows>(int64_t first) TT_INLINE_BODY {
       for (int64_t k = n - 2; k >= 0; k--) {
         N dots[kRows] = {};
         for (int64_t i = k + 1; i < n; i++) {
@@ -248,9 +256,74 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
   // Returns the lanes that have converged, as bits.
   TT_NOINLINE uint32_t decompose() const {
     make_tridiagonal();
-    const uint32_t converged = diagonalise();
+    const uint32_t converged = TridiagonalLanes{n, z, d, e, turns}.diagonalise();
     if (z) make_vectors();
     return converged;
+  }
+};
+
+// Writes the results of the matrices from `first` on. A number of the vectors has `parts` doubles.
+struct EighResults {
+  const MatrixPlan& plan;
+  int64_t first, parts;
+  const double* values;  // (n, lanes), in any order
+  const double* rows;    // (lanes, n, n): the vectors as rows, in the same order
+  double* order;         // (n): room for the places of values before they were sorted
+  char* sorted;          // (n, n): room for the vectors of a matrix
+
+  int64_t count() const { return plan.n * plan.n * parts; }
+
+  // `by` has scaled the matrix.
+  void write_values(int64_t lane, double by) const {
+    const int64_t n = plan.n;
+    double* w = plan.w + (first + lane) * n;
+    for (int64_t i = 0; i < n; i++) {
+      const double value = values[i * L + lane];
+      int64_t place = i;
+      for (; place > 0 && w[place - 1] > value; place--) {
+        w[place] = w[place - 1];
+        order[place] = order[place - 1];
+      }
+      w[place] = value;
+      order[place] = double(i);
+    }
+    for (int64_t k = 0; by > 0 && k < n; k++) w[k] /= by;
+  }
+  // Writes the vectors as columns, in order.
+  template <class Real> TT_NOINLINE void write_vectors(Real* all, int64_t lane) const {
+    const int64_t n = plan.n;
+    const int64_t bytes = parts * int64_t(sizeof(Real));
+    char* const to = reinterpret_cast<char*>(all + (first + lane) * count());
+    for (int64_t k = 0; k < n; k++) {
+      const double* row = rows + lane * count() + int64_t(order[k]) * n * parts;
+      char* element = sorted + k * n * bytes;
+      int64_t step = bytes;
+      if (bytes > 8) {
+        element = to + k * bytes;
+        step = n * bytes;
+      }
+      for (int64_t i = 0; i < n; i++, element += step)
+        for (int64_t part = 0; part < parts; part++) {
+          const Real x = Real(row[i * parts + part]);
+          memcpy(element + part * int64_t(sizeof x), &x, sizeof x);
+        }
+    }
+    if (bytes == 4) transpose<uint32_t>(to, n * bytes, sorted, n * bytes, n, n);
+    if (bytes == 8) transpose<uint64_t>(to, n * bytes, sorted, n * bytes, n, n);
+  }
+  TT_NOINLINE void write(int64_t lane, bool found, double by) const {
+    const int64_t at = first + lane;
+    float* const floats = reinterpret_cast<float*>(plan.b);
+    plan.info[at] = found ? 0 : 1;
+    if (found) {
+      write_values(lane, by);
+      if (plan.vectors && plan.floats) write_vectors(floats, lane);
+      else if (plan.vectors) write_vectors(plan.b, lane);
+      return;
+    }
+    fill_row(plan.w + at * plan.n, plan.n, kNan, Along());
+    if (plan.vectors && plan.floats) fill_row(floats + at * count(), count(), float(kNan), Along());
+    else if (plan.vectors) fill_row(plan.b + at * count(), count(), kNan, Along());
   }
 };
 
@@ -305,67 +378,14 @@ template <class N> struct EighGroup {
       }
   }
 
-  // The place of a lane's eigenvalue k before they were sorted, in numbers no longer needed.
-  double& order(int64_t k) { return lanes.e[k]; }
-  void write_values(int64_t lane) {
-    const int64_t n = lanes.n;
-    double* w = plan.w + (first + lane) * n;
-    for (int64_t i = 0; i < n; i++) {
-      const double value = lanes.d[i * L + lane];
-      int64_t place = i;
-      for (; place > 0 && w[place - 1] > value; place--) {
-        w[place] = w[place - 1];
-        order(place) = order(place - 1);
-      }
-      w[place] = value;
-      order(place) = double(i);
-    }
-    for (int64_t k = 0; by[lane] > 0 && k < n; k++) w[k] /= by[lane];
-  }
-  // Writes the eigenvectors of a lane as columns, in order; a has them as rows, lane by lane.
-  template <class Real> void write_vectors(Real* all, int64_t lane) {
-    constexpr int64_t kBytes = kParts * int64_t(sizeof(Real));
-    const int64_t n = lanes.n;
-    const double* rows = lanes.a + lane * count();
-    char* const to = reinterpret_cast<char*>(all + (first + lane) * count());
-    char* const sorted = reinterpret_cast<char*>(lanes.z);
-    for (int64_t k = 0; k < n; k++) {
-      const double* row = rows + int64_t(order(k)) * n * kParts;
-      for (int64_t i = 0; i < n; i++) {
-        char* const element =
-            kBytes > 8 ? to + (i * n + k) * kBytes : sorted + (k * n + i) * kBytes;
-        for (int64_t part = 0; part < kParts; part++) {
-          const Real x = Real(row[i * kParts + part]);
-          memcpy(element + part * int64_t(sizeof x), &x, sizeof x);
-        }
-      }
-    }
-    if constexpr (kBytes == 4) transpose<uint32_t>(to, n * kBytes, sorted, n * kBytes, n, n);
-    if constexpr (kBytes == 8) transpose<uint64_t>(to, n * kBytes, sorted, n * kBytes, n, n);
-  }
-  float* float_vectors() const { return reinterpret_cast<float*>(plan.b); }
-  void fill_nan(int64_t lane) {
-    const int64_t at = first + lane;
-    fill_row(plan.w + at * lanes.n, lanes.n, kNan, Along());
-    if (!plan.vectors) return;
-    if (plan.floats) fill_row(float_vectors() + at * count(), count(), float(kNan), Along());
-    else fill_row(plan.b + at * count(), count(), kNan, Along());
-  }
   void run() {
     read();
     const uint32_t converged = lanes.decompose();
     if (plan.vectors) write_group(lanes.a, reinterpret_cast<const F*>(lanes.z), count());
-    for (int64_t lane = 0; lane < used; lane++) {
-      const bool found = (converged >> lane & 1) && by[lane] >= 0;
-      plan.info[first + lane] = found ? 0 : 1;
-      if (!found) {
-        fill_nan(lane);
-        continue;
-      }
-      write_values(lane);
-      if (plan.vectors && plan.floats) write_vectors(float_vectors(), lane);
-      else if (plan.vectors) write_vectors(plan.b, lane);
-    }
+    const EighResults results = {
+        plan, first, kParts, lanes.d, lanes.a, lanes.e, reinterpret_cast<char*>(lanes.z)};
+    for (int64_t lane = 0; lane < used; lane++)
+      results.write(lane, (converged >> lane & 1) && by[lane] >= 0, by[lane]);
   }
 };
 

@@ -100,7 +100,7 @@ template <bool kComplex> struct Jacobi {
 
   // A power of two that scales the largest element to about 1; 0 if all are 0, NaN if one is not
   // finite.
-  double scale() const {
+  TT_NOINLINE double scale() const {
     double tops[kWide] = {};
     double odds[kWide] = {};
     const int64_t count = n * length;
