@@ -35,10 +35,11 @@ constexpr int64_t kSvdFewest = 3;  // in a group: of fewer, each is decomposed b
 // 0 where groups do not pay.
 inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
   constexpr int64_t kMost = 256 << 10;
+  constexpr int64_t kItemBytes = kSvdGroup * int64_t(sizeof(double));
+  if (batch < kSvdFewest || p.m > kMost || p.n > kMost) return 0;
   const int64_t parts = p.complex ? 2 : 1;
   const int64_t numbers = parts * p.n * (p.m + p.n);
-  constexpr int64_t kItemBytes = kSvdGroup * int64_t(sizeof(double));
-  if (batch < kSvdFewest || p.m > kMost || numbers * kItemBytes > kMost) return 0;
+  if (numbers * kItemBytes > kMost) return 0;
   return kItemBytes * (numbers + (p.single ? eigh_lanes_work(p.n, p.complex, true) : 0));
 }
 

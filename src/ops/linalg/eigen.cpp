@@ -55,8 +55,11 @@ TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
     return eigh_large(self, working_copy(self, self.dtype), upper, vectors);
   const int64_t batch = numel_of(batch_of(self));
   const int64_t threads = pool_threads(ctx().rt->pool);
-  const int64_t room_bytes = eigh_lanes_work(n, is_complex(self.dtype), vectors) * 8 * kMatrixGroup;
-  const bool groups = self.is_cpu() && batch >= kMatrixGroup && room_bytes <= kMostEighRoom;
+  const bool small = n <= kLargeEigh;  // others may overflow the product
+  const int64_t numbers = small ? eigh_lanes_work(n, is_complex(self.dtype), vectors) : 0;
+  const int64_t room_bytes = numbers * 8 * kMatrixGroup;
+  const bool groups =
+      small && self.is_cpu() && batch >= kMatrixGroup && room_bytes <= kMostEighRoom;
   const bool floats = groups && real_of(self.dtype) == Dtype::kF32;
   const TensorRef a = floats ? dense_input(self) : working_copy(self, precise(self.dtype));
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), Dtype::kF64, self.device);
