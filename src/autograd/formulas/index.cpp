@@ -92,7 +92,8 @@ static TensorRef bag_sum_backward(const Tensor& of_bags, int64_t rows, const Ten
 TensorPair bag_reduce_backward(const Tensor& g, const Tensor& weight, const Tensor& indices,
                                const Tensor* starts, int64_t mode, const Tensor* factors,
                                bool by_freq, int64_t skipped, const Tensor& y, Needs needs) {
-  constexpr int64_t kWideRows = 32;  // from so many columns on, sorting costs less than n rows do
+  // With this many columns or more, sorting the indices costs less than a row for each of them.
+  constexpr int64_t kWideRows = 32;
   const int64_t column[2] = {indices.numel, 1};
   const Scalar one(1);
   TensorRef bag = bags_of(indices, starts, y.size(0));

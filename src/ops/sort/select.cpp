@@ -100,8 +100,8 @@ static void check_values(const Tensor& self, const Tensor& q) {
   require_each(*inside, q, "q", "q has values outside [0, 1]");
 }
 
-// The ranks of the quantiles of each row, which may be between two elements: (m), or (…, m) if nans
-// are skipped, since then rows have different lengths.
+// The ranks of the quantiles of each row, which may be between two elements: (m). If nans are
+// skipped, rows have different lengths, and the ranks are (…, m).
 static TensorRef ranks_of(const Tensor& rows, const Tensor& q, int64_t interpolation,
                           bool skips_nan) {
   const int64_t last = rows.ndim - 1;

@@ -402,7 +402,10 @@ def test_import_needs_no_numpy():
 
 
 def test_import_loads_no_more_than_it_needs():
-    code = "import sys, tt; print([m for m in sys.modules if m.startswith('tt.') and m.count('.') > 1 or m in ('tt.nn', 'tt.optim', 'inspect', 'numpy')])"
+    code = (
+        "import sys, tt; print([m for m in sys.modules if m.startswith('tt.') and m.count('.') > 1 "
+        "or m in ('tt.nn', 'tt.optim', 'inspect', 'numpy')])"
+    )
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
     run = subprocess.run(
         [sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True
