@@ -30,8 +30,8 @@ struct CumprodPlan {
   char* out;
 };
 
-// Rows (inner is 1) that are multiplied or, if short, added beside each other. A grain is a multiple
-// of it.
+// Rows (inner is 1) that are multiplied or, if short, added beside each other. A grain is a
+// multiple of it.
 constexpr int64_t kCumprodRows = 4;
 constexpr int64_t kCumsumRows = 4;
 
