@@ -30,6 +30,9 @@ struct SvdPlan {
   double* s;  // [batch][n]: not negative, in descending order
   Rooms rooms;
 };
+// Of the elements of a column of V whose square is more than this share of the largest one's, the
+// first is a positive number: ways that round differently then give the same signs.
+constexpr double kSvdLargeSquare = 0.4;
 constexpr int64_t kSvdGroup = 8;
 constexpr int64_t kSvdFewest = 3;  // in a group: of fewer, each is decomposed by itself
 // 0 where groups do not pay.

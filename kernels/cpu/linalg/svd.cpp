@@ -181,6 +181,30 @@ template <bool kComplex> struct Jacobi {
     }
   }
 
+  // A pair of singular vectors is known but for a sign, or a phase: makes the first large element
+  // of V's column a positive number.
+  void fix_phase(int64_t k) {
+    double* y = v + k * width;
+    const auto square = [&](int64_t i) {
+      return y[i] * y[i] + (kComplex ? y[i + 1] * y[i + 1] : 0);
+    };
+    double top = 0;
+    for (int64_t i = 0; i < width; i += kParts) top = max(square(i), top);
+    int64_t at = 0;
+    while (at + kParts < width && square(at) <= kSvdLargeSquare * top) at += kParts;
+    if constexpr (kComplex) {
+      const double size = libm::sqrt(square(at));
+      const double re = y[at] / size;
+      const double im = y[at + 1] / size;
+      multiply_complex(w + k * length, length, re, -im);
+      multiply_complex(y, width, re, -im);
+      y[at + 1] = 0;
+    } else if (y[at] < 0) {
+      multiply(w + k * length, length, -1);
+      multiply(y, width, -1);
+    }
+  }
+
   // Makes V the identity and the largest element about 1. Returns the factor.
   double prepare() {
     const double by = scale();
@@ -207,6 +231,7 @@ template <bool kComplex> struct Jacobi {
     for (int64_t i = 0; i < n; i++)
       s[i] = libm::sqrt(dots<false>(w + i * length, w + i * length, length).pp);
     sort();
+    for (int64_t i = 0; width && i < n; i++) fix_phase(i);
     for (int64_t i = 0; i < n; i++) {
       if (!width) {
         if (!(s[i] > 0x1p-500)) s[i] = 0;

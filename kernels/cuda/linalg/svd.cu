@@ -15,7 +15,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kMaxSweeps = 60;  // about ten are needed
-constexpr int64_t kFewColumns = 16;
 
 // Dot products of columns p and q.
 struct Dots {
@@ -140,22 +139,11 @@ template <bool kComplex> struct Jacobi {
     rotate(v + i * width, v + k * width, width, re, im, c, c * t);
     return true;
   }
-  // All pairs once. Few columns are rotated in the order of the CPU, which decides the signs of
-  // singular vectors; of more, round r of a tournament of `players`, an even number, pairs the last
-  // one with r, and r + j with r - j.
+  // All pairs once: round r of a tournament of `players`, an even number, pairs the last one with
+  // r, and r + j with r - j.
   __device__ __forceinline__ bool sweep(double close) const {
     const int64_t players = n + n % 2;
     bool more = false;
-    if (n <= kFewColumns) {
-      if (warp == 0) {
-        for (int64_t i = 0; i < n; i++)
-          for (int64_t k = i + 1; k < n; k++) {
-            if (orthogonal_pair(i, k, close)) more = true;
-            __syncwarp();
-          }
-      }
-      return __syncthreads_or(more);
-    }
     for (int64_t r = 0; r + 1 < players; r++) {
       for (int64_t j = warp; j < players / 2; j += kWarps) {
         const int64_t a = j == 0 ? players - 1 : (r + j) % (players - 1);
@@ -193,6 +181,43 @@ template <bool kComplex> struct Jacobi {
         swap_columns(v + i * width, v + best * width, width);
       }
       __syncthreads();
+    }
+  }
+
+  // Makes the first large element of each column of V a positive number, as the CPU does.
+  __device__ __forceinline__ void fix_phases() const {
+    for (int64_t k = warp; k < n; k += kWarps) {
+      double* const y = v + k * width;
+      const auto square = [&](int64_t i) {
+        return y[i] * y[i] + (kComplex ? y[i + kParts - 1] * y[i + kParts - 1] : 0);
+      };
+      double top = 0;
+      for (int64_t i = 0; i < width; i += kParts)
+        if (square(i) > top) top = square(i);
+      int64_t at = 0;
+      while (at + kParts < width && square(at) <= kSvdLargeSquare * top) at += kParts;
+      const double size = math::sqrt(square(at));
+      const double re = y[at] / size;
+      const double im = kComplex ? -y[at + kParts - 1] / size : 0;
+      __syncwarp();
+      turn(w + k * length, length, re, im);
+      turn(y, width, re, im);
+      __syncwarp();
+      if (kComplex && lane == 0) y[at + kParts - 1] = 0;
+    }
+    __syncthreads();
+  }
+  // p *= re + i im, of real numbers re, which is 1 or -1.
+  __device__ __forceinline__ void turn(double* p, int64_t count, double re, double im) const {
+    for (int64_t i = int64_t(lane) * kParts; i < count; i += kWarp * kParts) {
+      const double a = p[i];
+      if constexpr (kComplex) {
+        const double b = p[i + 1];
+        p[i] = a * re - b * im;
+        p[i + 1] = a * im + b * re;
+      } else {
+        p[i] = re < 0 ? -a : a;
+      }
     }
   }
 
@@ -249,6 +274,7 @@ template <bool kComplex> struct Jacobi {
     }
     __syncthreads();
     sort();
+    fix_phases();
     for (int64_t i = 0; i < n; i++) {
       const double size = s[i];
       __syncthreads();
