@@ -53,8 +53,8 @@ template <class R> TT_FN Complex<R> operator/(Complex<R> a, Complex<R> b) {
   const R small = real_larger ? b.im : b.re;
   const R x = real_larger ? a.re : a.im;
   const R y = real_larger ? a.im : a.re;
-  const R ratio =
-      big == 0 ? small : small / big;  // 0/0: the quotient below is then a/0 in both parts
+  // 0/0: the quotient below is then a/0 in both parts.
+  const R ratio = big == 0 ? small : small / big;
   const R scale = R(1) / (big + small * ratio);
   const R im = (y - x * ratio) * scale;
   return {(x + y * ratio) * scale, real_larger ? im : -im};

@@ -41,9 +41,9 @@ struct AutogradMeta : TensorMeta {
   Engine* owner;               // the engine run that has claimed `pending`
   int64_t min_topo;  // smallest topo of a node that consumed this leaf; kNeverConsumed if none
   HookList hooks;    // of a leaf; hooks of a non-leaf are stored on its node
-  TensorRef
-      former_base;  // of a view that others had when it became a leaf: they may still be reading it
-  Mutex adding;     // held by the thread `adder` while it adds to grad
+  // Of a view that others had when it became a leaf: they may still be reading it.
+  TensorRef former_base;
+  Mutex adding;  // held by the thread `adder` while it adds to grad
   uintptr_t adder;
   bool in_heap;
   bool is_former_base;       // a leaf may have this tensor as its former_base

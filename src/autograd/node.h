@@ -41,8 +41,8 @@ struct NodeType {
   void (*destroy_saved)(Node& n) noexcept;
   uint32_t saved_bytes;
   bool takes_undefined;  // apply receives undefined gradients as such, not as zeros
-  void (*release)(const NodeType*) noexcept =
-      nullptr;  // (types created at run time) called when a node of this type is freed
+  // (types created at run time) called when a node of this type is freed
+  void (*release)(const NodeType*) noexcept = nullptr;
 };
 
 struct Node : GraphNode {

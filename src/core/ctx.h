@@ -255,8 +255,8 @@ inline DeviceStream& current_stream(CudaDevice& d) {
   return TT_UNLIKELY(ctx().streams != nullptr) ? cuda_calls->side_stream(d) : d.own;
 }
 
-constexpr int64_t kParallelGrain =
-    32768;  // below this number of elements a kernel stays on the calling thread
+// Below this number of elements a kernel stays on the calling thread.
+constexpr int64_t kParallelGrain = 32768;
 
 // Records a piece of work of the running call while it exists, if the ctx records events.
 class EventScope {

@@ -85,9 +85,9 @@ enum TensorFlags : uint16_t {
   kDense = 2,         // a permutation of its dims is contiguous
   kRequiresGrad = 4,  // a leaf that requires its gradient
   kOwnsBlock = 8,     // an embedded storage follows the header, in the same block
-  kBorrowedStorage =
-      16,  // the storage is embedded in the block of base, which keeps it alive; the view has no
-           // reference of its own
+  // The storage is embedded in the block of base, which keeps it alive; the view has no reference
+  // of its own.
+  kBorrowedStorage = 16,
   kUntrackedView = 32,  // made without recording, of a tensor that requires a gradient
   kOneOfViews = 64,     // one of the views that a single call returned
   kPackedTensor = 128,  // stands for a saved tensor that hooks of the application have packed

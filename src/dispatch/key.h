@@ -26,8 +26,8 @@ enum Key : int32_t {
 constexpr uint64_t bit(Key k) { return uint64_t(1) << k; }
 constexpr uint64_t kBackendKeys = 0xff;  // and Capture's, which all operators serve
 constexpr uint64_t kBelowAutograd = bit(kKeyAutograd) - 1;
-constexpr uint64_t kModeKeys =
-    0xffff & ~kBackendKeys & ~bit(kKeyAutograd);  // modes may wrap every operator
+// Modes may wrap every operator.
+constexpr uint64_t kModeKeys = 0xffff & ~kBackendKeys & ~bit(kKeyAutograd);
 
 // Modes wrap every operator by boxing its arguments: a twentieth of a small program's code. Builds
 // for microcontrollers have none, and what would start one fails. Tensors of uint16, uint32 and

@@ -9,12 +9,15 @@ namespace TT_NS {
 constexpr int kMaxMatmulBatch = 62;
 
 enum MatmulPath : int32_t {
-  kMatmulPacked = 0,  // operands are copied into panels, block by block (workspace)
-  kMatmulSmall =
-      1,  // straight from the operands; one unit is kMatmulSmallCols columns of one matrix
-  kMatmulRows = 2,  // few rows, one of f16 and bf16: b read once in the order of its memory; one
-                    // unit is matmul_rows_unit(plan) columns
-  kMatmulBlas = 3,  // OpenBLAS on fixed tiles
+  // Operands are copied into panels, block by block, in workspace.
+  kMatmulPacked = 0,
+  // Straight from the operands. A unit is kMatmulSmallCols columns of one matrix.
+  kMatmulSmall = 1,
+  // Few rows, one of f16 and bf16: b is read once, in the order of its memory. A unit is
+  // matmul_rows_unit(plan) columns.
+  kMatmulRows = 2,
+  // OpenBLAS on fixed tiles.
+  kMatmulBlas = 3,
 };
 
 // A scalar in every compute type; the kernel reads the member of its own.
@@ -35,10 +38,10 @@ struct MatmulPlan {
   const char *a, *b, *d;  // d NULL: no addend, beta is ignored
   char* c;
   int64_t a_row, a_col, b_row, b_col, c_row, c_col, d_row, d_col;
-  int32_t
-      dtype;     // of all four: f32 f64 c64 c128 i32 i64, or f16 bf16 (summed in f32, rounded once)
-  int32_t path;  // MatmulPath
-  bool scaled;   // alpha != 1
+  // Of all four: f32 f64 c64 c128 i32 i64, or f16 bf16 (summed in f32, rounded once).
+  int32_t dtype;
+  int32_t path;   // MatmulPath
+  bool scaled;    // alpha != 1
   uint16_t math;  // bits of CudaMath
   int32_t n_batch;
   MatmulScalar alpha, beta;
@@ -52,21 +55,21 @@ struct MatmulPlan {
 // --- blocking: fixed, so that a result never depends on the instruction set's panel shape or the
 // number of threads ---
 constexpr int64_t kMatmulRowBlock = 168;  // rows of a packed block of a, at most
-constexpr int64_t kMatmulColBlock =
-    128;  // columns of a packed block of b: a multiple of every panel width
+// Columns of a packed block of b: a multiple of every panel width.
+constexpr int64_t kMatmulColBlock = 128;
 constexpr int64_t kMatmulMaxRows = 4032;  // rows and columns packed at once
 constexpr int64_t kMatmulMaxCols = 4096;
-constexpr int64_t kMatmulHalfMax =
-    1024;  // f16, bf16: rows and columns that share the f32 sums in the workspace
+// f16, bf16: rows and columns that share the f32 sums in the workspace.
+constexpr int64_t kMatmulHalfMax = 1024;
 constexpr int64_t kMatmulSmallMax = 256;    // small path: largest m, n and k
 constexpr int64_t kMatmulSmallDepth = 128;  // small path: largest k if b's rows are not contiguous
 constexpr int64_t kMatmulSmallCols = 64;
 constexpr int64_t kMatmulRowsMax = 8;      // rows path: largest m
 constexpr int64_t kMatmulDotRowsMax = 16;  // the same if b's columns are contiguous
-constexpr int64_t kMatmulRowsUnit =
-    64;  // columns of a unit of the rows path, if they are contiguous
-constexpr int64_t kMatmulRowsSums =
-    16384;  // otherwise: bytes of the unit's sums, at most a page a row
+// Columns of a unit of the rows path, if they are contiguous.
+constexpr int64_t kMatmulRowsUnit = 64;
+// Otherwise: bytes of the unit's sums, at most a page a row.
+constexpr int64_t kMatmulRowsSums = 16384;
 
 TT_INLINE constexpr bool matmul_is_half(int32_t dtype) {
   return dtype == TT_F16 || dtype == TT_BF16;

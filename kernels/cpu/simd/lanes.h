@@ -109,12 +109,6 @@ TT_INLINE uint32_t leading_bits(float x, float low, int dropped) {
 }
 TT_INLINE F32v load_lanes(const float* p) { return _mm512_loadu_ps(p); }
 TT_INLINE void store_lanes(float* p, F32v v) { _mm512_storeu_ps(p, v); }
-TT_INLINE F32v load_some(const float* p, int64_t n) {
-  return _mm512_maskz_loadu_ps(__mmask16((1u << n) - 1), p);
-}
-TT_INLINE void store_some(float* p, F32v v, int64_t n) {
-  _mm512_mask_storeu_ps(p, __mmask16((1u << n) - 1), v);
-}
 #endif
 
 }  // namespace math

@@ -38,10 +38,10 @@ Arena* heap_arena(Heap*) noexcept;
 
 // ---- the fast path ----
 
-constexpr size_t kSlabBytes =
-    64 * 1024;  // slabs are aligned to their size; blocks start after the header
-constexpr int kSmallClasses =
-    24;  // multiples of 64 to 512, then four steps per doubling to kSmallMax
+// Slabs are aligned to their size; blocks start after the header.
+constexpr size_t kSlabBytes = 64 * 1024;
+// Multiples of 64 to 512, then four steps per doubling to kSmallMax.
+constexpr int kSmallClasses = 24;
 
 struct TT_MAY_ALIAS FreeBlock {
   FreeBlock* next;
