@@ -39,9 +39,8 @@ def losses(done):
 def test_learns_and_writes():
     done = run("--steps", 700, *SMALL)
     found = losses(done)
-    assert (
-        found[0] > 4 and sum(found[-10:]) / 10 < 2.85
-    )  # 2.76 today: the text is the docs, one batch of eight is 0.1 off by chance
+    # The text is the docs, with which the mean is 2.7; a batch of eight varies by 0.1.
+    assert found[0] > 4 and sum(found[-10:]) / 10 < 2.85
     sample = done.stdout.split(b"--- sample ---\n")[1]
     known = set(
         b"".join(
