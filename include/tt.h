@@ -169,7 +169,7 @@ tt_status tt_trim(tt_ctx *c);
 tt_status tt_ctx_isa(tt_ctx *c, int32_t *out);
 
 /* Sets the dtype of floating-point numbers and tensors that are given none: TT_F16, TT_BF16, TT_F32
-   (at first) or TT_F64. Complex ones have TT_C128 beside TT_F64, else TT_C64. */
+   (at first) or TT_F64. Complex numbers then have TT_C128 for TT_F64, else TT_C64. */
 tt_status tt_ctx_set_default_dtype(tt_ctx *c, tt_dtype dtype);
 tt_status tt_ctx_default_dtype(tt_ctx *c, tt_dtype *out);
 
@@ -187,7 +187,7 @@ typedef struct tt_cuda_math_opts {
   uint64_t set;
   int32_t matmul_tf32;     /* 1: libraries may round the factors of products of float32 to TF32, 10
                               bits behind the point, which is several times as fast; default 0 */
-  int32_t conv_tf32;       /* the same of convolutions; default 0 */
+  int32_t conv_tf32;       /* the same for convolutions; default 0 */
   int32_t deterministic;   /* 0: libraries may add in another order in each run; default 1 */
   int32_t cublaslt;        /* 0: tt's kernels compute products, not cuBLASLt; default 1 */
   int32_t cudnn;           /* 0: tt's kernels compute convolutions, not cuDNN; default 1 */
@@ -218,8 +218,8 @@ tt_status tt_set_grad_enabled(tt_ctx *c, int32_t enabled, int32_t *previous);
 /* Returns whether operators record gradients. */
 int32_t tt_grad_enabled(const tt_ctx *c);
 
-/* Sets anomaly mode, and returns the previous setting. In it backward fails at the first operator
-   whose gradient has nan, and names the forward operator.
+/* Sets anomaly mode, and returns the previous setting. In anomaly mode backward fails at the first
+   operator whose gradient has nan, and names the forward operator.
    @null previous: it is not needed */
 tt_status tt_set_anomaly_enabled(tt_ctx *c, int32_t enabled, int32_t *previous);
 
@@ -352,9 +352,9 @@ tt_status tt_copy_non_blocking(tt_ctx *c, tt_tensor *dst, const tt_tensor *src);
    The work of a stream is done in order, beside that of other streams. A device has a stream of its
    own, on which all ctxs compute. A ctx that sets another one orders it after what the ctx has
    computed so far. An operator waits, on its stream, for the last stream that wrote its arguments,
-   and memory is reused only after all streams that use it are done with it. What the application
-   must order itself, by tt_stream_wait_stream or an event: writing a tensor in place that another
-   stream still reads. */
+   and memory is reused only after all streams that use it are done with it. The application itself
+   orders in-place writes to a tensor that another stream still reads, by tt_stream_wait_stream or
+   an event. */
 
 /* A queue of work on a CUDA device. */
 typedef struct tt_stream tt_stream;
@@ -417,8 +417,8 @@ tt_status tt_event_new(tt_ctx *c, const tt_device *device, int32_t timing, tt_ev
 void tt_event_retain(tt_event *e);
 void tt_event_release(tt_event *e);
 
-/* The event happens when the stream has done the work that it has now. Recording again forgets the
-   earlier time.
+/* Records an event: it happens when the stream has done the work that it has now. Recording it
+   again replaces the earlier time.
    @null s: the stream on which the ctx computes */
 tt_status tt_event_record(tt_ctx *c, tt_event *e, tt_stream *s);
 
@@ -567,8 +567,8 @@ int64_t tt_tensor_storage_bytes(const tt_tensor *t);
    @borrowed while the storage is alive */
 void *tt_tensor_storage_data(const tt_tensor *t);
 
-/* Returns the number of in-place writes to the storage so far that graphs of t heed: without those
-   through a tensor of tt_tensor_variable_data, and for such a tensor these alone. */
+/* Returns the number of in-place writes to the storage so far. A tensor of tt_tensor_variable_data
+   counts only the writes through it and its views, which other tensors do not count. */
 uint32_t tt_tensor_version(const tt_tensor *t);
 
 /* Returns whether the elements are row-major and without gaps. */
@@ -603,17 +603,17 @@ typedef struct tt_tensor_info {
   int64_t strides[8];
 } tt_tensor_info;
 
-/* Describes a tensor in one call, for languages in which a call costs more than what it does. What
-   is no tensor gives zeros. */
+/* Describes a tensor in one call, for languages in which a call costs more than what it does.
+   Anything but a tensor gives zeros. */
 void tt_tensor_get_info(const tt_tensor *t, tt_tensor_info *out);
 
 /* Returns the tensor of which autograd treats self as a view.
    @null out: self is no view */
 tt_status tt_tensor_base(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
-/* Returns another tensor over the memory of self, without history. What is written in place through
-   it or its views does not invalidate what graphs have saved of self: their gradients use the
-   values of the time of backward. */
+/* Returns another tensor over the memory of self, without history. In-place writes through it or
+   its views do not invalidate what graphs have saved of self: their gradients use the values that
+   the memory has during backward. */
 tt_status tt_tensor_variable_data(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 
 /* Replaces the storage, shape and dtype of a leaf by those of src. Handles to the leaf stay valid.
@@ -798,9 +798,9 @@ tt_status tt_module_register_full_backward_pre_hook(tt_ctx *c, tt_module *m, tt_
 
 /* Registers a callback that sees the gradients of the module's outputs and of its inputs in
    backward, and may replace those of the inputs by tensors of the same shape and dtype. It applies
-   to calls that are recorded from now on. An output without a gradient has NULL; so have all inputs
-   if none needs a gradient, otherwise an input without one has zeros. Returns the id of the hook.
-   */
+   to calls that are recorded from now on. An output without a gradient has NULL. If no input needs
+   a gradient, all inputs have NULL; otherwise an input without one has zeros. Returns the id of the
+   hook. */
 tt_status tt_module_register_full_backward_hook(tt_ctx *c, tt_module *m, tt_module_hook fn,
                                                 void *user, void (*drop)(void *user), int64_t *id);
 
@@ -1240,8 +1240,8 @@ typedef struct tt_saved_tensors_def {
   void (*drop)(void *user);          /* may be NULL */
 } tt_saved_tensors_def;
 
-/* From now on, until the matching tt_saved_tensors_pop, operators on this ctx keep the tensors that
-   their gradients need in the form that pack gives them. The innermost pair of functions counts. */
+/* Until the matching tt_saved_tensors_pop, operators on this ctx keep the tensors that their
+   gradients need in the form that pack gives them. The innermost pair of functions counts. */
 tt_status tt_saved_tensors_push(tt_ctx *c, const tt_saved_tensors_def *def);
 tt_status tt_saved_tensors_pop(tt_ctx *c);
 
@@ -1424,16 +1424,16 @@ tt_status tt_clip_grad_norm_(tt_ctx *c, tt_tensor *const *params, int64_t n, dou
 /* Clips each element of the gradients of the parameters to [-clip_value, clip_value]. */
 tt_status tt_clip_grad_value_(tt_ctx *c, tt_tensor *const *params, int64_t n, double clip_value);
 
-/* Multiplies the gradients of the parameters by factor, and returns whether one of them had an
-   element that is inf or nan: what mixed precision does before a step, where the loss was
-   multiplied by 1 / factor. Parameters without a gradient are skipped. */
+/* Multiplies the gradients of the parameters by factor, and returns whether one of them has an
+   element that is inf or nan. Mixed precision does this before a step whose loss was multiplied by
+   1 / factor. Parameters without a gradient are skipped. */
 tt_status tt_unscale_grads_(tt_ctx *c, tt_tensor *const *params, int64_t n, double factor,
                             int32_t *found_inf);
 
 /* ---- gradient scaling: for losses in float16 ---- */
 
 /* Multiplies losses by a scale and divides gradients by it before a step. A step whose gradients
-   have inf or nan is skipped and lowers the scale; steps in a row that are not raise it. */
+   have inf or nan is skipped and lowers the scale; a long run of other steps raises it. */
 typedef struct tt_grad_scaler tt_grad_scaler;
 
 typedef struct tt_grad_scaler_new_opts {
@@ -1462,7 +1462,7 @@ tt_status tt_grad_scaler_scale(tt_ctx *c, tt_grad_scaler *s, const tt_tensor *lo
                                tt_tensor **out);
 
 /* Divides the gradients of the optimizer's parameters by the scale, for example before clipping;
-   the step does it otherwise. Once per optimizer between two updates. */
+   otherwise the step does it. May be called once per optimizer between two updates. */
 tt_status tt_grad_scaler_unscale(tt_ctx *c, tt_grad_scaler *s, tt_optimizer *opt);
 
 /* Divides the gradients of parameters by the scale, for an optimizer of the application's own.
@@ -1473,8 +1473,9 @@ tt_status tt_grad_scaler_unscale_list(tt_ctx *c, tt_grad_scaler *s, tt_tensor *c
 /* Takes the optimizer's step unless a gradient has inf or nan. Returns whether it was taken. */
 tt_status tt_grad_scaler_step(tt_ctx *c, tt_grad_scaler *s, tt_optimizer *opt, int32_t *out);
 
-/* Ends an iteration: the scale follows from what its gradients were. new_scale: the scale from now
-   on; 0: none is given. */
+/* Ends an iteration: lowers the scale if a gradient had inf or nan, and raises it after
+   growth_interval iterations in a row without one. new_scale, if it is not 0, becomes the scale
+   instead. */
 tt_status tt_grad_scaler_update(tt_ctx *c, tt_grad_scaler *s, double new_scale);
 
 /* Returns the scale; 1 if scaling is disabled. */
@@ -1484,11 +1485,11 @@ double tt_grad_scaler_get_scale(const tt_grad_scaler *s);
    scale changed. */
 tt_status tt_grad_scaler_state(tt_ctx *c, tt_grad_scaler *s, double state[5]);
 
-/* Sets what tt_grad_scaler_state returned. */
+/* Restores what tt_grad_scaler_state returned. */
 tt_status tt_grad_scaler_set_state(tt_ctx *c, tt_grad_scaler *s, const double state[5]);
 
-/* ---- schedulers of learning rates: tt_optim.h has the constructors. They hold their optimizer
-   ---- */
+/* ---- schedulers of learning rates: tt_optim.h has the constructors ----
+   A scheduler holds its optimizer. */
 
 /* Adds and drops a reference. */
 void tt_scheduler_retain(tt_scheduler *s);
@@ -1508,7 +1509,8 @@ tt_status tt_lr_lambda(tt_ctx *c, tt_optimizer *optimizer, tt_lr_lambda_fn fn, v
 tt_status tt_lr_multiplicative(tt_ctx *c, tt_optimizer *optimizer, tt_lr_lambda_fn fn, void *user,
                                void (*drop)(void *user), int64_t last_epoch, tt_scheduler **out);
 
-/* Advances to the next epoch, after a step of the optimizer. Runs of a captured call repeat it. */
+/* Advances to the next epoch, after a step of the optimizer. In a capture the step is recorded:
+   each run of the graph repeats it. */
 tt_status tt_scheduler_step(tt_ctx *c, tt_scheduler *s);
 
 /* Moves to a given epoch, by the closed form if the schedule has one. */
@@ -1555,7 +1557,7 @@ tt_status tt_dataset_map(tt_ctx *c, int64_t size, tt_sample_fn fn, void *user,
 tt_status tt_dataset_stream(tt_ctx *c, tt_sample_fn fn, void *user, void (*drop)(void *user),
                             tt_dataset **out);
 
-/* Makes a dataset of the samples of several datasets, one behind the other. */
+/* Makes a dataset of the samples of several datasets, one after the other. */
 tt_status tt_dataset_concat(tt_ctx *c, const tt_dataset *const *datasets, int64_t n,
                             tt_dataset **out);
 
@@ -1563,7 +1565,7 @@ tt_status tt_dataset_concat(tt_ctx *c, const tt_dataset *const *datasets, int64_
 tt_status tt_dataset_subset(tt_ctx *c, const tt_dataset *d, const int64_t *indices, int64_t n,
                             tt_dataset **out);
 
-/* Returns the number of samples; -1: unknown, of a stream. */
+/* Returns the number of samples; -1 for a stream, whose length is unknown. */
 int64_t tt_dataset_size(const tt_dataset *d);
 
 /* Returns a sample. */
@@ -1578,8 +1580,8 @@ void tt_dataset_release(tt_dataset *d);
 tt_status tt_sampler_sequential(tt_ctx *c, int64_t n, tt_sampler **out);
 
 /* Makes a sampler of random indices below n. Without replacement each epoch is a permutation; with
-   it every index is drawn from all. num_samples: the length of an epoch, -1: n. A length above n
-   takes several permutations. */
+   replacement each index is drawn from all of them. num_samples: the length of an epoch, -1: n. A
+   length above n takes several permutations. */
 tt_status tt_sampler_random(tt_ctx *c, int64_t n, int32_t replacement, int64_t num_samples,
                             int64_t seed, tt_sampler **out);
 
@@ -1593,17 +1595,18 @@ tt_status tt_sampler_weighted(tt_ctx *c, const double *weights, int64_t n, int64
 tt_status tt_sampler_subset(tt_ctx *c, const int64_t *indices, int64_t n, int32_t shuffle,
                             int64_t seed, tt_sampler **out);
 
-/* Makes the sampler of one of `size` processes: of an order of the indices below n that is the same
-   in all of them, or permuted in each epoch if shuffle is set, the numbers rank, rank + size, ….
-   All processes have as many indices: the last ones are dropped, or else the first repeated. */
+/* Makes the sampler of one of `size` processes. It takes the positions rank, rank + size, … of an
+   order of the indices below n, which is the same in all processes and, if shuffle is set, another
+   permutation in each epoch. All processes get the same number of indices: the last ones are
+   dropped if drop_last is set, otherwise the first ones are repeated. */
 tt_status tt_sampler_distributed(tt_ctx *c, int64_t n, int32_t rank, int32_t size, int32_t shuffle,
                                  int32_t drop_last, int64_t seed, tt_sampler **out);
 
 /* Returns the number of indices of an epoch. */
 int64_t tt_sampler_length(const tt_sampler *s);
 
-/* Returns the next indices, at most cap of them. None: the epoch has ended, and the next one
-   begins. */
+/* Returns the next indices, at most cap of them. If there are none, the epoch has ended; the next
+   call begins another one. */
 tt_status tt_sampler_next(tt_ctx *c, tt_sampler *s, int64_t *indices, int64_t cap, int64_t *n);
 
 /* Returns seed, epoch and position. */
@@ -1635,11 +1638,11 @@ typedef struct tt_loader_opts {
 tt_status tt_loader_new(tt_ctx *c, tt_dataset *dataset, tt_sampler *sampler,
                         const tt_loader_opts *opts, tt_loader **out);
 
-/* Returns the next batch: each tensor of its samples stacked along a new first dimension. No
-   tensors: the epoch has ended; the next call begins another one. Batches have the order of the
-   sampler for every number of workers. If making a sample failed, the call fails with its error,
-   and the next one goes on behind its batch. One thread at a time may call it, and no sample of the
-   loader. */
+/* Returns the next batch: each tensor of its samples stacked along a new first dimension. If there
+   are no tensors, the epoch has ended; the next call begins another one. Batches have the order of
+   the sampler for every number of workers. If a sample cannot be made, the call fails with its
+   error, and the next call returns the batch after it. One thread at a time may call it, and the
+   callback that makes samples of this loader must not. */
 tt_status tt_loader_next(tt_ctx *c, tt_loader *l, tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
 /* Makes a batch ahead on the calling thread, if one is wanted: for threads of the application,
@@ -1647,7 +1650,7 @@ tt_status tt_loader_next(tt_ctx *c, tt_loader *l, tt_tensor **outs, int64_t cap,
    @number out */
 tt_status tt_loader_work(tt_ctx *c, tt_loader *l, int32_t *out);
 
-/* Returns the number of batches of an epoch; -1: unknown, of a stream. */
+/* Returns the number of batches of an epoch; -1 for a stream, whose length is unknown. */
 int64_t tt_loader_length(const tt_loader *l);
 
 /* Returns seed, epoch and position of the batches that were returned; those made ahead do not
@@ -1658,14 +1661,14 @@ tt_status tt_loader_state(tt_ctx *c, tt_loader *l, int64_t state[3]);
    an epoch. Batches made ahead are dropped. */
 tt_status tt_loader_set_state(tt_ctx *c, tt_loader *l, const int64_t state[3]);
 
-/* Adds and drops a reference. The last one waits for the samples that workers are making. */
+/* Adds and drops a reference. Dropping the last one waits for the samples that workers make. */
 void tt_loader_retain(tt_loader *l);
 void tt_loader_release(tt_loader *l);
 
 /* ---- graphs ----
-   A capture records what the ctx computes, while it runs as ever: the operators that touch memory,
-   of forward, backward and optimizers alike. A graph is such a record; only edits change it. It may
-   be read and released from any thread. */
+   A capture records the operators that touch memory, of forward, backward and optimizers alike,
+   while the ctx computes as usual. A graph is such a record; only edits change it. It may be read
+   and released from any thread. */
 
 /* Options of tt_capture_begin. */
 typedef struct tt_capture_opts {
@@ -1685,8 +1688,8 @@ typedef struct tt_capture_opts {
 tt_status tt_capture_begin(tt_ctx *c, const tt_tensor *const *inputs, int64_t n,
                            const tt_capture_opts *opts);
 
-/* Ends the capture and gives the graph that computes the outputs and writes the state. The capture
-   ends if this fails, too. */
+/* Ends the capture and returns the graph that computes the outputs and writes the state. The
+   capture also ends if this fails. */
 tt_status tt_capture_end(tt_ctx *c, const tt_tensor *const *outputs, int64_t n, tt_graph **out);
 
 /* Ends the capture, if there is one, without a graph. */
@@ -1696,7 +1699,7 @@ tt_status tt_capture_drop(tt_ctx *c);
 typedef struct tt_graph_info {
   int64_t n_nodes;    /* calls of operators, in the order in which they run */
   int64_t n_values;   /* tensors that nodes read and make */
-  int64_t n_storages; /* memories of values */
+  int64_t n_storages; /* blocks of memory that values are views of */
   int64_t n_inputs, n_outputs;
   const int32_t *inputs;  /* values; borrowed from the graph, as all pointers below */
   const int32_t *outputs; /* values */
@@ -1711,7 +1714,7 @@ typedef struct tt_graph_node {
   const char *name;    /* of the operator */
   const char *schema;  /* as tt_op_schema */
   int64_t n_args;
-  int64_t n_outs;      /* results and, behind them, the written arguments as they are afterwards */
+  int64_t n_outs;      /* results, then the arguments that it writes, as they are afterwards */
   int64_t n_results;   /* how many of the outs are results */
   const int32_t *outs; /* values; -1: absent */
   const char *scope;   /* the composite operator that it is part of; NULL: none */
@@ -1744,7 +1747,7 @@ typedef struct tt_graph_arg {
 tt_status tt_graph_get_arg(tt_ctx *c, const tt_graph *g, int64_t node, int64_t i,
                            tt_graph_arg *out);
 
-/* A value: the contents of a storage after some number of writes, seen with a geometry. */
+/* A value: a view of a storage, whose contents are those after some number of writes. */
 typedef struct tt_graph_value {
   int64_t storage;
   int64_t version;             /* increases with each write into the storage */
@@ -1783,22 +1786,23 @@ tt_status tt_graph_get_storage(tt_ctx *c, const tt_graph *g, int64_t i, tt_graph
    text. */
 tt_status tt_graph_print(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap, int64_t *n);
 
-/* The same in the language of Graphviz. */
+/* As tt_graph_print, in the language of Graphviz. */
 tt_status tt_graph_dot(tt_ctx *c, const tt_graph *g, char *buffer, int64_t cap, int64_t *n);
 
 /* Passes of tt_graph_optimize. */
 #define TT_PASS_DCE (UINT64_C(1) << 0)  /* removes calls whose results nothing needs */
-#define TT_PASS_CSE (UINT64_C(1) << 1)  /* computes what is computed twice once */
-#define TT_PASS_FOLD (UINT64_C(1) << 2) /* computes what depends on constants only now: writing
-                                           them later has no effect */
+#define TT_PASS_CSE (UINT64_C(1) << 1)  /* merges calls that compute the same */
+#define TT_PASS_FOLD (UINT64_C(1) << 2) /* computes calls whose arguments are constants, once:
+                                           writing the constants later has no effect */
 #define TT_PASS_NORM (UINT64_C(1) << 3) /* puts batch normalizations with constant statistics into
-                                           the weights of the convolutions before them: as
-                                           TT_PASS_FOLD, and results are rounded differently */
+                                           the weights of the convolutions before them: freezes
+                                           these as TT_PASS_FOLD does, and rounds differently */
 #define TT_PASS_POOL (UINT64_C(1) << 4)   /* puts relu behind the max pooling that follows it */
 #define TT_PASS_SLICES (UINT64_C(1) << 5) /* writes gradients of slices side by side, in place of
                                              sums with zeros */
 #define TT_PASS_EPILOGUES (UINT64_C(1) << 6) /* moves elementwise calls behind the product whose
-                                                result they take, which its finished rows then do */
+                                                result they read, so that plans compute them on its
+                                                rows as these are finished */
 
 /* Options of tt_graph_optimize. */
 typedef struct tt_graph_optimize_opts {
@@ -1815,17 +1819,17 @@ tt_status tt_graph_optimize(tt_ctx *c, const tt_graph *g, const tt_graph_optimiz
                             tt_graph **out);
 
 /* Writes <dir>/<name>.c and <dir>/<name>.h: C99 that computes the outputs of the graph from its
-   inputs, for machines without tt. It needs libm only, never allocates, and reads what was outside
-   the graph as constants; the header says the size of its memory. Fails with NOT_IMPLEMENTED, which
-   names the operator, for what has no counterpart in C: dtypes other than float32, integers and
-   bool, random numbers, and graphs with state. name: an identifier of C */
+   inputs, for machines without tt. It needs libm only, never allocates, and contains the tensors
+   from outside the graph as constants; the header states the size of its memory. Fails with
+   TT_NOT_IMPLEMENTED, which names the operator, for what has no counterpart in C: dtypes other than
+   float32, integers and bool, random numbers, and graphs with state. name: an identifier of C */
 tt_status tt_graph_export_c(tt_ctx *c, const tt_graph *g, const char *dir, const char *name);
 
 /* Options of tt_graph_export_c_with. */
 typedef struct tt_graph_export_c_opts {
   uint64_t set;
-  int32_t blob; /* 1: what was outside the graph is in <dir>/<name>.bin, whose bytes the function
-                   takes as an argument; default: 0, constants of the source */
+  int32_t blob; /* 1: the tensors from outside the graph are in <dir>/<name>.bin, whose bytes the
+                   function takes as an argument; default: 0, constants of the source */
   int32_t pad;
 } tt_graph_export_c_opts;
 #define TT_GRAPH_EXPORT_C_BLOB (UINT64_C(1) << 0)
@@ -1856,22 +1860,23 @@ tt_status tt_graph_quantize(tt_ctx *c, const tt_graph *g, const tt_tensor *const
                             int64_t n, const tt_graph_quantize_opts *opts, tt_graph **out);
 
 /* Writes the graph as an ONNX model of opset 20, with inputs in0, in1, … and outputs out0, out1, …,
-   to a file that replaces path. Fails with NOT_IMPLEMENTED, which names the operator, for what has
-   no counterpart: random numbers, complex numbers, state that the graph writes. */
+   to a file that replaces path. Fails with TT_NOT_IMPLEMENTED, which names the operator, for what
+   has no counterpart: random numbers, complex numbers, state that the graph writes. */
 tt_status tt_graph_export_onnx(tt_ctx *c, const tt_graph *g, const char *path);
 
-/* The same, with a dimension of any size. other: the same computation, captured with another size
-   of it; the first size of an input in which the graphs differ is the dimension. dim: its name in
-   the model, such as "batch". What else differs must be a multiple of that size, or one plus a
-   constant; fails with NOT_IMPLEMENTED, which names the operator, if it is not, as with numbers
-   that depend on the size. */
+/* As tt_graph_export_onnx, with a dimension of any size. other: the same computation, captured with
+   another size of it; the first size of an input in which the graphs differ is the dimension. dim:
+   its name in the model, such as "batch". Every other number that differs must be a multiple of
+   that size, or one plus a constant; otherwise the call fails with TT_NOT_IMPLEMENTED, which names
+   the operator. */
 tt_status tt_graph_export_onnx_dynamic(tt_ctx *c, const tt_graph *g, const tt_graph *other,
                                        const char *dim, const char *path);
 
-/* The same, with several dimensions of any size. n: 1 to 3. dims: their names in the model, in the
-   order in which they come first among the inputs. others: the same computation, captured with
-   other sizes, 2^n - 1 graphs whose sizes are in general position, such as all pairs of two sizes
-   of each of two dimensions. What else differs must be a sum of products of the sizes. */
+/* As tt_graph_export_onnx, with several dimensions of any size. n: 1 to 3. dims: their names in the
+   model, in the order in which they come first among the inputs. others: the same computation,
+   captured with other sizes, 2^n - 1 graphs whose sizes are in general position, such as all pairs
+   of two sizes of each of two dimensions. Every other number that differs must be a sum of products
+   of the sizes. */
 tt_status tt_graph_export_onnx_dims(tt_ctx *c, const tt_graph *g, const tt_graph *const *others,
                                     int64_t n_others, const char *const *dims, int64_t n,
                                     const char *path);
@@ -1879,7 +1884,7 @@ tt_status tt_graph_export_onnx_dims(tt_ctx *c, const tt_graph *g, const tt_graph
 /* Makes a graph of the same computation for another size of one dimension. g and other: graphs of
    it for two sizes, whose first input with different sizes says which dimension that is; other
    numbers that differ are taken to grow evenly with the size. Storages that are no inputs must be
-   the same. Fails with NOT_IMPLEMENTED if the computation depends on the size in another way. */
+   the same. Fails with TT_NOT_IMPLEMENTED if the computation depends on the size otherwise. */
 tt_status tt_graph_resize(tt_ctx *c, const tt_graph *g, const tt_graph *other, int64_t size,
                           tt_graph **out);
 
@@ -1891,9 +1896,9 @@ typedef struct tt_graph_load_onnx_opts {
 #define TT_GRAPH_LOAD_ONNX_DYNAMIC (UINT64_C(1) << 0)
 
 /* Reads an ONNX model of opset 7 or later as a graph: initializers become constants. The file is
-   not trusted. Fails with FORMAT if it is no model, and with NOT_IMPLEMENTED, which names the node,
-   for operators without a counterpart and for shapes that depend on the contents of inputs. Tensors
-   may be in other files, whose paths are below the model's folder.
+   not trusted. Fails with TT_FORMAT if it is no model, and with TT_NOT_IMPLEMENTED, which names the
+   node, for operators without a counterpart and for shapes that depend on the contents of inputs.
+   Tensors may be in other files, whose paths are below the model's folder.
    @null opts: the defaults */
 tt_status tt_graph_load_onnx(tt_ctx *c, const char *path, const tt_graph_load_onnx_opts *opts,
                              tt_graph **out);
@@ -1901,27 +1906,29 @@ tt_status tt_graph_load_onnx(tt_ctx *c, const char *path, const tt_graph_load_on
 /* Makes a copy of a graph, to edit it. */
 tt_status tt_graph_copy(tt_ctx *c, const tt_graph *g, tt_graph **out);
 
-/* Lists the nodes that read a value, in order. Whether it is an output, tt_graph_get_info tells. */
+/* Lists the nodes that read a value, in order. tt_graph_get_info tells whether it is an output. */
 tt_status tt_graph_users(tt_ctx *c, const tt_graph *g, int32_t value, int64_t *nodes, int64_t cap,
                          int64_t *n);
 
-/* Edits of a graph on the CPU, by one thread. They fail if something else than the caller holds the
-   graph, such as a plan: edit a copy then. After each edit the operators behind it are asked anew
-   for their shapes, and the graph is verified; an edit that fails changes nothing. Numbers of
-   values stay valid; those of nodes behind the edit move. */
+/* ---- edits of graphs ----
+   A graph on the CPU is edited by one thread. An edit fails if anything but the caller holds the
+   graph, such as a plan: edit a copy then. After each edit the shapes of the nodes behind it are
+   computed anew, and the graph is verified; an edit that fails changes nothing. Numbers of values
+   stay valid; those of nodes behind the edit move. */
 
 /* Inserts a call of an operator before node `before` (the number of nodes: at the end). A composite
-   operator becomes several nodes. args are as tt_graph_get_arg gives them, name and pad unused;
-   numbers of any tag are accepted for numbers, missing ones at the end are the defaults. Gives the
-   values of the results. Operators that write arguments are refused. */
+   operator becomes several nodes. args are as tt_graph_get_arg returns them; name and pad are
+   ignored, a number may have any tag of numbers, and arguments missing at the end have their
+   defaults. Returns the values of the results. Operators that write arguments are refused. */
 tt_status tt_graph_insert(tt_ctx *c, tt_graph *g, int64_t before, const tt_op *op,
                           const tt_graph_arg *args, int64_t n_args, int32_t *outs, int64_t cap,
                           int64_t *n);
 
-/* Outputs, and the nodes behind the one that makes `with`, use `with` in place of `value`. */
+/* Puts `with` in place of `value` in the outputs and in the nodes behind the one that makes
+   `with`. */
 tt_status tt_graph_replace_uses(tt_ctx *c, tt_graph *g, int32_t value, int32_t with);
 
-/* Removes a node. Fails if something reads what it makes or writes. */
+/* Removes a node. Fails if another node or an output reads what it makes or writes. */
 tt_status tt_graph_remove(tt_ctx *c, tt_graph *g, int64_t node);
 
 /* Sets the values that are the outputs. */
@@ -1929,15 +1936,17 @@ tt_status tt_graph_set_outputs(tt_ctx *c, tt_graph *g, const int32_t *outputs, i
 
 /* Writes the graph to a file (.ttg) that replaces path: safetensors with the memory from outside as
    tensors and operators, shapes, optimizers and schedulers as text in the metadata. Inputs have no
-   contents in it. Fails with NOT_IMPLEMENTED on devices, or if a schedule calls the application. */
+   contents in it. Fails with TT_NOT_IMPLEMENTED for graphs on devices, and for schedules that call
+   the application. */
 tt_status tt_graph_save(tt_ctx *c, const tt_graph *g, const char *path);
 
 /* Reads a graph from such a file. The file is not trusted: everything in it is checked, and the
    shapes of all results are computed anew. State and constants are new tensors of the graph. */
 tt_status tt_graph_load(tt_ctx *c, const char *path, tt_graph **out);
 
-/* The same with the operators of a list, which tt_graph_emit_ops writes: a static program that
-   calls this function instead of tt_graph_load contains only these operators. No optimizers. */
+/* As tt_graph_load, with the operators of a list, which tt_graph_emit_ops writes: a static program
+   that calls this function instead contains only these operators. Graphs with steps of optimizers
+   are refused. */
 tt_status tt_graph_load_with(tt_ctx *c, const char *path, const tt_op *const *ops, int64_t n,
                              tt_graph **out);
 
@@ -1950,6 +1959,7 @@ tt_status tt_graph_emit_ops(tt_ctx *c, const tt_graph *g, const char *path, cons
 /* Adds and drops a reference. */
 void tt_graph_retain(tt_graph *g);
 void tt_graph_release(tt_graph *g);
+
 /* ---- groups of processes ----
    A backend is a library that is opened when a group needs it: "gloo" (libtt_gloo.so), "mpi"
    (libtt_mpi.so) or "nccl" (libnccl.so.2). With "nccl", tensors on CUDA devices go by NCCL, those
@@ -2017,7 +2027,7 @@ int32_t tt_group_size(const tt_group *g);
    @borrowed while the group is alive */
 const char *tt_group_backend(const tt_group *g);
 
-/* Adds and drops a reference. The last one waits for the work of the group. */
+/* Adds and drops a reference. Dropping the last one waits for the work of the group. */
 void tt_group_retain(tt_group *g);
 void tt_group_release(tt_group *g);
 
@@ -2031,7 +2041,8 @@ tt_status tt_group_barrier(tt_ctx *c, tt_group *g, tt_work **work);
 tt_status tt_group_all_reduce(tt_ctx *c, tt_group *g, tt_tensor *tensor, int32_t op,
                               tt_work **work);
 
-/* The same on the rank root; the tensors of the others stay.
+/* Replaces the tensor, on the rank root, by the reduction of the tensors of all ranks. The tensors
+   of the other ranks stay.
    @null work: waits
    @number op
    @number root */
@@ -2044,7 +2055,7 @@ tt_status tt_group_reduce(tt_ctx *c, tt_group *g, tt_tensor *tensor, int32_t op,
 tt_status tt_group_broadcast(tt_ctx *c, tt_group *g, tt_tensor *tensor, int32_t root,
                              tt_work **work);
 
-/* Writes the inputs of all ranks to output, one behind the other.
+/* Writes the inputs of all ranks to output, one after the other.
    @null work: waits */
 tt_status tt_group_all_gather(tt_ctx *c, tt_group *g, const tt_tensor *input, tt_tensor *output,
                               tt_work **work);
@@ -2061,7 +2072,7 @@ tt_status tt_group_reduce_scatter(tt_ctx *c, tt_group *g, const tt_tensor *input
 tt_status tt_group_all_to_all(tt_ctx *c, tt_group *g, const tt_tensor *input, tt_tensor *output,
                               tt_work **work);
 
-/* Writes the inputs of all ranks to the output of the rank root, one behind the other.
+/* Writes the inputs of all ranks to the output of the rank root, one after the other.
    @null output: this is not the root
    @null work: waits
    @number root */
@@ -2101,14 +2112,14 @@ tt_status tt_work_test(tt_ctx *c, tt_work *w, int32_t *out);
    @number out */
 tt_status tt_work_source(tt_ctx *c, tt_work *w, int32_t *out);
 
-/* Called with the status of a work, on a thread of tt. It must not call tt. */
+/* Called with the status of a work, on a thread of tt. Must not call tt. */
 typedef void (*tt_work_fn)(void *user, tt_status status);
 
 /* Sets the callback of a work, which is called at its end, or at once if it is done. */
 tt_status tt_work_on_done(tt_ctx *c, tt_work *w, tt_work_fn fn, void *user,
                           void (*drop)(void *user));
 
-/* Adds and drops a reference. The work goes on without one. */
+/* Adds and drops a reference. The work continues without one. */
 void tt_work_retain(tt_work *w);
 void tt_work_release(tt_work *w);
 
@@ -2139,13 +2150,13 @@ typedef struct tt_ddp_opts {
    TT_DISTRIBUTED, which names the rank. Parameters added later are not reduced. */
 tt_status tt_ddp_new(tt_ctx *c, tt_module *m, tt_group *g, const tt_ddp_opts *opts, tt_ddp **out);
 
-/* Does what begins a forward in training mode: the buffers of rank 0 replace those of the others.
-   tt_module_forward on the module does it by itself; models that are called otherwise need it.
-   Without effect while gradients are not recorded or tt_ddp_set_sync is off. */
+/* Replaces the buffers of the other ranks by those of rank 0, which begins a forward in training
+   mode. tt_module_forward on the module does it by itself; models that are called otherwise need
+   it. It has no effect while gradients are not recorded or tt_ddp_set_sync is off. */
 tt_status tt_ddp_prepare_forward(tt_ctx *c, tt_ddp *d);
 
-/* Sets whether backward reduces gradients, as at first. While it is off, they add up in each
-   process; the next backward that reduces them includes these sums. */
+/* Sets whether backward reduces gradients; at first it does. While it is off, gradients add up in
+   each process; the next backward that reduces them includes these sums. */
 tt_status tt_ddp_set_sync(tt_ctx *c, tt_ddp *d, int32_t on);
 
 /* Replaces the gradients that the parameters have by their means over the ranks. All ranks call it,
@@ -2157,7 +2168,7 @@ tt_status tt_ddp_reduce(tt_ctx *c, tt_ddp *d);
 typedef struct tt_ddp_bucket {
   int64_t index; /* of 0 … num_buckets - 1, the order in which backward fills them on all ranks */
   int64_t num_buckets;
-  tt_tensor *buffer;           /* the gradients, one behind the other: 1-dimensional */
+  tt_tensor *buffer;           /* the gradients, one after the other: 1-dimensional */
   tt_tensor *const *gradients; /* views of buffer with the shapes of the parameters */
   tt_tensor *const *parameters;
   int64_t num_parameters;
@@ -2173,15 +2184,16 @@ typedef tt_status (*tt_ddp_hook)(void *user, tt_ctx *ctx, const tt_ddp_bucket *b
    start is called for each bucket as soon as it and those before are full, and may start work of
    this group or of others. finish is called at the end of backward, in the same order, once for
    each start that has succeeded; after a failure it may be as late as the next backward, and its
-   result has no effect. What buffer holds then are the gradients. All ranks call the same
-   collectives in their hooks. In a group of one process hooks are called, too. All ranks call this
-   function, which fails if only some of them have a hook. start NULL: tt reduces again.
+   result has no effect. The contents of buffer after finish are the gradients. All ranks call the
+   same collectives in their hooks. In a group of one process hooks are called, too. All ranks call
+   this function, which fails if only some of them have a hook. start NULL: tt reduces again.
    @null start: no hook
    @null finish: start leaves the gradients in buffer */
 tt_status tt_ddp_set_hook(tt_ctx *c, tt_ddp *d, tt_ddp_hook start, tt_ddp_hook finish, void *user,
                           void (*drop)(void *user));
 
-/* Adds and drops a reference. The last one leaves the module as it is, with its gradients. */
+/* Adds and drops a reference. Dropping the last one leaves the module and its gradients as they
+   are. */
 void tt_ddp_retain(tt_ddp *d);
 void tt_ddp_release(tt_ddp *d);
 
@@ -2216,7 +2228,7 @@ tt_status tt_graph_arena_bytes(tt_ctx *c, const tt_graph *g, int64_t *out);
    @null opts: the defaults */
 tt_status tt_plan_new(tt_ctx *c, const tt_graph *g, const tt_plan_opts *opts, tt_plan **out);
 
-/* Gives input i of the plan, or output i if `output` is set, as a tensor in the arena: write
+/* Returns input i of the plan, or output i if `output` is set, as a tensor in the arena: write
    inputs, run, read outputs. Outputs hold the values of the last run. */
 tt_status tt_plan_slot(tt_ctx *c, tt_plan *p, int32_t output, int64_t i, tt_tensor **out);
 
@@ -2224,8 +2236,8 @@ tt_status tt_plan_slot(tt_ctx *c, tt_plan *p, int32_t output, int64_t i, tt_tens
    parameters, is written in place. A run that fails or is cancelled leaves state half written. */
 tt_status tt_plan_run(tt_ctx *c, tt_plan *p);
 
-/* The same for at most ns nanoseconds, and the launch that is running then. *done is 1 if the run
-   is complete; otherwise the next call continues it. */
+/* As tt_plan_run, for ns nanoseconds: no launch begins after them. *done is 1 if the run is
+   complete; otherwise the next call continues it. */
 tt_status tt_plan_run_for(tt_ctx *c, tt_plan *p, int64_t ns, int32_t *done);
 
 /* Adds and drops a reference. */
@@ -2234,28 +2246,28 @@ void tt_plan_release(tt_plan *p);
 
 /* ---- compiled functions ----
    A compiled function runs a function of the application once and records it; later calls with
-   inputs alike replay the record: no dispatch, and the bits that the function gives. It may be a
-   whole training step: forward, backward, clipping, the optimizer's step. A record is for inputs of
-   the same shapes, strides, dtypes and devices that need gradients or not as then, for the same
-   grad mode, autocast and default dtype, for modules in the same mode (training or evaluation), and
-   for parameters that have a gradient or not as then. Other inputs make another record.
+   similar inputs replay the record, without dispatch and with the same bits. It may be a whole
+   training step: forward, backward, clipping, the optimizer's step. A record serves inputs of the
+   same shapes, strides, dtypes, devices and needs for gradients, under the same grad mode, autocast
+   and default dtype, while modules are in the same mode (training or evaluation) and the same
+   parameters have gradients. Other calls make another record.
 
-   What a record does not do: it computes with tensors only. Numbers that the function reads from
-   tensors, files or clocks, printing and other effects on the application happen in recorded calls
-   only; a function that reads elements of tensors on the host is not recorded. Learning rates and
-   counts of optimizers are asked for anew in each call; schedulers belong outside. */
+   A record computes with tensors only. Numbers that the function reads from files or clocks,
+   printing and other effects on the application happen in recorded calls only; a function that
+   reads elements of tensors is not recorded. Learning rates and counts of optimizers are read anew
+   in each call; schedulers belong outside. */
 
 typedef struct tt_compiled tt_compiled;
 
 /* Options of tt_compile. */
 typedef struct tt_compile_opts {
   uint64_t set;
-  int64_t limit; /* most records; a call that finds none of them and no room runs the function.
-                    default: 8 */
-  int32_t dynamic; /* 1: once three records differ only in the size of one dimension of the inputs,
-                      or five in those of two, and the last follows from the others, calls with
-                      further sizes use records that follow, too, and the function does not run. It
-                      must not decide by the sizes in another way; default 0 */
+  int64_t limit; /* largest number of records; once it is reached, a call that no record serves
+                    runs the function; default 8 */
+  int32_t dynamic; /* 1: once three records differ only in the size of one dimension of the inputs
+                      (or five in those of two), and the last one follows from the others, records
+                      for further sizes are derived without running the function, which must not
+                      decide by these sizes; default 0 */
   int32_t pad;
 } tt_compile_opts;
 #define TT_COMPILE_LIMIT (UINT64_C(1) << 0)
@@ -2274,9 +2286,9 @@ tt_status tt_compile(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
    The function itself runs, unrecorded, if no record is possible: inputs share memory with each
    other or with state of a record, a result needs a gradient, a capture, vmap or trace is on, or
    another thread is in a call of this compiled function; tt_compiled_get_info says why.
-   A call with cap too small fails with TT_BUFFER_TOO_SMALL, and *n_outs is the number of results;
-   one with a record has computed nothing then. Where an index is out of range, a call fails as the
-   operator does; parameters may be half written. */
+   If cap is too small, the call fails with TT_BUFFER_TOO_SMALL, and *n_outs is the number of
+   results; a replay has computed nothing then. An index out of range fails as in the operator;
+   parameters may be half written. */
 tt_status tt_compiled_call(tt_ctx *c, tt_compiled *f, const tt_tensor *const *inputs, int64_t n,
                            tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
@@ -2357,8 +2369,8 @@ typedef struct tt_profile_event {
   const char *name;         /* borrowed until the next start */
   int32_t kind;             /* TT_EVENT_… */
   int32_t n_shapes;         /* length of shapes */
-  const int64_t *shapes;    /* of each argument of an operator the number of its dimensions and
-                               their sizes; 0 for what is no tensor. Borrowed until the next
+  const int64_t *shapes;    /* for each argument of an operator the number of dimensions, then
+                               their sizes; 0 for anything but a tensor. Borrowed until the next
                                start */
   int64_t id;               /* increases with each event; 0 for memory */
   int64_t parent;           /* id of the event around it; 0: none */

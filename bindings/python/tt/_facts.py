@@ -99,9 +99,9 @@ class TensorFacts:
 
     @property
     def _version(self) -> _int:
-        """Returns the number of in-place writes to the storage so far that graphs of t heed:
-        without those through a tensor of tt_tensor_variable_data, and for such a tensor these
-        alone."""
+        """Returns the number of in-place writes to the storage so far. A tensor of
+        tt_tensor_variable_data counts only the writes through it and its views, which other
+        tensors do not count."""
         return quick.tt_tensor_version(self)
 
     def _is_contiguous(self) -> _bool:

@@ -89,8 +89,8 @@ def is_grad_enabled() -> bool:
 
 
 def switch_anomaly(enabled: bool) -> int:
-    """Sets anomaly mode, and returns the previous setting. In it backward fails at the first
-    operator whose gradient has nan, and names the forward operator."""
+    """Sets anomaly mode, and returns the previous setting. In anomaly mode backward fails at the
+    first operator whose gradient has nan, and names the forward operator."""
     found = c_int32()
     call("tt_set_anomaly_enabled", c_int32(bool(enabled)), byref(found))
     return found.value
@@ -437,7 +437,7 @@ class NodeHandle(Handle):
 
 class GradScalerHandle(Handle):
     """Multiplies losses by a scale and divides gradients by it before a step. A step whose
-    gradients have inf or nan is skipped and lowers the scale; steps in a row that are not raise
+    gradients have inf or nan is skipped and lowers the scale; a long run of other steps raises
     it."""
     __slots__ = ()
     __del__ = finalizer(quick.tt_grad_scaler_release)
@@ -470,8 +470,9 @@ class GradScalerHandle(Handle):
         return found.value
 
     def update(self, new_scale: float) -> None:
-        """Ends an iteration: the scale follows from what its gradients were. new_scale: the
-        scale from now on; 0: none is given."""
+        """Ends an iteration: lowers the scale if a gradient had inf or nan, and raises it after
+        growth_interval iterations in a row without one. new_scale, if it is not 0, becomes
+        the scale instead."""
         call("tt_grad_scaler_update", self, c_double(real(new_scale, "update", "new_scale")))
 
     def get_scale(self) -> float:

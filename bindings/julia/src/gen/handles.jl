@@ -22,8 +22,8 @@ data_ptr(t::Tensor) = C.tt_tensor_data(t)
 "Returns the address of the storage, `C_NULL` if the tensor has no data, on the meta device."
 storage_ptr(t::Tensor) = C.tt_tensor_storage_data(t)
 """
-Returns the number of in-place writes to the storage so far that graphs of t heed: without those
-through a tensor of `tt_tensor_variable_data`, and for such a tensor these alone.
+Returns the number of in-place writes to the storage so far. A tensor of `tt_tensor_variable_data`
+counts only the writes through it and its views, which other tensors do not count.
 """
 version(t::Tensor) = C.tt_tensor_version(t)
 """
@@ -37,9 +37,9 @@ is_pinned(t::Tensor) = C.tt_tensor_is_pinned(t) != 0
 "Returns the tensor of which autograd treats self as a view, nothing if self is no view."
 base_of(self::Tensor) = wrap_or_nothing(handle_out(o -> C.tt_tensor_base(ctx(), self, o)))
 """
-Returns another tensor over the memory of self, without history. What is written in place through it
-or its views does not invalidate what graphs have saved of self: their gradients use the values of
-the time of backward.
+Returns another tensor over the memory of self, without history. In-place writes through it or its
+views do not invalidate what graphs have saved of self: their gradients use the values that the
+memory has during backward.
 """
 variable_data(self::Tensor) = wrap(handle_out(o -> C.tt_tensor_variable_data(ctx(), self, o)))
 """
@@ -67,8 +67,8 @@ the device library has one stream.
 """
 stream_ptr(s::Stream) = C.tt_stream_handle(s)
 """
-The event happens when the stream has done the work that it has now. Recording again forgets the
-earlier time. If `s` is nothing: the stream on which the ctx computes.
+Records an event: it happens when the stream has done the work that it has now. Recording it again
+replaces the earlier time. If `s` is nothing: the stream on which the ctx computes.
 """
 record!(e::Event,
     s::Union{Stream, Nothing}=nothing) = (check(C.tt_event_record(ctx(), e, optional(s))); e)
@@ -102,8 +102,8 @@ set_grad_enabled!(enabled::Bool) = (o = Ref(Int32(0));
 "Returns whether anomaly mode is on."
 is_anomaly_enabled() = C.tt_anomaly_enabled(ctx()) != 0
 """
-Sets anomaly mode, and returns the previous setting. In it backward fails at the first operator
-whose gradient has nan, and names the forward operator.
+Sets anomaly mode, and returns the previous setting. In anomaly mode backward fails at the first
+operator whose gradient has nan, and names the forward operator.
 """
 set_anomaly_enabled!(enabled::Bool) = (o = Ref(Int32(0));
     check(C.tt_set_anomaly_enabled(ctx(), enabled, o)); o[] != 0)
@@ -237,8 +237,8 @@ register_full_backward_pre_hook(f, m::Module) = hook(C.tt_module_register_full_b
 
 Registers a callback that sees the gradients of the module's outputs and of its inputs in backward,
 and may replace those of the inputs by tensors of the same shape and dtype. It applies to calls that
-are recorded from now on. An output without a gradient has nothing; so have all inputs if none needs
-a gradient, otherwise an input without one has zeros. Returns the id of the hook.
+are recorded from now on. An output without a gradient has nothing. If no input needs a gradient,
+all inputs have nothing; otherwise an input without one has zeros. Returns the id of the hook.
 """
 register_full_backward_hook(f, m::Module) = hook(C.tt_module_register_full_backward_hook,
     C.tt_module_remove_hook, m, entry_module_hook, f)
@@ -270,21 +270,25 @@ set_state!(opt::Optimizer, param::Integer, name::Union{AbstractString, Symbol},
 scale(s::GradScaler,
     loss::Tensor) = wrap(handle_out(o -> C.tt_grad_scaler_scale(ctx(), s, loss, o)))
 """
-Divides the gradients of the optimizer's parameters by the scale, for example before clipping; the
-step does it otherwise. Once per optimizer between two updates.
+Divides the gradients of the optimizer's parameters by the scale, for example before clipping;
+otherwise the step does it. May be called once per optimizer between two updates.
 """
 unscale!(s::GradScaler, opt::Optimizer) = check(C.tt_grad_scaler_unscale(ctx(), s, opt))
 "Takes the optimizer's step unless a gradient has inf or nan. Returns whether it was taken."
 step!(s::GradScaler, opt::Optimizer) = (o = Ref(Int32(0));
     check(C.tt_grad_scaler_step(ctx(), s, opt, o)); o[] != 0)
 """
-Ends an iteration: the scale follows from what its gradients were. `new_scale`: the scale from now
-on; 0: none is given.
+Ends an iteration: lowers the scale if a gradient had inf or nan, and raises it after
+`growth_interval` iterations in a row without one. `new_scale`, if it is not 0, becomes the scale
+instead.
 """
 update!(s::GradScaler, new_scale::Real=0) = check(C.tt_grad_scaler_update(ctx(), s, new_scale))
 "Returns the scale; 1 if scaling is disabled."
 get_scale(s::GradScaler) = C.tt_grad_scaler_get_scale(s)
-"Advances to the next epoch, after a step of the optimizer. Runs of a captured call repeat it."
+"""
+Advances to the next epoch, after a step of the optimizer. In a capture the step is recorded: each
+run of the graph repeats it.
+"""
 step!(s::Scheduler) = check(C.tt_scheduler_step(ctx(), s))
 "Moves to a given epoch, by the closed form if the schedule has one."
 step!(s::Scheduler, epoch::Integer) = check(C.tt_scheduler_step_to(ctx(), s, epoch))

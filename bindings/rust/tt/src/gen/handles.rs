@@ -296,7 +296,7 @@ impl Handle for Scheduler {
     }
 }
 /// Multiplies losses by a scale and divides gradients by it before a step. A step whose gradients
-/// have inf or nan is skipped and lowers the scale; steps in a row that are not raise it.
+/// have inf or nan is skipped and lowers the scale; a long run of other steps raises it.
 #[repr(transparent)]
 pub struct GradScaler(std::ptr::NonNull<sys::tt_grad_scaler>);
 // SAFETY: tt guards what threads share of it (tt.h, Threads).
@@ -890,9 +890,9 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { sys::tt_tensor_storage_bytes(self.raw()) }
     }
-    /// Returns the number of in-place writes to the storage so far that graphs of t heed: without
-    /// those through a tensor of [`Tensor::variable_data`](crate::Tensor::variable_data), and for
-    /// such a tensor these alone.
+    /// Returns the number of in-place writes to the storage so far. A tensor of
+    /// [`Tensor::variable_data`](crate::Tensor::variable_data) counts only the writes through it
+    /// and its views, which other tensors do not count.
     pub fn version(&self) -> u32 {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { sys::tt_tensor_version(self.raw()) }
@@ -934,9 +934,9 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call_opt(|c, out| sys::tt_tensor_base(c, self.raw(), out)) }
     }
-    /// Returns another tensor over the memory of self, without history. What is written in place
-    /// through it or its views does not invalidate what graphs have saved of self: their gradients
-    /// use the values of the time of backward.
+    /// Returns another tensor over the memory of self, without history. In-place writes through it
+    /// or its views do not invalidate what graphs have saved of self: their gradients use the
+    /// values that the memory has during backward.
     pub fn variable_data(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, out| sys::tt_tensor_variable_data(c, self.raw(), out)) }
@@ -1100,8 +1100,8 @@ impl Event {
                 timing as i32, out))
         }
     }
-    /// The event happens when the stream has done the work that it has now. Recording again forgets
-    /// the earlier time. If `s` is None: the stream on which this thread computes.
+    /// Records an event: it happens when the stream has done the work that it has now. Recording it
+    /// again replaces the earlier time. If `s` is None: the stream on which this thread computes.
     pub fn record(&self, s: Option<&Stream>) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_event_record(c, self.raw(), opt_raw(s))) }
@@ -1331,10 +1331,10 @@ impl Module {
     }
     /// Registers a callback that sees the gradients of the module's outputs and of its inputs in
     /// backward, and may replace those of the inputs by tensors of the same shape and dtype. It
-    /// applies to calls that are recorded from now on. An output without a gradient has None; so
-    /// have all inputs if none needs a gradient, otherwise an input without one has zeros. Returns
-    /// the id of the hook. The hook belongs to the thread that registers it: a backward that calls
-    /// it on another thread fails.
+    /// applies to calls that are recorded from now on. An output without a gradient has None. If no
+    /// input needs a gradient, all inputs have None; otherwise an input without one has zeros.
+    /// Returns the id of the hook. The hook belongs to the thread that registers it: a backward
+    /// that calls it on another thread fails.
     pub fn register_full_backward_hook<F: FnMut(&Module, &[Option<Tensor>], &[Option<Tensor>])
         -> Result<Vec<Option<Tensor>>> + Send + 'static>(&self, f: F) -> Result<i64> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -1605,13 +1605,14 @@ impl GradScaler {
         unsafe { call1(|c, out| sys::tt_grad_scaler_scale(c, self.raw(), loss.raw(), out)) }
     }
     /// Divides the gradients of the optimizer's parameters by the scale, for example before
-    /// clipping; the step does it otherwise. Once per optimizer between two updates.
+    /// clipping; otherwise the step does it. May be called once per optimizer between two updates.
     pub fn unscale(&self, opt: &Optimizer) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_grad_scaler_unscale(c, self.raw(), opt.raw())) }
     }
-    /// Ends an iteration: the scale follows from what its gradients were. new_scale: the scale from
-    /// now on; 0: none is given.
+    /// Ends an iteration: lowers the scale if a gradient had inf or nan, and raises it after
+    /// growth_interval iterations in a row without one. new_scale, if it is not 0, becomes the
+    /// scale instead.
     pub fn update(&self, new_scale: f64) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_grad_scaler_update(c, self.raw(), new_scale)) }
@@ -1630,8 +1631,8 @@ impl GradScaler {
 }
 
 impl Scheduler {
-    /// Advances to the next epoch, after a step of the optimizer. Runs of a captured call repeat
-    /// it.
+    /// Advances to the next epoch, after a step of the optimizer. In a capture the step is
+    /// recorded: each run of the graph repeats it.
     pub fn step(&self) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_scheduler_step(c, self.raw())) }

@@ -7901,7 +7901,7 @@ impl CudaMathOpts {
         self.0.matmul_tf32 = value as i32;
         self
     }
-    /// The same of convolutions; default 0.
+    /// The same for convolutions; default 0.
     #[must_use]
     pub fn conv_tf32(mut self, value: bool) -> CudaMathOpts {
         self.0.set |= sys::TT_CUDA_MATH_CONV_TF32;
@@ -8196,8 +8196,8 @@ impl GraphExportCOpts {
     pub fn new() -> GraphExportCOpts {
         Self::default()
     }
-    /// 1: what was outside the graph is in \<dir\>/\<name\>.bin, whose bytes the function takes as
-    /// an argument; default: 0, constants of the source.
+    /// 1: the tensors from outside the graph are in \<dir\>/\<name\>.bin, whose bytes the function
+    /// takes as an argument; default: 0, constants of the source.
     #[must_use]
     pub fn blob(mut self, value: bool) -> GraphExportCOpts {
         self.0.set |= sys::TT_GRAPH_EXPORT_C_BLOB;
@@ -8257,17 +8257,17 @@ impl CompileOpts {
     pub fn new() -> CompileOpts {
         Self::default()
     }
-    /// Most records; a call that finds none of them and no room runs the function. default: 8.
+    /// Largest number of records; once it is reached, a call that no record serves runs the
+    /// function; default 8.
     #[must_use]
     pub fn limit(mut self, value: i64) -> CompileOpts {
         self.0.set |= sys::TT_COMPILE_LIMIT;
         self.0.limit = value;
         self
     }
-    /// 1: once three records differ only in the size of one dimension of the inputs, or five in
-    /// those of two, and the last follows from the others, calls with further sizes use records
-    /// that follow, too, and the function does not run. It must not decide by the sizes in another
-    /// way; default 0.
+    /// 1: once three records differ only in the size of one dimension of the inputs (or five in
+    /// those of two), and the last one follows from the others, records for further sizes are
+    /// derived without running the function, which must not decide by these sizes; default 0.
     #[must_use]
     pub fn dynamic(mut self, value: bool) -> CompileOpts {
         self.0.set |= sys::TT_COMPILE_DYNAMIC;
