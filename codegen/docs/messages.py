@@ -1,14 +1,16 @@
 """The errors that an operator can raise, read from the functions of src/ops that implement it."""
 import re
 from collections import defaultdict
+from dataclasses import dataclass, field
 
 from codegen.model.schema import split_top
 
 FUNCTION = re.compile(
     r"^(?:template <[^\n]*>\s*)?(?:TT_COLD |static |inline )*[A-Za-z_][\w:<>,&* ]*?[ &*]"
-    r"(?:impl::)?(\w+)\(([^;{}]*)\)(?: const)?(?: noexcept)? \{(.*?)(?:^\}|\}$)",
+    r"(?:impl::)?(\w+)\([^;{}]*\)(?: const)?(?: noexcept)? \{(.*?)(?:^\}|\}$)",
     re.M | re.S,
 )
+UNNAMED = re.compile(r"^namespace \{$.*?^\}  // namespace$", re.M | re.S)
 FAILURE = re.compile(r"fail(_arg)?\(TT_(\w+),\s*((?:\"(?:[^\"\\]|\\.)*\"|[^;])*?)\);", re.S)
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 # shared by all operators: their errors are in docs/reference/README.md
@@ -33,35 +35,64 @@ def split_arguments(text):
     return parts
 
 
+@dataclass
+class Function:
+    """What the functions of one name in one file call, and how they fail."""
+
+    calls: set = field(default_factory=set)
+    failures: list = field(default_factory=list)  # (status, text)
+    exported: bool = False  # other files can call one of them
+
+
+def failures_in(body):
+    for named, status, arguments in FAILURE.findall(body):
+        parts = split_arguments(arguments)[1 if named else 0 :]
+        message = literal(parts[0]) if parts else None
+        if message and not message.startswith("{}"):
+            yield status, message.replace("{}", "…")
+
+
 class Messages:
     """The errors of each operator's implementation, as (status, message)."""
 
     def __init__(self, ops, root):
         self.ops = ops
-        self.failures = defaultdict(list)  # function -> (status, text)
-        self.calls = defaultdict(set)
+        self.functions = defaultdict(dict)  # name -> {path: Function}
         for path in sorted((root / "src/ops").rglob("*.cpp")):
             if path.parent.name != "gen" and path.stem not in SHARED:
-                self.read(path.read_text())
+                self.read(path, path.read_text())
 
-    def read(self, text):
+    def read(self, path, text):
+        local = [match.span() for match in UNNAMED.finditer(text)]
         for match in FUNCTION.finditer(text):
-            name, _, body = match.groups()
-            self.calls[name] |= set(re.findall(r"\b(\w+)\(", body))
-            for named, status, arguments in FAILURE.findall(body):
-                parts = split_arguments(arguments)[1 if named else 0 :]
-                message = literal(parts[0]) if parts else None
-                if message and not message.startswith("{}"):
-                    self.failures[name].append((status, message.replace("{}", "…")))
+            name, body = match.groups()
+            function = self.functions[name].setdefault(path, Function())
+            function.calls |= set(re.findall(r"\b(\w+)\(", body))
+            function.failures += failures_in(body)
+            within = any(begin < match.start() < end for begin, end in local)
+            function.exported |= (
+                not within and "static " not in text[match.start() : match.start(1)]
+            )
+
+    def meant(self, name, path):
+        """The files whose function of a name a call in path means: path itself, if it has one."""
+        paths = self.functions.get(name, {})
+        if path in paths:
+            return [path]
+        return [p for p in paths if paths[p].exported]
 
     def of(self, name):
         """The errors of an operator, in the order of the functions, its own functions first."""
-        seen, todo, found = set(), [name], []
+        seen, found = set(), []
+        todo = [(name, path) for path in self.meant(name, None)]
         while todo:
             function = todo.pop(0)
-            if function in seen or function not in self.calls:
+            if function in seen:
                 continue
             seen.add(function)
-            found += [row for row in self.failures[function] if row not in found]
-            todo += sorted(n for n in self.calls[function] if n not in self.ops)
+            name, path = function
+            known = self.functions[name][path]
+            found += [row for row in known.failures if row not in found]
+            for callee in sorted(n for n in known.calls if n not in self.ops):
+                todo += [(callee, p) for p in self.meant(callee, path)]
         return found

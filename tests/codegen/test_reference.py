@@ -5,6 +5,7 @@ import re
 import pytest
 from codegen.c import classes
 from codegen.cxx.ops import api_name
+from codegen.docs.messages import Messages
 from codegen.model import schema
 from conftest import ROOT
 
@@ -83,3 +84,30 @@ def test_every_page_is_in_the_index():
     index = (ROOT / "docs/reference/README.md").read_text()
     for path in PAGES:
         assert path.stem == "README" or f"({path.name})" in index
+
+
+def test_errors_are_those_of_the_functions_that_a_file_means(tmp_path):
+    files = {
+        "solve": """
+namespace {
+void check(const Tensor& t) { fail_arg(TT_SHAPE, "self", "self is {}", t.shape()); }
+}  // namespace
+Tensor impl::solve(const Tensor& self) {
+  check(self);
+  check_rank(self);
+  check_real(self);
+}
+""",
+        "search": """
+static void check(const Tensor& t) { fail_arg(TT_DTYPE, "self", "search"); }
+static void check_real(const Tensor& t) { fail_arg(TT_DTYPE, "self", "search"); }
+""",
+        "shape": """
+void check_rank(const Tensor& t) { fail_arg(TT_SHAPE, "self", "a matrix is needed"); }
+""",
+    }
+    (tmp_path / "src/ops").mkdir(parents=True)
+    for name, text in files.items():
+        (tmp_path / f"src/ops/{name}.cpp").write_text(text)
+    expected = [("SHAPE", "self is …"), ("SHAPE", "a matrix is needed")]
+    assert Messages({}, tmp_path).of("solve") == expected
