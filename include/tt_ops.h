@@ -47,6 +47,8 @@ enum { TT_TRIANGLE_L = 0, TT_TRIANGLE_U = 1 };
 enum { TT_ACTIVATION_RELU = 0, TT_ACTIVATION_GELU = 1 };
 enum { TT_LINESEARCH_NONE = 0, TT_LINESEARCH_STRONG_WOLFE = 1 };
 enum { TT_BLOCKFORMAT_Q8_0 = 0, TT_BLOCKFORMAT_Q4_0 = 1 };
+enum { TT_ADJUSTLR_NONE = 0, TT_ADJUSTLR_ORIGINAL = 1, TT_ADJUSTLR_MATCH_RMS_ADAMW = 2,
+       TT_ADJUSTLR_SPECTRAL_UNCLAMPED = 3 };
 
 /* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the
    interval and at its bounds.

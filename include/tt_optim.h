@@ -395,6 +395,78 @@ typedef struct tt_optim_lbfgs_opts {
 tt_status tt_optim_lbfgs(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
                          const tt_optim_lbfgs_opts *opts, tt_optimizer **out);
 
+/* Adafactor (Shazeer and Stern 2018): divides the gradient by the root of a running average of
+   its square. Of a matrix, only the means of rows and columns are kept. The step size is
+   relative to the size of the parameter. A step cannot be captured in a graph.
+     params: parameters to optimize: leaf tensors of a floating-point dtype
+     lr: learning rate, an upper bound of the relative step size 1 / sqrt(step)
+     beta2_decay: step^beta2_decay is the weight of each new squared gradient in the average; at
+       most 0
+     eps1: lower bound of the root of the average; default: the dtype's eps
+     eps2: lower bound of the parameter's size in the step size
+     d: updates with a larger root mean square are scaled down to it; at least 1
+     weight_decay: weight decay coefficient: the parameter is multiplied by 1 - lr * weight_decay
+     maximize: whether to maximize the objective instead of minimizing it */
+typedef struct tt_optim_adafactor_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lr; /* learning rate, an upper bound of the relative step size 1 / sqrt(step); default:
+                1e-2 */
+  double beta2_decay; /* step^beta2_decay is the weight of each new squared gradient in the average;
+                         at most 0; default: -0.8 */
+  double eps1; /* lower bound of the root of the average; default: the dtype's eps */
+  double eps2; /* lower bound of the parameter's size in the step size; default: 1e-3 */
+  double d; /* updates with a larger root mean square are scaled down to it; at least 1; default:
+               1.0 */
+  double weight_decay; /* weight decay coefficient: the parameter is multiplied by 1 - lr *
+                          weight_decay; default: 0.0 */
+  int32_t maximize; /* whether to maximize the objective instead of minimizing it; default: false */
+} tt_optim_adafactor_opts;
+#define TT_OPTIM_ADAFACTOR_LR (UINT64_C(1) << 0)
+#define TT_OPTIM_ADAFACTOR_BETA2_DECAY (UINT64_C(1) << 1)
+#define TT_OPTIM_ADAFACTOR_EPS1 (UINT64_C(1) << 2)
+#define TT_OPTIM_ADAFACTOR_EPS2 (UINT64_C(1) << 3)
+#define TT_OPTIM_ADAFACTOR_D (UINT64_C(1) << 4)
+#define TT_OPTIM_ADAFACTOR_WEIGHT_DECAY (UINT64_C(1) << 5)
+#define TT_OPTIM_ADAFACTOR_MAXIMIZE (UINT64_C(1) << 6)
+tt_status tt_optim_adafactor(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                             const tt_optim_adafactor_opts *opts, tt_optimizer **out);
+
+/* Muon (Jordan et al. 2024), for the matrices of hidden layers. A Newton-Schulz iteration in
+   bfloat16, x = ns_a x + (ns_b x x^T + ns_c (x x^T)^2) x, replaces the momentum of each gradient
+   by an approximation of the nearest orthogonal matrix. The coefficients are values of the
+   groups, 3.4445, -4.775 and 2.0315 at first. A step cannot be captured in a graph.
+     params: parameters to optimize: leaf tensors of two dimensions and a floating-point dtype
+     lr: learning rate
+     weight_decay: the parameter is multiplied by 1 - lr * weight_decay
+     momentum: decay rate of the running average of the gradient
+     nesterov: whether to use Nesterov momentum
+     eps: lower bound of the norm by which the momentum is first divided
+     ns_steps: number of iterations, less than 100
+     adjust_lr_fn: none and original multiply the step by sqrt(max(1, rows / columns)),
+       match_rms_adamw by 0.2 * sqrt(max(rows, columns)), spectral_unclamped by sqrt(rows /
+       columns) */
+typedef struct tt_optim_muon_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double lr; /* learning rate; default: 1e-3 */
+  double weight_decay; /* the parameter is multiplied by 1 - lr * weight_decay; default: 0.1 */
+  double momentum; /* decay rate of the running average of the gradient; default: 0.95 */
+  int32_t nesterov; /* whether to use Nesterov momentum; default: true */
+  double eps; /* lower bound of the norm by which the momentum is first divided; default: 1e-7 */
+  int64_t ns_steps; /* number of iterations, less than 100; default: 5 */
+  int32_t adjust_lr_fn; /* none and original multiply the step by sqrt(max(1, rows / columns)),
+                           match_rms_adamw by 0.2 * sqrt(max(rows, columns)), spectral_unclamped by
+                           sqrt(rows / columns); default: "none" */
+} tt_optim_muon_opts;
+#define TT_OPTIM_MUON_LR (UINT64_C(1) << 0)
+#define TT_OPTIM_MUON_WEIGHT_DECAY (UINT64_C(1) << 1)
+#define TT_OPTIM_MUON_MOMENTUM (UINT64_C(1) << 2)
+#define TT_OPTIM_MUON_NESTEROV (UINT64_C(1) << 3)
+#define TT_OPTIM_MUON_EPS (UINT64_C(1) << 4)
+#define TT_OPTIM_MUON_NS_STEPS (UINT64_C(1) << 5)
+#define TT_OPTIM_MUON_ADJUST_LR_FN (UINT64_C(1) << 6)
+tt_status tt_optim_muon(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                        const tt_optim_muon_opts *opts, tt_optimizer **out);
+
 /* Multiplies the learning rate of each group by gamma every step_size steps.
      optimizer: optimizer whose learning rates are scheduled
      step_size: number of steps between two decays

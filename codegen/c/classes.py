@@ -147,7 +147,7 @@ def values(cls):
                 yield name, standard, False, f"a.{a.name}.{part}"
         elif a.enum or a.type in ("Float", "Int", "Bool"):
             yield a.name, cpp_default(a), flag, f"double(a.{a.name})"
-        elif a.type == "Int?":  # nan: the constructor computes it
+        elif a.type in ("Int?", "Float?"):  # nan: the constructor computes it
             nan = "kNan"
             yield a.name, nan, flag, f"a.{a.name}.has ? double(a.{a.name}.value) : {nan}"
         else:

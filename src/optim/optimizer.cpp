@@ -49,6 +49,8 @@ static TensorRef state_like(const Tensor& p) {
 void add_param_group(Optimizer& o, TensorSpan params) {
   for (int64_t i = 0; i < params.n; i++) check_param(*params[i], i);
   if (o.cls->solver) o.cls->solver->check(o, params);
+  if (o.cls->matrix)
+    for (int64_t i = 0; i < params.n; i++) o.cls->matrix->check(o, *params[i], i);
   check_distinct(o, params);
   SmallVec<ParamSlot, 4> fresh;
   fresh.reserve(params.n);
@@ -188,6 +190,10 @@ template <class F> static void each_part(const Optimizer& o, F f) {
       &f);
 }
 
+Shape state_sizes(const OptimClass& cls, const Tensor& param, int k) {
+  return cls.matrix ? cls.matrix->state_sizes(param, k) : Shape(param.sizes());
+}
+
 TensorRef param_state(Optimizer& o, int64_t param, const char* name) {
   ParamSlot& s = slot_at(o, param);
   if (o.cls->solver)
@@ -219,14 +225,15 @@ void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor
   }
   const int k = state_index(o, name);
   if (!value) return o.params[param].state[k].reset();
-  if (!same(value->sizes(), p.sizes()))
-    fail_arg(TT_SHAPE, "value", "{} is {}, its parameter is {}: must be equal", name,
-             value->sizes(), p.sizes());
+  const Shape sizes = state_sizes(*o.cls, p, k);
+  if (!same(value->sizes(), sizes))
+    fail_arg(TT_SHAPE, "value", "{} is {}, its parameter is {}: must be {}", name, value->sizes(),
+             p.sizes(), Ints(sizes));
   if (!can_cast(value->dtype, p.dtype))
     fail_arg(TT_DTYPE, "value", "{} is {}, its parameter is {}", name, fmt(value->dtype),
              fmt(p.dtype));
   MaskGuard quiet(bit(kKeyAutograd));
-  TensorRef own = state_like(p);
+  TensorRef own = same(sizes, p.sizes()) ? state_like(p) : new_tensor(sizes, p.dtype, p.device);
   op::copy_(*own, value->device == p.device ? TensorRef::share(value)
                                             : op::to(*value, Dtype::kNone, p.device));
   o.params[param].state[k] = std::move(own);  // callbacks may have added parameters meanwhile

@@ -6,7 +6,7 @@
 
 namespace TT_NS {
 
-constexpr int kMaxValues = 8;
+constexpr int kMaxValues = 10;
 constexpr int kOptimNumbers = 2;
 struct Kernel;
 // Numbers of a group that schedulers keep.
@@ -62,6 +62,17 @@ struct Solver {
   void (*set)(Optimizer& o, int64_t param, const char* name, const Tensor* value);
 };
 
+// What a kind of optimizer does that computes with operators, one parameter after another, in place
+// of a kernel. Its steps cannot be captured: numbers of a step would be constants of the graph.
+struct MatrixRule {
+  void (*check)(const Optimizer& o, const Tensor& param, int64_t i);  // one that is added
+  Shape (*state_sizes)(const Tensor& param, int k);
+  // Updates param. `state` has the states, empty ones before the first step, and gets new tensors:
+  // those that it had are not written. If a step fails, the undo log of the call restores param.
+  void (*update)(const double* value, double step, const Tensor& grad, Tensor& param,
+                 TensorRef* state);
+};
+
 // A kind of optimizer. `factors` sets the item's factors and flags for a parameter whose step
 // counter becomes `step` and whose numbers are `number`, and returns the bit mask of its states.
 // `advance` sets the numbers that the parameter has after that step.
@@ -76,7 +87,8 @@ struct OptimClass {
   uint32_t (*factors)(const double* value, double step, const double* number, OptimItem* item);
   const char* numbers[kOptimNumbers] = {};
   void (*advance)(const double* value, double step, double* number) noexcept = nullptr;
-  const Solver* solver = nullptr;  // instead of rule, kernel, states and factors
+  const Solver* solver = nullptr;      // instead of rule, kernel, states and factors
+  const MatrixRule* matrix = nullptr;  // instead of rule, kernel and factors
 };
 
 struct Optimizer {
@@ -119,6 +131,8 @@ ParamGroup& group_at(Optimizer& o, int64_t group);
 double group_value(Optimizer& o, int64_t group, const char* name);
 void set_group_value(Optimizer& o, int64_t group, const char* name, double value);
 
+// The shape of state k of a parameter.
+Shape state_sizes(const OptimClass& cls, const Tensor& param, int k);
 // Returns a state by name, or an empty reference.
 TensorRef param_state(Optimizer& o, int64_t param, const char* name);
 void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor* value);

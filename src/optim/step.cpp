@@ -6,6 +6,7 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
+#include "ops/undo.h"
 #include "optim/captured.h"
 
 #include <string.h>
@@ -34,7 +35,10 @@ static void check_slot(const Optimizer& o, int64_t i, const Tensor& g) {
   for (int k = 0; k < kOptimStates; k++) {
     const Tensor* s = o.params[i].state[k].get();
     if (!s) continue;
-    if (!same(s->sizes(), p.sizes()))
+    const bool fits = TT_UNLIKELY(o.cls->matrix != nullptr)
+                          ? same(s->sizes(), state_sizes(*o.cls, p, k))
+                          : same(s->sizes(), p.sizes());
+    if (!fits)
       fail(TT_SHAPE, "parameter {} is {}, its {} {}: load the state again", i, p.sizes(),
            o.cls->states[k], s->sizes());
     if (s->dtype != p.dtype)
@@ -87,6 +91,7 @@ class Step {
   void compute();
   void compute_on_several();
   void update();
+  void update_by_operators();
   void commit() noexcept;
   void make_states(StepCounter& counter, const Batch& b);
   void run_as_operator();
@@ -292,11 +297,33 @@ void Step::update() {
   commit();
 }
 
+void Step::update_by_operators() {
+  const Ctx& c = ctx();
+  if (c.include & ~c.exclude & bit(kKeyCapture))
+    fail(TT_NOT_IMPLEMENTED, "a step of {} cannot be captured: its numbers change with each step",
+         o_.cls->name);
+  const MaskGuard own_dtypes(bit(kKeyAutocast));
+  for (int64_t i = 0; i < o_.params.size(); i++)
+    if (grads_[i]) remember_values(*o_.params[i].param);
+  for (const ParamGroup& g : o_.groups)
+    for (int64_t i = g.begin; i < g.end; i++) {
+      if (!grads_[i]) continue;
+      const ParamSlot& slot = o_.params[i];
+      TensorRef state[kOptimStates];
+      for (int k = 0; k < kOptimStates; k++) state[k] = slot.state[k];
+      o_.cls->matrix->update(g.value, next_step(slot), *grads_[i], *slot.param, state);
+      for (int k = 0; k < kOptimStates; k++)
+        if (state[k]) changes_.push_back({i, k, std::move(state[k]), {}, {}});
+    }
+  commit();
+}
+
 void Step::run() {
   poll_if_watched(true);  // may still change the optimizer
   CommitGuard whole;      // no more changes from here on
   take_grads();
   check();
+  if (TT_UNLIKELY(o_.cls->matrix != nullptr)) return update_by_operators();
   bool ext = false;
   for (const Batch& b : batches_) ext |= b.device.type == TT_EXT;
   if (TT_UNLIKELY(modes_see_steps()) && !ext) return run_as_operator();

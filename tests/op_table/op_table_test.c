@@ -269,7 +269,7 @@ static void check_sample(const Sample* s, void* user) {
     if (has_derivatives) check_derivatives(s);
   } else {
     check_device(s, exact);
-    if (has_own_kernels && has_float64(s)) check_device_floats(s, exact);
+    if (has_float64(s)) check_device_floats(s, exact);
     if (has_derivatives) check_device_gradients(s, device_type);
   }
   OK(tt_scope_pop(c, NULL, 0));

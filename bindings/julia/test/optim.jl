@@ -36,6 +36,22 @@
     @test loss[] == 1 && x[1][] == 0
 end
 
+@testset "Adafactor and Muon" begin
+    for make in (x -> optim.Adafactor([x]; lr=0.1),
+        x -> optim.Muon([x]; lr=0.1, adjust_lr_fn="match_rms_adamw"))
+        x = tensor([1.0 -2.0; 0.5 3.0]; requires_grad=true)
+        opt = make(x)
+        before = sum(x .^ 2)[]
+        for _ in 1:5
+            zero_grad!(opt)
+            backward(sum(x .^ 2))
+            step!(opt)
+        end
+        @test sum(x .^ 2)[] < before
+    end
+    thrown(() -> optim.Muon([tensor([1.0]; requires_grad=true)]), TT.InvalidArgumentError)
+end
+
 @testset "LBFGS" begin
     rosenbrock(x) = sum(100 .* (x[2:4] .- x[1:3] .^ 2) .^ 2 .+ (1 .- x[1:3]) .^ 2)
     x = tensor([-1.2, 1.0, -0.5, 0.8]; requires_grad=true)

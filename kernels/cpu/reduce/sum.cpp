@@ -204,9 +204,22 @@ inline int32_t sum_numbers(const ReducePlan& p, int64_t begin, int64_t end) {
   return run_reduce(kNumberParts, p, begin, end);
 }
 
+// Loads as double: numbers of fewer bytes by way of float32, in the second half of dst.
+void load_double(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
+  if (dtype == TT_F64) return Loads<double>::run(dst, src, stride, n, dtype);
+  char* const singles = static_cast<char*>(dst) + n * int64_t(sizeof(float));
+  Loads<float>::run(singles, src, stride, n, dtype);
+  for (int64_t i = 0; i < n; i++) {
+    float x;
+    memcpy(&x, singles + i * int64_t(sizeof x), sizeof x);
+    put(static_cast<char*>(dst) + i * int64_t(sizeof(double)), double(x));
+    TT_SCALAR_LOOP;
+  }
+}
+
 // Sums of terms (ReduceTerm); units are outputs. For devices without kernels of their own.
 struct Terms {
-  static constexpr ReduceOps kOps = {.load = Loads<double>::run,
+  static constexpr ReduceOps kOps = {.load = load_double,
                                      .native = Loads<double>::native,
                                      .item = 8,
                                      .partial = 0,
@@ -265,6 +278,10 @@ struct Terms {
     return min(top, kMaxFinite);
   }
 };
+void store_total(char* p, double v, int32_t dtype) {
+  if (dtype == TT_F64) store_one(p, v, dtype);
+  else store_one(p, float(v), dtype);
+}
 TT_NOINLINE int32_t sum_terms(const ReducePlan& p, int64_t begin, int64_t end) {
   if (!is_built(TT_F64)) return TT_NOT_IMPLEMENTED;
   Odometer at;
@@ -278,8 +295,8 @@ TT_NOINLINE int32_t sum_terms(const ReducePlan& p, int64_t begin, int64_t end) {
     if (p.root) result = libm::sqrt(result);
     if (p.term == kReducePowers) result = libm::pow(result, 1 / p.order);
     if (p.term == kReduceExponentials) result = libm::log(result) + from;
-    store_one(p.out + at.offset(p.out_stride), result, p.out_dtype);
-    if (p.index) store_one(p.index + at.offset(p.index_stride), from, p.out_dtype);
+    store_total(p.out + at.offset(p.out_stride), result, p.out_dtype);
+    if (p.index) store_total(p.index + at.offset(p.index_stride), from, p.out_dtype);
     int64_t unused = 0;
     at.step(p.kept_stride, &unused);
   }

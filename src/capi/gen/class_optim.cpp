@@ -244,6 +244,43 @@ tt_status tt_optim_lbfgs(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
                             o_line_search_fn, o_maximize}).leak());
   });
 }
+tt_status tt_optim_adafactor(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                             const tt_optim_adafactor_opts *opts, tt_optimizer **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "optim_adafactor", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 7);
+    const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1e-2);
+    const double o_beta2_decay = opts_has(opts, 1) ? double(opts->beta2_decay) : double(-0.8);
+    const Opt<double> o_eps1 = opts_has(opts, 2) ? Opt<double>(opts->eps1) : Opt<double>();
+    const double o_eps2 = opts_has(opts, 3) ? double(opts->eps2) : double(1e-3);
+    const double o_d = opts_has(opts, 4) ? double(opts->d) : double(1.0);
+    const double o_weight_decay = opts_has(opts, 5) ? double(opts->weight_decay) : double(0.0);
+    const bool o_maximize = opts_has(opts, 6) ? bool(opts->maximize != 0) : bool(false);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(AdafactorArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_beta2_decay,
+                                o_eps1, o_eps2, o_d, o_weight_decay, o_maximize}).leak());
+  });
+}
+tt_status tt_optim_muon(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
+                        const tt_optim_muon_opts *opts, tt_optimizer **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "optim_muon", [&](Ctx&) {
+    out_arg(out, "out", 8);
+    check_opts(opts, 7);
+    const double o_lr = opts_has(opts, 0) ? double(opts->lr) : double(1e-3);
+    const double o_weight_decay = opts_has(opts, 1) ? double(opts->weight_decay) : double(0.1);
+    const double o_momentum = opts_has(opts, 2) ? double(opts->momentum) : double(0.95);
+    const bool o_nesterov = opts_has(opts, 3) ? bool(opts->nesterov != 0) : bool(true);
+    const double o_eps = opts_has(opts, 4) ? double(opts->eps) : double(1e-7);
+    const int64_t o_ns_steps = opts_has(opts, 5) ? int64_t(opts->ns_steps) : int64_t(5);
+    const int64_t o_adjust_lr_fn = opts_has(opts, 6)
+        ? int64_t(enum_arg(opts->adjust_lr_fn, "adjust_lr_fn", 7, kAdjustLrValues)) : int64_t(0);
+    *out = reinterpret_cast<tt_optimizer*>(
+        construct(MuonArgs{mutables_arg(params, n_params, "params", 0), o_lr, o_weight_decay,
+                           o_momentum, o_nesterov, o_eps, o_ns_steps, o_adjust_lr_fn}).leak());
+  });
+}
 tt_status tt_lr_step(tt_ctx *c, tt_optimizer *optimizer, int64_t step_size,
                      const tt_lr_step_opts *opts, tt_scheduler **out) {
   if (out) *out = nullptr;

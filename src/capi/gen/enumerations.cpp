@@ -34,6 +34,7 @@ constinit const Enumeration enumerations[] = {
     {2, "relu\0gelu"},
     {2, "none\0strong_wolfe"},
     {2, "q8_0\0q4_0"},
+    {4, "none\0original\0match_rms_adamw\0spectral_unclamped"},
 };
 
 }  // namespace TT_NS

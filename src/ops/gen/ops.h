@@ -1388,6 +1388,8 @@ enum : int64_t { kTriangleL = 0, kTriangleU = 1 };
 enum : int64_t { kActivationRelu = 0, kActivationGelu = 1 };
 enum : int64_t { kLineSearchNone = 0, kLineSearchStrongWolfe = 1 };
 enum : int64_t { kBlockFormatQ80 = 0, kBlockFormatQ40 = 1 };
+enum : int64_t { kAdjustLrNone = 0, kAdjustLrOriginal = 1, kAdjustLrMatchRmsAdamw = 2,
+                 kAdjustLrSpectralUnclamped = 3 };
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
@@ -1396,7 +1398,7 @@ enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValue
                  kAutoPaddingValues, kNonlinearityValues, kGridModeValues, kGridPaddingValues,
                  kBagModeValues, kFftNormValues, kMatrixNormValues, kLeastSquaresValues,
                  kQrModeValues, kTriangleValues, kActivationValues, kLineSearchValues,
-                 kBlockFormatValues };
+                 kBlockFormatValues, kAdjustLrValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {

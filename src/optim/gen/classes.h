@@ -345,6 +345,68 @@ inline void values_of([[maybe_unused]] const LBFGSArgs& a, double* v) {
 }
 Ref<Optimizer> construct(const LBFGSArgs& a);
 
+struct AdafactorArgs {
+  TensorSpan params;
+  double lr;
+  double beta2_decay;
+  Opt<double> eps1;
+  double eps2;
+  double d;
+  double weight_decay;
+  bool maximize;
+};
+inline constexpr ClassValue kAdafactorValues[] = {{"lr", double(1e-2), false},
+                                                  {"beta2_decay", double(-0.8), false},
+                                                  {"eps1", double(kNan), false},
+                                                  {"eps2", double(1e-3), false},
+                                                  {"d", double(1.0), false},
+                                                  {"weight_decay", double(0.0), false},
+                                                  {"maximize", double(false), true}};
+inline void values_of([[maybe_unused]] const AdafactorArgs& a, double* v) {
+  v[0] = double(a.lr);
+  v[1] = double(a.beta2_decay);
+  v[2] = a.eps1.has ? double(a.eps1.value) : kNan;
+  v[3] = double(a.eps2);
+  v[4] = double(a.d);
+  v[5] = double(a.weight_decay);
+  v[6] = double(a.maximize);
+}
+Ref<Optimizer> construct(const AdafactorArgs& a);
+
+struct MuonArgs {
+  TensorSpan params;
+  double lr;
+  double weight_decay;
+  double momentum;
+  bool nesterov;
+  double eps;
+  int64_t ns_steps;
+  int64_t adjust_lr_fn;
+};
+inline constexpr ClassValue kMuonValues[] = {{"lr", double(1e-3), false},
+                                             {"weight_decay", double(0.1), false},
+                                             {"momentum", double(0.95), false},
+                                             {"nesterov", double(true), true},
+                                             {"eps", double(1e-7), false},
+                                             {"ns_steps", double(5), false},
+                                             {"adjust_lr_fn", double(0), false},
+                                             {"ns_a", double(3.4445), false},
+                                             {"ns_b", double(-4.775), false},
+                                             {"ns_c", double(2.0315), false}};
+inline void values_of([[maybe_unused]] const MuonArgs& a, double* v) {
+  v[0] = double(a.lr);
+  v[1] = double(a.weight_decay);
+  v[2] = double(a.momentum);
+  v[3] = double(a.nesterov);
+  v[4] = double(a.eps);
+  v[5] = double(a.ns_steps);
+  v[6] = double(a.adjust_lr_fn);
+  v[7] = 3.4445;
+  v[8] = -4.775;
+  v[9] = 2.0315;
+}
+Ref<Optimizer> construct(const MuonArgs& a);
+
 struct StepLRArgs {
   Optimizer& optimizer;
   int64_t step_size;

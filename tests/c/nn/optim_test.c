@@ -987,6 +987,123 @@ static void test_threads(void** state) {
   }
 }
 
+/* ---- Adafactor and Muon, by operators ---- */
+
+enum { kRows = 3, kColumns = 2, kCells = kRows * kColumns };
+
+typedef struct AdafactorSlot {
+  double p[kCells], of_rows[kRows], of_columns[kColumns];
+} AdafactorSlot;
+
+static double mean_square(const double* x, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += x[i] * x[i];
+  return sum / (double)n;
+}
+
+/* A step of Adafactor after PyTorch's documentation, for a matrix. */
+static void adafactor_rule(const tt_optim_adafactor_opts* o, AdafactorSlot* s, const double* g,
+                           int64_t step) {
+  const double share = pow((double)step, o->beta2_decay);
+  const double size = fmax(o->eps2, sqrt(mean_square(s->p, kCells)));
+  const double rate = size * fmin(o->lr, 1 / sqrt((double)step));
+  double update[kCells], mean = 0;
+  for (int r = 0; r < kRows; r++) {
+    s->of_rows[r] += share * (mean_square(g + r * kColumns, kColumns) - s->of_rows[r]);
+    mean += s->of_rows[r] / kRows;
+  }
+  for (int j = 0; j < kColumns; j++) {
+    double sum = 0;
+    for (int r = 0; r < kRows; r++) sum += g[r * kColumns + j] * g[r * kColumns + j] / kRows;
+    s->of_columns[j] += share * (sum - s->of_columns[j]);
+  }
+  for (int i = 0; i < kCells; i++) {
+    const double v = s->of_rows[i / kColumns] * s->of_columns[i % kColumns] / fmax(mean, o->eps1);
+    update[i] = g[i] / sqrt(fmax(v, o->eps1 * o->eps1));
+  }
+  const double excess = fmax(1, sqrt(mean_square(update, kCells)) / o->d);
+  for (int i = 0; i < kCells; i++)
+    s->p[i] = s->p[i] * (1 - o->lr * o->weight_decay) - rate / excess * update[i];
+}
+
+static void test_adafactor(void** state) {
+  const tt_optim_adafactor_opts o = {.set = 0x3f,
+                                     .lr = 0.3,
+                                     .beta2_decay = -0.7,
+                                     .eps1 = 1e-4,
+                                     .eps2 = 0.01,
+                                     .d = 1.25,
+                                     .weight_decay = 0.1};
+  const double start[] = {1, -2, 0.5, 3, -1, 0.25};
+  AdafactorSlot s = {.p = {1, -2, 0.5, 3, -1, 0.25}};
+  tt_tensor* p = on_device(make(TT_F64, SHAPE(kRows, kColumns), start, kCells));
+  tt_tensor* t = NULL;
+  (void)state;
+  OK(tt_requires_grad_(c, p, 1));
+  OK(tt_optim_adafactor(c, &p, 1, &o, &opt));
+  for (int64_t step = 1; step <= 4; step++) {
+    double g[kCells];
+    for (int64_t i = 0; i < kCells; i++) g[i] = noise(i, step);
+    OK(tt_tensor_set_grad(c, p, on_device(make(TT_F64, SHAPE(kRows, kColumns), g, kCells))));
+    OK(tt_optim_step(c, opt));
+    adafactor_rule(&o, &s, g, step);
+    values_at(p, s.p, kCells, 1e-13, __FILE__, __LINE__);
+  }
+  OK(tt_optim_get_state(c, opt, 0, "row_var", &t));
+  HAS_SHAPE(t, kRows, 1);
+  values_at(t, s.of_rows, kRows, 1e-13, __FILE__, __LINE__);
+  OK(tt_optim_get_state(c, opt, 0, "col_var", &t));
+  HAS_SHAPE(t, 1, kColumns);
+  values_at(t, s.of_columns, kColumns, 1e-13, __FILE__, __LINE__);
+  FAILS(tt_optim_set_state(c, opt, 0, "row_var", p), TT_SHAPE, "must be [3,1]");
+  OK(tt_optim_get_state(c, opt, 0, "step", &t));
+  assert_true(value_of(t) == 4);
+  tt_optim_release(opt);
+}
+
+/* The update of a matrix with singular values of about 1 has them, too, to the iteration's 30 %. */
+static void test_muon(void** state) {
+  const tt_optim_muon_opts o = {.set = TT_OPTIM_MUON_LR | TT_OPTIM_MUON_WEIGHT_DECAY |
+                                       TT_OPTIM_MUON_MOMENTUM | TT_OPTIM_MUON_NESTEROV,
+                                .lr = 1,
+                                .weight_decay = 0,
+                                .momentum = 0};
+  const double g[] = {3, 0, 0, 0, -5, 0};
+  tt_tensor* p = on_device(make(TT_F64, SHAPE(2, 3), (const double[]){0, 0, 0, 0, 0, 0}, 6));
+  tt_tensor* vector = on_device(numbers(TT_F64, DATA(1, 2)));
+  tt_tensor* t = NULL;
+  double* x;
+  (void)state;
+  OK(tt_requires_grad_(c, p, 1));
+  OK(tt_requires_grad_(c, vector, 1));
+  OK(tt_optim_muon(c, &p, 1, &o, &opt));
+  FAILS(tt_optim_add_param_group(c, opt, &vector, 1), TT_INVALID_ARG, "matrices only");
+  OK(tt_tensor_set_grad(c, p, on_device(make(TT_F64, SHAPE(2, 3), g, 6))));
+  OK(tt_optim_step(c, opt));
+  x = values_of(p);
+  assert_true(fabs(x[0] + 1) < 0.35 && fabs(x[4] - 1) < 0.35);
+  for (int i = 0; i < 6; i++) assert_true(i == 0 || i == 4 || fabs(x[i]) < 0.01);
+  free(x);
+  OK(tt_optim_get_state(c, opt, 0, "momentum_buffer", &t));
+  values_at(t, g, 6, 0, __FILE__, __LINE__);
+  tt_optim_release(opt);
+}
+
+static void test_steps_of_matrices_are_not_captured(void** state) {
+  const double ones[] = {1, 1, 1, 1};
+  tt_tensor* p = param(SHAPE(2, 2), ones, 4);
+  tt_graph* g = NULL;
+  (void)state;
+  OK(tt_tensor_set_grad(c, p, make(TT_F64, SHAPE(2, 2), ones, 4)));
+  OK(tt_optim_muon(c, &p, 1, NULL, &opt));
+  OK(tt_capture_begin(c, NULL, 0, NULL));
+  FAILS(tt_optim_step(c, opt), TT_NOT_IMPLEMENTED, "a step of Muon cannot be captured");
+  OK(tt_capture_end(c, NULL, 0, &g));
+  VALUES(p, 1, 1, 1, 1);
+  tt_graph_release(g);
+  tt_optim_release(opt);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       VARIANT(test_f64),
@@ -1007,6 +1124,9 @@ int main(void) {
       VARIANT(test_threads),
       VARIANT(test_clip_norm),
       VARIANT(test_clip_corners),
+      VARIANT(test_adafactor),
+      VARIANT(test_muon),
+      VARIANT(test_steps_of_matrices_are_not_captured),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

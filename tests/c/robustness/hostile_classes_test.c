@@ -68,7 +68,7 @@ static struct {
   tt_scheduler* schedulers[2];
 } live;
 static void make_live(void) {
-  OK(tt_randn(c, SHAPE(4), NULL, &live.parameter));
+  OK(tt_randn(c, SHAPE(2, 2), NULL, &live.parameter));
   OK(tt_requires_grad_(c, live.parameter, 1));
   OK(tt_optim_sgd(c, &live.parameter, 1, NULL, &live.optimizer));
   OK(tt_lr_step(c, live.optimizer, 2, NULL, &live.schedulers[0]));

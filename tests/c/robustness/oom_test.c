@@ -621,6 +621,23 @@ static tt_status optimizer_numbers(Run* r) {
   return TT_OK;
 }
 
+/* Optimizers that compute with operators change all parameters or none. */
+static tt_status optimizers_of_matrices(Run* r) {
+  for (int i = 0; i < 2; i++) {
+    MAKE(i, tt_ones(r->x, SHAPE(30, 20), NULL, OUT(i)));
+    TRY(tt_requires_grad_(r->x, r->t[i], 1));
+  }
+  MAKE(2, tt_ones(r->x, SHAPE(30, 20), NULL, OUT(2)));
+  for (int i = 0; i < 2; i++) TRY(tt_tensor_set_grad(r->x, r->t[i], r->t[2]));
+  TRY(tt_optim_muon(r->x, r->t, 2, NULL, &r->opt[0]));
+  TRY(tt_optim_adafactor(r->x, r->t, 2, NULL, &r->opt[1]));
+  for (int i = 0; i < 2; i++)
+    for (int step = 0; step < 2; step++) TRY(tt_optim_step(r->x, r->opt[i]));
+  MAKE(3, tt_optim_get_state(r->x, r->opt[1], 1, "row_var", OUT(3)));
+  TRY(tt_optim_set_state(r->x, r->opt[1], 0, "row_var", r->t[3]));
+  return TT_OK;
+}
+
 static tt_status same_gradient(void* user, tt_ctx* x, const tt_tensor* grad,
                                tt_tensor** replacement) {
   (void)user;
@@ -989,6 +1006,7 @@ static const struct {
     {"conv", conv},
     {"optimizer step", optimizer_step},
     {"numbers of an optimizer", optimizer_numbers},
+    {"optimizers of matrices", optimizers_of_matrices},
     {"profiler", profiled},
     {"profiler events", recorded},
     {"objects", objects},

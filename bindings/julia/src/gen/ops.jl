@@ -30,6 +30,7 @@ const TRIANGLE = ("L" => 0, "U" => 1)
 const ACTIVATION = ("relu" => 0, "gelu" => 1)
 const LINESEARCH = ("none" => 0, "strong_wolfe" => 1)
 const BLOCKFORMAT = ("q8_0" => 0, "q4_0" => 1)
+const ADJUSTLR = ("none" => 0, "original" => 1, "match_rms_adamw" => 2, "spectral_unclamped" => 3)
 
 """
     TT.hardtanh(input, min_val=-1.0, max_val=1.0)

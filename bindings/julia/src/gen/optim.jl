@@ -349,6 +349,67 @@ function LBFGS(params; lr::Real=1, max_iter::Integer=20, max_eval::Union{Integer
 end
 
 """
+    Adafactor(params; lr=1e-2, beta2_decay=-0.8, eps1=nothing, eps2=1e-3, d=1.0, weight_decay=0.0,
+        maximize=false)
+
+Adafactor (Shazeer and Stern 2018): divides the gradient by the root of a running average of its
+square. Of a matrix, only the means of rows and columns are kept. The step size is relative to the
+size of the parameter. A step cannot be captured in a graph.
+
+- `params`: parameters to optimize: leaf tensors of a floating-point dtype
+- `lr`: learning rate, an upper bound of the relative step size 1 / sqrt(step)
+- `beta2_decay`: step^`beta2_decay` is the weight of each new squared gradient in the average; at
+  most 0
+- `eps1`: lower bound of the root of the average; default: the dtype's eps
+- `eps2`: lower bound of the parameter's size in the step size
+- `d`: updates with a larger root mean square are scaled down to it; at least 1
+- `weight_decay`: weight decay coefficient: the parameter is multiplied by 1 - lr * `weight_decay`
+- `maximize`: whether to maximize the objective instead of minimizing it
+"""
+function Adafactor(params; lr::Real=1e-2, beta2_decay::Real=-0.8,
+    eps1::Union{Real, Nothing}=nothing, eps2::Real=1e-3, d::Real=1.0, weight_decay::Real=0.0,
+    maximize::Bool=false)
+    params, groups = grouped(params)
+    params_v = handles(params)
+    opts = Ref(C.tt_optim_adafactor_opts(UInt64(123) | given(eps1, 2), f64(lr), f64(beta2_decay),
+        f64(eps1), f64(eps2), f64(d), f64(weight_decay), flag(maximize)))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_adafactor(ctx(), params_v,
+        length(params_v), opts, o))
+    return made_optimizer(h, groups)
+end
+
+"""
+    Muon(params; lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=true, eps=1e-7, ns_steps=5,
+        adjust_lr_fn=\"none\")
+
+Muon (Jordan et al. 2024), for the matrices of hidden layers. A Newton-Schulz iteration in bfloat16,
+x = `ns_a` x + (`ns_b` x x^T + `ns_c` (x x^T)^2) x, replaces the momentum of each gradient by an
+approximation of the nearest orthogonal matrix. The coefficients are values of the groups, 3.4445,
+-4.775 and 2.0315 at first. A step cannot be captured in a graph.
+
+- `params`: parameters to optimize: leaf tensors of two dimensions and a floating-point dtype
+- `lr`: learning rate
+- `weight_decay`: the parameter is multiplied by 1 - lr * `weight_decay`
+- `momentum`: decay rate of the running average of the gradient
+- `nesterov`: whether to use Nesterov momentum
+- `eps`: lower bound of the norm by which the momentum is first divided
+- `ns_steps`: number of iterations, less than 100
+- `adjust_lr_fn`: none and original multiply the step by sqrt(max(1, rows / columns)),
+  `match_rms_adamw` by 0.2 * sqrt(max(rows, columns)), `spectral_unclamped` by sqrt(rows / columns)
+"""
+function Muon(params; lr::Real=1e-3, weight_decay::Real=0.1, momentum::Real=0.95,
+    nesterov::Bool=true, eps::Real=1e-7, ns_steps::Integer=5,
+    adjust_lr_fn::Union{AbstractString, Symbol}="none")
+    params, groups = grouped(params)
+    params_v = handles(params)
+    opts = Ref(C.tt_optim_muon_opts(UInt64(127), f64(lr), f64(weight_decay), f64(momentum),
+        flag(nesterov), f64(eps), i64(ns_steps), choice(ADJUSTLR, adjust_lr_fn, "adjust_lr_fn")))
+    h = GC.@preserve params_v params handle_out(o -> C.tt_optim_muon(ctx(), params_v,
+        length(params_v), opts, o))
+    return made_optimizer(h, groups)
+end
+
+"""
     StepLR(optimizer, step_size, gamma=0.1, last_epoch=-1)
 
 Multiplies the learning rate of each group by gamma every `step_size` steps.
@@ -583,6 +644,8 @@ const OPTIM_CLASSES = (
     :Rprop,
     :Lion,
     :LBFGS,
+    :Adafactor,
+    :Muon,
     :StepLR,
     :MultiStepLR,
     :ConstantLR,

@@ -825,6 +825,140 @@ class LBFGS(NativeOptimizer):
         )
 
 
+class Adafactor(NativeOptimizer):
+    """Adafactor (Shazeer and Stern 2018): divides the gradient by the root of a running average of
+    its square. Of a matrix, only the means of rows and columns are kept. The step size is relative
+    to the size of the parameter. A step cannot be captured in a graph.
+
+    params: parameters to optimize: leaf tensors of a floating-point dtype
+    lr: learning rate, an upper bound of the relative step size 1 / sqrt(step)
+    beta2_decay: step^beta2_decay is the weight of each new squared gradient in the average; at most
+        0
+    eps1: lower bound of the root of the average; default: the dtype's eps
+    eps2: lower bound of the parameter's size in the step size
+    d: updates with a larger root mean square are scaled down to it; at least 1
+    weight_decay: weight decay coefficient: the parameter is multiplied by 1 - lr * weight_decay
+    maximize: whether to maximize the objective instead of minimizing it
+    """
+
+    __module__ = "tt.optim"
+
+    _class, _function = "Adafactor", "tt_optim_adafactor"
+    _arguments = (
+        ("params", "Tensor![]", None, True),
+        ("lr", "Float", (1e-2,), False),
+        ("beta2_decay", "Float", (-0.8,), False),
+        ("eps1", "Float?", (None,), False),
+        ("eps2", "Float", (1e-3,), False),
+        ("d", "Float", (1.0,), False),
+        ("weight_decay", "Float", (0.0,), False),
+        ("maximize", "Bool", (False,), False),
+    )
+    _values = (
+        ("lr", ("lr",), float),
+        ("beta2_decay", ("beta2_decay",), float),
+        ("eps1", ("eps1",), float),
+        ("eps2", ("eps2",), float),
+        ("d", ("d",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("maximize", ("maximize",), bool),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        beta2_decay: float | Tensor = -0.8,
+        eps1: float | None = None,
+        eps2: float | Tensor = 1e-3,
+        d: float | Tensor = 1.0,
+        weight_decay: float | Tensor = 0.0,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+    ) -> None:
+        self._initialize(
+            params=params,
+            lr=lr,
+            beta2_decay=beta2_decay,
+            eps1=eps1,
+            eps2=eps2,
+            d=d,
+            weight_decay=weight_decay,
+            maximize=maximize,
+            foreach=foreach,
+        )
+
+
+class Muon(NativeOptimizer):
+    """Muon (Jordan et al. 2024), for the matrices of hidden layers. A Newton-Schulz iteration in
+    bfloat16, x = ns_a x + (ns_b x x^T + ns_c (x x^T)^2) x, replaces the momentum of each gradient
+    by an approximation of the nearest orthogonal matrix. The coefficients are values of the groups,
+    3.4445, -4.775 and 2.0315 at first. A step cannot be captured in a graph.
+
+    params: parameters to optimize: leaf tensors of two dimensions and a floating-point dtype
+    lr: learning rate
+    weight_decay: the parameter is multiplied by 1 - lr * weight_decay
+    momentum: decay rate of the running average of the gradient
+    nesterov: whether to use Nesterov momentum
+    eps: lower bound of the norm by which the momentum is first divided
+    ns_steps: number of iterations, less than 100
+    adjust_lr_fn: none and original multiply the step by sqrt(max(1, rows / columns)),
+        match_rms_adamw by 0.2 * sqrt(max(rows, columns)), spectral_unclamped by sqrt(rows /
+        columns)
+    """
+
+    __module__ = "tt.optim"
+
+    _class, _function = "Muon", "tt_optim_muon"
+    _arguments = (
+        ("params", "Tensor![]", None, True),
+        ("lr", "Float", (1e-3,), False),
+        ("weight_decay", "Float", (0.1,), False),
+        ("momentum", "Float", (0.95,), False),
+        ("nesterov", "Bool", (True,), False),
+        ("eps", "Float", (1e-7,), False),
+        ("ns_steps", "Int", (5,), False),
+        ("adjust_lr_fn", {"none": 0, "original": 1, "match_rms_adamw": 2, "spectral_unclamped": 3},
+         (None,), False),
+    )
+    _values = (
+        ("lr", ("lr",), float),
+        ("weight_decay", ("weight_decay",), float),
+        ("momentum", ("momentum",), float),
+        ("nesterov", ("nesterov",), bool),
+        ("eps", ("eps",), float),
+        ("ns_steps", ("ns_steps",), int),
+        ("adjust_lr_fn", ("adjust_lr_fn",),
+         (None, "original", "match_rms_adamw", "spectral_unclamped")),
+        ("ns_a", ("ns_a",), float),
+        ("ns_b", ("ns_b",), float),
+        ("ns_c", ("ns_c",), float),
+    )
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        weight_decay: float | Tensor = 0.1,
+        momentum: float | Tensor = 0.95,
+        nesterov: bool = True,
+        eps: float | Tensor = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: Literal['original', 'match_rms_adamw', 'spectral_unclamped'] | None = None,
+    ) -> None:
+        self._initialize(
+            params=params,
+            lr=lr,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            nesterov=nesterov,
+            eps=eps,
+            ns_steps=ns_steps,
+            adjust_lr_fn=adjust_lr_fn,
+        )
+
+
 __all__ = [
     "SGD",
     "Adam",

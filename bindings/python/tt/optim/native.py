@@ -16,6 +16,7 @@ from .optimizer import Optimizer, Params
 # values of a group that schedules keep in C
 OF_SCHEDULES = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")
 NAME_CAP = c_int64(96)
+NAN = float("nan")  # in C: a number that is not given
 
 
 class ParamGroup(dict[Any, Any]):
@@ -81,7 +82,7 @@ class ParamGroup(dict[Any, Any]):
                 self._optimizer._handle,
                 c_int64(self._number),
                 c_char_p(name.encode()),
-                c_double(float(part)),
+                c_double(NAN if part is None else float(part)),
             ):
                 fail()
 
@@ -177,6 +178,9 @@ class NativeOptimizer(Optimizer):
                 raise ValueError("lr is a tensor: with foreach=True it must be a number")
         defaults = {k: float(v) if isinstance(v, Tensor) else v for k, v in values.items()}
         given = {**defaults, "params": ()}
+        for key, names, _ in self._values:
+            if key not in names and len(names) == len(given[key]):
+                given.update(zip(names, given[key]))
         self._handle = construct(
             OptimizerHandle, self._function, self._class, self._arguments, given
         )

@@ -8,8 +8,7 @@ import tt
 
 from .. import _ops as ops
 from .._tensor import Tensor
-from ..autograd import no_grad
-from .matrix import loss_of
+from ..autograd import enable_grad, no_grad
 from .optimizer import Optimizer
 from .optimizer import Params
 
@@ -49,7 +48,10 @@ class SparseAdam(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters from their gradients. Returns the result of closure. Raises
         RuntimeError if a gradient is dense."""
-        loss = loss_of(closure)
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
         given = [(p, group) for group in self.param_groups for p in group["params"]]
         if any(p.grad is not None and not p.grad.is_sparse for p, _ in given):
             raise RuntimeError(

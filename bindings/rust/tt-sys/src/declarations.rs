@@ -3527,6 +3527,30 @@ pub struct tt_optim_lbfgs_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_optim_adafactor_opts {
+    pub set: u64,
+    pub lr: f64,
+    pub beta2_decay: f64,
+    pub eps1: f64,
+    pub eps2: f64,
+    pub d: f64,
+    pub weight_decay: f64,
+    pub maximize: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_optim_muon_opts {
+    pub set: u64,
+    pub lr: f64,
+    pub weight_decay: f64,
+    pub momentum: f64,
+    pub nesterov: i32,
+    pub eps: f64,
+    pub ns_steps: i64,
+    pub adjust_lr_fn: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_lr_step_opts {
     pub set: u64,
     pub gamma: f64,
@@ -4113,17 +4137,18 @@ zeroed! {
     tt_nn_transformer_encoder_layer_opts tt_nn_transformer_decoder_layer_opts tt_optim_sgd_opts
     tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts tt_optim_adagrad_opts
     tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts tt_optim_radam_opts
-    tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_optim_lbfgs_opts tt_lr_step_opts
-    tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts
-    tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
-    tt_runtime_opts tt_live_row tt_cuda_math_opts tt_backend_def tt_tensor_info
-    tt_module_load_state_dict_opts tt_module_def tt_nn_multihead_attention_forward_opts
-    tt_safetensors_save_opts tt_checkpoint tt_backward_opts tt_grad_opts tt_function_def
-    tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts tt_grad_scaler_new_opts
-    tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
-    tt_graph_storage tt_graph_optimize_opts tt_graph_export_c_opts tt_graph_quantize_opts
-    tt_graph_load_onnx_opts tt_group_opts tt_ddp_opts tt_ddp_bucket tt_plan_opts tt_compile_opts
-    tt_compiled_info tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_optim_lbfgs_opts
+    tt_optim_adafactor_opts tt_optim_muon_opts tt_lr_step_opts tt_lr_multi_step_opts
+    tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts tt_lr_polynomial_opts
+    tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts tt_runtime_opts
+    tt_live_row tt_cuda_math_opts tt_backend_def tt_tensor_info tt_module_load_state_dict_opts
+    tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
+    tt_backward_opts tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def
+    tt_clip_grad_norm_opts tt_grad_scaler_new_opts tt_loader_opts tt_capture_opts tt_graph_info
+    tt_graph_node tt_graph_arg tt_graph_value tt_graph_storage tt_graph_optimize_opts
+    tt_graph_export_c_opts tt_graph_quantize_opts tt_graph_load_onnx_opts tt_group_opts tt_ddp_opts
+    tt_ddp_bucket tt_plan_opts tt_compile_opts tt_compiled_info tt_profile_row
+    tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -4282,6 +4307,10 @@ pub const TT_LINESEARCH_NONE: i32 = 0;
 pub const TT_LINESEARCH_STRONG_WOLFE: i32 = 1;
 pub const TT_BLOCKFORMAT_Q8_0: i32 = 0;
 pub const TT_BLOCKFORMAT_Q4_0: i32 = 1;
+pub const TT_ADJUSTLR_NONE: i32 = 0;
+pub const TT_ADJUSTLR_ORIGINAL: i32 = 1;
+pub const TT_ADJUSTLR_MATCH_RMS_ADAMW: i32 = 2;
+pub const TT_ADJUSTLR_SPECTRAL_UNCLAMPED: i32 = 3;
 pub const TT_HARDTANH_MIN_VAL: u64 = 1;
 pub const TT_HARDTANH_MAX_VAL: u64 = 2;
 pub const TT_LEAKY_RELU_NEGATIVE_SLOPE: u64 = 1;
@@ -5404,6 +5433,20 @@ pub const TT_OPTIM_LBFGS_TOLERANCE_CHANGE: u64 = 16;
 pub const TT_OPTIM_LBFGS_HISTORY_SIZE: u64 = 32;
 pub const TT_OPTIM_LBFGS_LINE_SEARCH_FN: u64 = 64;
 pub const TT_OPTIM_LBFGS_MAXIMIZE: u64 = 128;
+pub const TT_OPTIM_ADAFACTOR_LR: u64 = 1;
+pub const TT_OPTIM_ADAFACTOR_BETA2_DECAY: u64 = 2;
+pub const TT_OPTIM_ADAFACTOR_EPS1: u64 = 4;
+pub const TT_OPTIM_ADAFACTOR_EPS2: u64 = 8;
+pub const TT_OPTIM_ADAFACTOR_D: u64 = 16;
+pub const TT_OPTIM_ADAFACTOR_WEIGHT_DECAY: u64 = 32;
+pub const TT_OPTIM_ADAFACTOR_MAXIMIZE: u64 = 64;
+pub const TT_OPTIM_MUON_LR: u64 = 1;
+pub const TT_OPTIM_MUON_WEIGHT_DECAY: u64 = 2;
+pub const TT_OPTIM_MUON_MOMENTUM: u64 = 4;
+pub const TT_OPTIM_MUON_NESTEROV: u64 = 8;
+pub const TT_OPTIM_MUON_EPS: u64 = 16;
+pub const TT_OPTIM_MUON_NS_STEPS: u64 = 32;
+pub const TT_OPTIM_MUON_ADJUST_LR_FN: u64 = 64;
 pub const TT_LR_STEP_GAMMA: u64 = 1;
 pub const TT_LR_STEP_LAST_EPOCH: u64 = 2;
 pub const TT_LR_MULTI_STEP_GAMMA: u64 = 1;
@@ -8287,6 +8330,10 @@ extern "C" {
         opts: *const tt_optim_lion_opts, out: *mut *mut tt_optimizer) -> tt_status;
     pub fn tt_optim_lbfgs(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
         opts: *const tt_optim_lbfgs_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_adafactor(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_adafactor_opts, out: *mut *mut tt_optimizer) -> tt_status;
+    pub fn tt_optim_muon(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
+        opts: *const tt_optim_muon_opts, out: *mut *mut tt_optimizer) -> tt_status;
     pub fn tt_lr_step(c: *mut tt_ctx, optimizer: *mut tt_optimizer, step_size: i64,
         opts: *const tt_lr_step_opts, out: *mut *mut tt_scheduler) -> tt_status;
     pub fn tt_lr_multi_step(c: *mut tt_ctx, optimizer: *mut tt_optimizer, milestones: *const i64,

@@ -500,6 +500,10 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_optim_lion_opts, set, lr, betas, weight_decay, maximize);
     layout!(out, tt_optim_lbfgs_opts, set, lr, max_iter, max_eval, tolerance_grad, tolerance_change,
         history_size, line_search_fn, maximize);
+    layout!(out, tt_optim_adafactor_opts, set, lr, beta2_decay, eps1, eps2, d, weight_decay,
+        maximize);
+    layout!(out, tt_optim_muon_opts, set, lr, weight_decay, momentum, nesterov, eps, ns_steps,
+        adjust_lr_fn);
     layout!(out, tt_lr_step_opts, set, gamma, last_epoch);
     layout!(out, tt_lr_multi_step_opts, set, gamma, last_epoch);
     layout!(out, tt_lr_constant_opts, set, factor, total_iters, last_epoch);
@@ -719,6 +723,10 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_LINESEARCH_STRONG_WOLFE);
     constant!(out, TT_BLOCKFORMAT_Q8_0);
     constant!(out, TT_BLOCKFORMAT_Q4_0);
+    constant!(out, TT_ADJUSTLR_NONE);
+    constant!(out, TT_ADJUSTLR_ORIGINAL);
+    constant!(out, TT_ADJUSTLR_MATCH_RMS_ADAMW);
+    constant!(out, TT_ADJUSTLR_SPECTRAL_UNCLAMPED);
     constant!(out, TT_HARDTANH_MIN_VAL);
     constant!(out, TT_HARDTANH_MAX_VAL);
     constant!(out, TT_LEAKY_RELU_NEGATIVE_SLOPE);
@@ -1841,6 +1849,20 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_OPTIM_LBFGS_HISTORY_SIZE);
     constant!(out, TT_OPTIM_LBFGS_LINE_SEARCH_FN);
     constant!(out, TT_OPTIM_LBFGS_MAXIMIZE);
+    constant!(out, TT_OPTIM_ADAFACTOR_LR);
+    constant!(out, TT_OPTIM_ADAFACTOR_BETA2_DECAY);
+    constant!(out, TT_OPTIM_ADAFACTOR_EPS1);
+    constant!(out, TT_OPTIM_ADAFACTOR_EPS2);
+    constant!(out, TT_OPTIM_ADAFACTOR_D);
+    constant!(out, TT_OPTIM_ADAFACTOR_WEIGHT_DECAY);
+    constant!(out, TT_OPTIM_ADAFACTOR_MAXIMIZE);
+    constant!(out, TT_OPTIM_MUON_LR);
+    constant!(out, TT_OPTIM_MUON_WEIGHT_DECAY);
+    constant!(out, TT_OPTIM_MUON_MOMENTUM);
+    constant!(out, TT_OPTIM_MUON_NESTEROV);
+    constant!(out, TT_OPTIM_MUON_EPS);
+    constant!(out, TT_OPTIM_MUON_NS_STEPS);
+    constant!(out, TT_OPTIM_MUON_ADJUST_LR_FN);
     constant!(out, TT_LR_STEP_GAMMA);
     constant!(out, TT_LR_STEP_LAST_EPOCH);
     constant!(out, TT_LR_MULTI_STEP_GAMMA);

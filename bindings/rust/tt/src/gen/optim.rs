@@ -1063,3 +1063,187 @@ pub fn lbfgs_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: Lb
         call1(|c, out| sys::tt_optim_lbfgs(c, params.as_ptr(), params.len() as i64, &opts.0, out))
     }
 }
+
+/// Options of [`adafactor_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdafactorOpts(pub(crate) sys::tt_optim_adafactor_opts);
+impl AdafactorOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AdafactorOpts {
+        Self::default()
+    }
+    /// Learning rate, an upper bound of the relative step size 1 / sqrt(step); default: 1e-2.
+    #[must_use]
+    pub fn lr(mut self, value: f64) -> AdafactorOpts {
+        self.0.set |= sys::TT_OPTIM_ADAFACTOR_LR;
+        self.0.lr = value;
+        self
+    }
+    /// Step^beta2_decay is the weight of each new squared gradient in the average; at most 0;
+    /// default: -0.8.
+    #[must_use]
+    pub fn beta2_decay(mut self, value: f64) -> AdafactorOpts {
+        self.0.set |= sys::TT_OPTIM_ADAFACTOR_BETA2_DECAY;
+        self.0.beta2_decay = value;
+        self
+    }
+    /// Lower bound of the root of the average; default: the dtype's eps.
+    #[must_use]
+    pub fn eps1(mut self, value: f64) -> AdafactorOpts {
+        self.0.set |= sys::TT_OPTIM_ADAFACTOR_EPS1;
+        self.0.eps1 = value;
+        self
+    }
+    /// Lower bound of the parameter's size in the step size; default: 1e-3.
+    #[must_use]
+    pub fn eps2(mut self, value: f64) -> AdafactorOpts {
+        self.0.set |= sys::TT_OPTIM_ADAFACTOR_EPS2;
+        self.0.eps2 = value;
+        self
+    }
+    /// Updates with a larger root mean square are scaled down to it; at least 1; default: 1.0.
+    #[must_use]
+    pub fn d(mut self, value: f64) -> AdafactorOpts {
+        self.0.set |= sys::TT_OPTIM_ADAFACTOR_D;
+        self.0.d = value;
+        self
+    }
+    /// Weight decay coefficient: the parameter is multiplied by 1 - lr \* weight_decay; default:
+    /// 0.0.
+    #[must_use]
+    pub fn weight_decay(mut self, value: f64) -> AdafactorOpts {
+        self.0.set |= sys::TT_OPTIM_ADAFACTOR_WEIGHT_DECAY;
+        self.0.weight_decay = value;
+        self
+    }
+    /// Whether to maximize the objective instead of minimizing it; default: false.
+    #[must_use]
+    pub fn maximize(mut self, value: bool) -> AdafactorOpts {
+        self.0.set |= sys::TT_OPTIM_ADAFACTOR_MAXIMIZE;
+        self.0.maximize = value as i32;
+        self
+    }
+}
+
+/// Adafactor (Shazeer and Stern 2018): divides the gradient by the root of a running average of its
+/// square. Of a matrix, only the means of rows and columns are kept. The step size is relative to
+/// the size of the parameter. A step cannot be captured in a graph.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point dtype
+#[doc(alias = "Adafactor")]
+pub fn adafactor(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_adafactor(c, params.as_ptr(), params.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Adafactor (Shazeer and Stern 2018): divides the gradient by the root of a running average of its
+/// square. Of a matrix, only the means of rows and columns are kept. The step size is relative to
+/// the size of the parameter. A step cannot be captured in a graph.
+///
+/// - `params`: parameters to optimize: leaf tensors of a floating-point dtype
+#[doc(alias = "Adafactor")]
+pub fn adafactor_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: AdafactorOpts)
+    -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_adafactor(c, params.as_ptr(), params.len() as i64, &opts.0,
+            out))
+    }
+}
+
+/// Options of [`muon_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MuonOpts(pub(crate) sys::tt_optim_muon_opts);
+impl MuonOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> MuonOpts {
+        Self::default()
+    }
+    /// Learning rate; default: 1e-3.
+    #[must_use]
+    pub fn lr(mut self, value: f64) -> MuonOpts {
+        self.0.set |= sys::TT_OPTIM_MUON_LR;
+        self.0.lr = value;
+        self
+    }
+    /// The parameter is multiplied by 1 - lr \* weight_decay; default: 0.1.
+    #[must_use]
+    pub fn weight_decay(mut self, value: f64) -> MuonOpts {
+        self.0.set |= sys::TT_OPTIM_MUON_WEIGHT_DECAY;
+        self.0.weight_decay = value;
+        self
+    }
+    /// Decay rate of the running average of the gradient; default: 0.95.
+    #[must_use]
+    pub fn momentum(mut self, value: f64) -> MuonOpts {
+        self.0.set |= sys::TT_OPTIM_MUON_MOMENTUM;
+        self.0.momentum = value;
+        self
+    }
+    /// Whether to use Nesterov momentum; default: true.
+    #[must_use]
+    pub fn nesterov(mut self, value: bool) -> MuonOpts {
+        self.0.set |= sys::TT_OPTIM_MUON_NESTEROV;
+        self.0.nesterov = value as i32;
+        self
+    }
+    /// Lower bound of the norm by which the momentum is first divided; default: 1e-7.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> MuonOpts {
+        self.0.set |= sys::TT_OPTIM_MUON_EPS;
+        self.0.eps = value;
+        self
+    }
+    /// Number of iterations, less than 100; default: 5.
+    #[must_use]
+    pub fn ns_steps(mut self, value: i64) -> MuonOpts {
+        self.0.set |= sys::TT_OPTIM_MUON_NS_STEPS;
+        self.0.ns_steps = value;
+        self
+    }
+    /// None and original multiply the step by sqrt(max(1, rows / columns)), match_rms_adamw by 0.2
+    /// \* sqrt(max(rows, columns)), spectral_unclamped by sqrt(rows / columns); default: "none".
+    #[must_use]
+    pub fn adjust_lr_fn(mut self, value: AdjustLr) -> MuonOpts {
+        self.0.set |= sys::TT_OPTIM_MUON_ADJUST_LR_FN;
+        self.0.adjust_lr_fn = value as i32;
+        self
+    }
+}
+
+/// Muon (Jordan et al. 2024), for the matrices of hidden layers. A Newton-Schulz iteration in
+/// bfloat16, x = ns_a x + (ns_b x x^T + ns_c (x x^T)^2) x, replaces the momentum of each gradient
+/// by an approximation of the nearest orthogonal matrix. The coefficients are values of the groups,
+/// 3.4445, -4.775 and 2.0315 at first. A step cannot be captured in a graph.
+///
+/// - `params`: parameters to optimize: leaf tensors of two dimensions and a floating-point dtype
+#[doc(alias = "Muon")]
+pub fn muon(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_muon(c, params.as_ptr(), params.len() as i64, std::ptr::null(),
+            out))
+    }
+}
+
+/// Muon (Jordan et al. 2024), for the matrices of hidden layers. A Newton-Schulz iteration in
+/// bfloat16, x = ns_a x + (ns_b x x^T + ns_c (x x^T)^2) x, replaces the momentum of each gradient
+/// by an approximation of the nearest orthogonal matrix. The coefficients are values of the groups,
+/// 3.4445, -4.775 and 2.0315 at first. A step cannot be captured in a graph.
+///
+/// - `params`: parameters to optimize: leaf tensors of two dimensions and a floating-point dtype
+#[doc(alias = "Muon")]
+pub fn muon_with(params: impl IntoIterator<Item = impl AsRef<Tensor>>, opts: MuonOpts)
+    -> Result<Optimizer> {
+    let params = raw_items(params);
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_optim_muon(c, params.as_ptr(), params.len() as i64, &opts.0, out))
+    }
+}

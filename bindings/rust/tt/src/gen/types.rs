@@ -812,3 +812,27 @@ impl BlockFormat {
         })
     }
 }
+
+/// How the step size of a matrix depends on its shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum AdjustLr {
+    None = 0,
+    Original = 1,
+    MatchRmsAdamw = 2,
+    SpectralUnclamped = 3,
+}
+impl AdjustLr {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<AdjustLr> {
+        Some(match raw {
+            0 => AdjustLr::None,
+            1 => AdjustLr::Original,
+            2 => AdjustLr::MatchRmsAdamw,
+            3 => AdjustLr::SpectralUnclamped,
+            _ => return None,
+        })
+    }
+}

@@ -340,6 +340,35 @@ fn lbfgs_evaluates_the_loss_in_its_steps() -> Result<()> {
 }
 
 #[test]
+fn adafactor_and_muon_resume_from_their_state() -> Result<()> {
+    let start = [1.0f64, -2.0, 0.5, 3.0];
+    let makers: [fn(&Tensor) -> Result<tt::Optimizer>; 2] = [
+        |w| optim::adafactor([w]),
+        |w| optim::muon_with([w], optim::MuonOpts::new().adjust_lr_fn(tt::AdjustLr::Original)),
+    ];
+    for make in makers {
+        let leaf =
+            |values: &[f64]| Tensor::from(values).view(&[2, 2])?.detach()?.requires_grad_(true);
+        let step = |w: &Tensor, opt: &tt::Optimizer| -> Result<()> {
+            opt.zero_grad(true)?;
+            (w * w).sum()?.backward()?;
+            opt.step()
+        };
+        let w = leaf(&start)?;
+        let opt = make(&w)?;
+        step(&w, &opt)?;
+        let other = leaf(&w.to_vec::<f64>()?)?;
+        let again = make(&other)?;
+        again.load_state_dict(&opt.state_dict()?)?;
+        step(&w, &opt)?;
+        step(&other, &again)?;
+        assert_eq!(w.to_vec::<f64>()?, other.to_vec::<f64>()?);
+        assert!((&w * &w).sum()?.item::<f64>()? < 14.25);
+    }
+    Ok(())
+}
+
+#[test]
 fn compiled_step() -> Result<()> {
     let train = |compiled: bool| -> Result<Vec<f32>> {
         tt::manual_seed(5)?;
