@@ -81,12 +81,10 @@ def multi_head_attention_forward(
     need_weights: whether to return weights (N, L, S), per head if average_attn_weights is False
     is_causal: a hint that attn_mask is causal
     """
+    check_inputs(query, key, value, embed_dim_to_check, num_heads)
+    if is_causal and attn_mask is None:
+        raise RuntimeError("is_causal describes attn_mask, which is not given")
     batched = query.ndim == 3
-    if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
-        raise RuntimeError(
-            f"query has {query.ndim} dimensions, key {key.ndim}, value {value.ndim}: all must have "
-            "2 or 3"
-        )
     if not batched:
         same = query is key and key is value
         query = query.unsqueeze(1)
@@ -94,32 +92,13 @@ def multi_head_attention_forward(
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
     steps, n, width = query.shape
-    if width != embed_dim_to_check or width % num_heads:
-        raise RuntimeError(
-            f"query is {tuple(query.shape)}: its last size must be embed_dim_to_check "
-            f"{embed_dim_to_check} and a multiple of num_heads {num_heads}"
-        )
-    if is_causal and attn_mask is None:
-        raise RuntimeError("is_causal describes attn_mask, which is not given")
-    if key.shape[:2] != value.shape[:2]:
-        raise RuntimeError(
-            f"key is {tuple(key.shape)}, value is {tuple(value.shape)}: all sizes but the last "
-            "must be equal"
-        )
+    head = width // num_heads
     padding = additive(key_padding_mask, "key_padding_mask", query)
     mask = additive(attn_mask, "attn_mask", query)
-    causal = is_causal and padding is None and not need_weights
-    given = [in_proj_weight]
+    weights = [in_proj_weight]
     if use_separate_proj_weight:
-        given = [q_proj_weight, k_proj_weight, v_proj_weight]
-    weights = [w for w in given if w is not None]
-    if len(weights) < len(given):
-        raise RuntimeError(
-            "in_proj_weight, or with use_separate_proj_weight q_proj_weight, k_proj_weight and "
-            "v_proj_weight, must be given"
-        )
-    q, k, v = projections((query, key, value), weights, in_proj_bias)
-    head = width // num_heads
+        weights = [q_proj_weight, k_proj_weight, v_proj_weight]
+    q, k, v = projections((query, key, value), given(weights), in_proj_bias)
     appended = 0
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
@@ -137,19 +116,14 @@ def multi_head_attention_forward(
         zeros = ops.zeros(n * num_heads, 1, head, dtype=k.dtype, device=k.device)
         k, v = ops.cat([k, zeros], 1), ops.cat([v, zeros], 1)
         appended += 1
-    keys = k.shape[1]
-    causal = causal and not appended
-    joint = joined_mask(mask, padding, appended, (n, num_heads, steps, keys))
+    joint = joined_mask(mask, padding, appended, (n, num_heads, steps, k.shape[1]))
     q, k, v = (x.reshape(n, num_heads, -1, head) for x in (q, k, v))
     dropout = dropout_p if training else 0.0
     shares = None
     if need_weights:
-        scores = ops.matmul(q * math.sqrt(1 / head), k.transpose(-2, -1))
-        shares = ops.softmax(scores if joint is None else scores + joint, -1)
-        if dropout:
-            shares = ops.find("nn.functional", "dropout")(shares, dropout)
-        out = ops.matmul(shares, v)
+        out, shares = weighted_values(q, k, v, joint, dropout)
     else:
+        causal = is_causal and padding is None and not appended
         attention = ops.find("nn.functional", "scaled_dot_product_attention")
         out = attention(q, k, v, None if causal else joint, dropout, causal)
     out = out.permute(2, 0, 1, 3).reshape(steps, n, width)
@@ -160,6 +134,46 @@ def multi_head_attention_forward(
         out = out.squeeze(1)
         shares = None if shares is None else shares.squeeze(0)
     return out, shares
+
+
+def check_inputs(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_heads: int) -> None:
+    if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
+        raise RuntimeError(
+            f"query has {query.ndim} dimensions, key {key.ndim}, value {value.ndim}: all must have "
+            "2 or 3"
+        )
+    if query.shape[-1] != embed_dim or embed_dim % num_heads:
+        raise RuntimeError(
+            f"query is {tuple(query.shape)}: its last size must be embed_dim_to_check "
+            f"{embed_dim} and a multiple of num_heads {num_heads}"
+        )
+    if key.shape[:-1] != value.shape[:-1]:
+        raise RuntimeError(
+            f"key is {tuple(key.shape)}, value is {tuple(value.shape)}: all sizes but the last "
+            "must be equal"
+        )
+
+
+def given(weights: Sequence[Tensor | None]) -> list[Tensor]:
+    """Returns the weights of the projections; raises if one is missing."""
+    found = [w for w in weights if w is not None]
+    if len(found) < len(weights):
+        raise RuntimeError(
+            "in_proj_weight, or with use_separate_proj_weight q_proj_weight, k_proj_weight and "
+            "v_proj_weight, must be given"
+        )
+    return found
+
+
+def weighted_values(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float
+) -> tuple[Tensor, Tensor]:
+    """Returns the sums of v by the softmax of the scores, and that softmax."""
+    scores = ops.matmul(q * math.sqrt(1 / q.shape[-1]), k.transpose(-2, -1))
+    shares = ops.softmax(scores if mask is None else scores + mask, -1)
+    if dropout:
+        shares = ops.find("nn.functional", "dropout")(shares, dropout)
+    return ops.matmul(shares, v), shares
 
 
 def joined_mask(
