@@ -106,7 +106,6 @@ class Compactor {
   void renumber_nodes();
   void find_makers();
   void renumber_values();
-  void renumber_storages();
   void renumber_scopes();
 
   Graph& g_;

@@ -3,6 +3,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/image.h"
 #include "ops/impl.h"
 
 namespace TT_NS::impl {
@@ -12,14 +13,7 @@ struct RowsColumns {
   int64_t v[2];
 
   RowsColumns(Ints list, const char* arg, int64_t fallback, int64_t min_value) : v{} {
-    if (list.n > 2)
-      fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be one or two numbers", arg, list);
-    for (int d = 0; d < 2; d++) {
-      v[d] = fallback;
-      if (list.n) v[d] = list[list.n == 1 ? 0 : d];
-      if (v[d] < min_value)
-        fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be at least {}", arg, list, min_value);
-    }
+    expand_dims_list(list, 2, fallback, min_value, arg, v);
   }
 };
 

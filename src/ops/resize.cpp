@@ -85,19 +85,14 @@ static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor
   for (int64_t d = 0; d < t.n; d++) {
     if (input.size(d + 2) < 1 || input.size(d + 2) > INT32_MAX)
       fail_arg(TT_SHAPE, "input", "input is {}: sizes must be in [1, 2^31 - 1]", input.sizes());
-    if (size.n) {
-      if (size.n != 1 && size.n != t.n)
-        fail_arg(TT_INVALID_ARG, "size", "size is {}: must have 1 or {} numbers", size, t.n);
-      t.size[d] = size[size.n == 1 ? 0 : d];
-      if (t.size[d] < 1) fail_arg(TT_INVALID_ARG, "size", "size is {}: must be at least 1", size);
-      continue;
-    }
+    if (size.n) continue;
     const Opt<double>& own = scales[3 - t.n + d];
     const double factor = own ? *own : scale_factor.or_else(0);
     t.size[d] = scaled_size(input.size(d + 2), factor, own ? kNames[3 - t.n + d] : "scale_factor",
                             min_size);
     t.factor[d] = recompute ? 0 : factor;
   }
+  if (size.n) expand_dims_list(size, t.n, 0, 1, "size", t.size);
   return t;
 }
 

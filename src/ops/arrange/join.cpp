@@ -2,6 +2,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/image.h"
 #include "ops/impl.h"
 
 namespace TT_NS::impl {
@@ -47,21 +48,9 @@ static Joined joined(TensorSpan tensors, int64_t dim) {
   return j;
 }
 
-static bool is_channels_last(const Tensor& t) {
-  if ((t.ndim != 4 && t.ndim != 5) || t.contiguous() || t.numel == 0) return false;
-  int64_t min_stride = 1;
-  for (int64_t i = 0; i < t.ndim; i++) {
-    int64_t d = t.ndim - i;  // channels, then spatial dimensions from the last, then samples
-    if (i == 0) d = 1;
-    else if (i == t.ndim - 1) d = 0;
-    if (t.stride(d) < min_stride) return false;
-    min_stride = t.stride(d) * t.size(d);
-  }
-  return true;
-}
 static bool all_channels_last(TensorSpan tensors) {
   for (const Tensor* t : tensors)
-    if (!skipped(*t) && !is_channels_last(*t)) return false;
+    if (!skipped(*t) && !has_channels_last_strides(*t)) return false;
   return true;
 }
 

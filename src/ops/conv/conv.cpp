@@ -3,24 +3,11 @@
 
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
+#include "ops/image.h"
 
 #include <string.h>
 
 namespace TT_NS {
-
-// Expands a parameter to one entry per spatial dimension, out[0 … n). A single entry applies to all
-// dimensions; an empty list means `fallback`.
-static void expand_dims_list(Ints list, int64_t n, int64_t fallback, int64_t min_value,
-                             const char* arg, int64_t* out) {
-  if (list.n > 1 && list.n != n)
-    fail_arg(TT_INVALID_ARG, arg, "{} is {}: must have 1 or {} entries", arg, list, n);
-  for (int64_t d = 0; d < n; d++) {
-    if (list.n == 0) out[d] = fallback;
-    else out[d] = list[list.n == 1 ? 0 : d];
-    if (out[d] < min_value)
-      fail_arg(TT_INVALID_ARG, arg, "{} is {}: entries must be at least {}", arg, list, min_value);
-  }
-}
 
 // The last tile of a plan may be this many times as long as its data.
 constexpr int64_t kOffsetSlack = 8;
@@ -31,21 +18,6 @@ static int64_t mul_add(int64_t a, int64_t b, int64_t c, const char* arg) {
   if (mul_overflow(a, b, &r) || add_overflow(r, c, &r))
     fail_arg(TT_INVALID_ARG, arg, "{} is too large: the sizes overflow", arg);
   return r;
-}
-
-// PyTorch's rule (c10/core/MemoryFormat.h): strides increase from channels over the spatial
-// dimensions to the batch. A tensor that is dense in both orders is not channels last.
-static bool is_channels_last(const Tensor& t) {
-  if (t.ndim < 4 || t.ndim > 5 || t.stride(1) == 0 || t.numel == 0) return false;
-  static constexpr int64_t kInnermostFirst[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
-  int64_t min_stride = 0;
-  for (int64_t i = 0; i < t.ndim; i++) {
-    const int64_t d = kInnermostFirst[t.ndim - 4][i];
-    if (t.stride(d) < min_stride) return false;
-    if (d == 0 && min_stride == t.stride(1)) return false;
-    min_stride = t.stride(d) * t.size(d);
-  }
-  return true;
 }
 
 static void check_operands(const Tensor& input, const Tensor& weight, const Tensor* bias,
@@ -186,8 +158,8 @@ Conv check_conv(const Tensor& input, const Tensor& weight, const Tensor* bias,
   c.complex = is_complex(input.dtype);
   c.compute = compute_dtype(input.dtype);
   c.device = input.device;
-  c.weight_last = is_channels_last(weight);
-  c.last = c.weight_last || is_channels_last(input);
+  c.weight_last = has_channels_last_strides(weight);
+  c.last = c.weight_last || has_channels_last_strides(input);
   return c;
 }
 

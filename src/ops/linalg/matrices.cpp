@@ -108,9 +108,6 @@ bool uses_lapack(const Tensor& t, int64_t above) {
 Dtype working_dtype(const Tensor& t, int64_t above) {
   return uses_lapack(t, above) ? t.dtype : precise(t.dtype);
 }
-char* matrix_data(const Tensor& t, int64_t i) {
-  return t.data + i * t.size(-1) * t.size(-2) * t.item_size();
-}
 TensorRef by_columns(const Tensor& t) {
   const TensorRef turned = transposed(t);
   TensorRef out = new_tensor(turned->sizes(), t.dtype, t.device);

@@ -54,8 +54,6 @@ inline bool uses_lapack(const Tensor& t) { return uses_lapack(t, large_above(t.d
 // What matrices like t are computed in: LAPACK has every dtype, tt's kernels f64 and c128.
 Dtype working_dtype(const Tensor& t, int64_t above);
 inline Dtype working_dtype(const Tensor& t) { return working_dtype(t, large_above(t.dtype)); }
-// Matrix i of a batch of dense matrices.
-char* matrix_data(const Tensor& t, int64_t i);
 // A dense tensor of the transposes, which is t in LAPACK's order of columns.
 TensorRef by_columns(const Tensor& t);
 // Of the numbers of LAPACK's dtypes in memory: LAPACK may not return where one is not finite.

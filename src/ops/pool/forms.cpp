@@ -2,25 +2,19 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/image.h"
 #include "ops/index/nest.h"
 
 namespace TT_NS::impl {
 
-// One number per dimension; a single number applies to all, an empty list means `fallback`.
+// One number per dimension.
 struct PerDim {
   int64_t v[3];
   int64_t n;
 
   PerDim(Ints list, int64_t dims, const char* arg, int64_t fallback, int64_t min_value)
       : v{}, n(dims) {
-    if (list.n > 1 && list.n != dims)
-      fail_arg(TT_INVALID_ARG, arg, "{} is {}: must have 1 or {} numbers", arg, list, dims);
-    for (int64_t d = 0; d < dims; d++) {
-      v[d] = fallback;
-      if (list.n) v[d] = list[list.n == 1 ? 0 : d];
-      if (v[d] < min_value)
-        fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be at least {}", arg, list, min_value);
-    }
+    expand_dims_list(list, dims, fallback, min_value, arg, v);
   }
   operator Ints() const { return {v, n}; }
 };

@@ -19,20 +19,6 @@ static void check_image(const Tensor& self, bool empty_channels) {
              self.sizes());
 }
 
-// Expands a parameter to two numbers; a single number applies to both dimensions, an empty list
-// means `fallback`.
-static void expand_pair(Ints list, const char* arg, int64_t min_value, int64_t fallback,
-                        int64_t* out) {
-  if (list.n > 2)
-    fail_arg(TT_INVALID_ARG, arg, "{} has {} numbers: must be one or two", arg, list.n);
-  for (int d = 0; d < 2; d++) {
-    if (list.n == 0) out[d] = fallback;
-    else out[d] = list[list.n == 1 ? 0 : d];
-    if (out[d] < min_value)
-      fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be at least {}", arg, list, min_value);
-  }
-}
-
 // Returns the number of windows over n elements. Parameters that would overflow in kernels are
 // reduced to equivalent smaller ones.
 static int64_t count_windows(int64_t n, int64_t* kernel_size, int64_t* stride, int64_t pad,
@@ -80,10 +66,10 @@ static PoolPlan strided_windows(Ints size, bool last, Ints kernel_size, Ints str
   PoolPlan p{};
   if (kernel_size.n == 0)
     fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size is empty: must be one or two numbers");
-  expand_pair(kernel_size, "kernel_size", 1, 1, p.kernel);
-  expand_pair(stride.n ? stride : kernel_size, "stride", 1, 1, p.stride);
-  expand_pair(padding, "padding", 0, 0, p.pad);
-  expand_pair(dilation, "dilation", 1, 1, p.dilation);
+  expand_dims_list(kernel_size, 2, 1, 1, "kernel_size", p.kernel);
+  expand_dims_list(stride.n ? stride : kernel_size, 2, 1, 1, "stride", p.stride);
+  expand_dims_list(padding, 2, 0, 0, "padding", p.pad);
+  expand_dims_list(dilation, 2, 1, 1, "dilation", p.dilation);
   int64_t out[2];
   for (int d = 0; d < 2; d++)
     out[d] = count_windows(size[size.n - 2 + d], &p.kernel[d], &p.stride[d], p.pad[d],
@@ -97,7 +83,7 @@ static PoolPlan adaptive_windows(Ints size, bool last, Ints output_size) {
   if (output_size.n != 1 && output_size.n != 2)
     fail_arg(TT_INVALID_ARG, "output_size", "output_size is {}: must be one or two numbers",
              output_size);
-  expand_pair(output_size, "output_size", 0, 0, out);
+  expand_dims_list(output_size, 2, 0, 0, "output_size", out);
   p.adaptive = 1;
   set_image(&p, size, last, out[0], out[1]);
   return p;

@@ -3,6 +3,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/image.h"
 #include "ops/impl.h"
 
 namespace TT_NS::impl {
@@ -15,9 +16,10 @@ struct Three {
   int64_t n;  // 0: the argument is left out
 
   Three(Ints list, const char* arg, bool required = false) : v{}, n(list.n ? 3 : 0) {
-    if ((list.n != 0 && list.n != 1 && list.n != 3) || (required && !list.n))
-      fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be one or three numbers", arg, list);
-    for (int d = 0; d < n; d++) v[d] = list[list.n == 1 ? 0 : d];
+    if (required && !list.n)
+      fail_arg(TT_INVALID_ARG, arg, "{} is empty: must have 1 or 3 numbers", arg);
+    // Pooling of planes refuses numbers that are too small.
+    expand_dims_list(list, n, 0, INT64_MIN, arg, v);
   }
   Ints plane() const { return {v + 1, n ? 2 : 0}; }
 };

@@ -5,6 +5,7 @@
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/image.h"
 #include "ops/quant/quant.h"
 #include "plan/quant_build.h"
 
@@ -156,13 +157,6 @@ TensorRef quantized_linear(Call, const Tensor& input, const Tensor& input_scale,
 
 // ---- conv2d: the weight times the windows of each image as columns ----
 
-static int64_t of_dim(Ints list, const char* arg, int64_t d, int64_t fallback, int64_t least) {
-  if (list.n > 2) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be one or two numbers", arg, list);
-  const int64_t v = list.n ? list[list.n == 1 ? 0 : d] : fallback;
-  if (v < least) fail_arg(TT_INVALID_ARG, arg, "{} is {}: must be at least {}", arg, list, least);
-  return v;
-}
-
 static void check_image(const Tensor& input, const Tensor& weight, int64_t groups) {
   check_ndim(input, 4, "input");
   const int64_t channels = input.size(1);
@@ -189,12 +183,12 @@ TensorRef quantized_conv2d(Call, const Tensor& input, double input_scale, int64_
              input_scale);
   check_held(input_zero_point, input.dtype, "input_zero_point");
   const PerItem of_weight(weight_scale, "weight_scale", Dtype::kF32, channels, input);
-  int64_t pad[4], step[2], gap[2];
-  for (int64_t d = 0; d < 2; d++) {
-    pad[2 - 2 * d] = pad[3 - 2 * d] = of_dim(padding, "padding", d, 0, 0);
-    step[d] = of_dim(stride, "stride", d, 1, 1);
-    gap[d] = of_dim(dilation, "dilation", d, 1, 1);
-  }
+  int64_t border[2], step[2], gap[2];
+  expand_dims_list(padding, 2, 0, 0, "padding", border);
+  expand_dims_list(stride, 2, 1, 1, "stride", step);
+  expand_dims_list(dilation, 2, 1, 1, "dilation", gap);
+  // Columns first, before and behind.
+  const int64_t pad[4] = {border[1], border[1], border[0], border[0]};
   TensorRef x = op::constant_pad_nd(input, pad, Scalar(input_zero_point));
   const int64_t window[2] = {weight.size(2), weight.size(3)};
   TensorRef columns = op::im2col(*x, window, gap, {}, step);

@@ -478,7 +478,7 @@ static void hostile_parameters(void** state) {
         TT_INVALID_ARG, "at least 0");
   FAILS(tt_conv2d(c, x, w, NULL,
                   &(tt_conv2d_opts){.set = TT_CONV2D_DILATION, INTS(dilation, 1, 1, 1)}, &y),
-        TT_INVALID_ARG, "1 or 2 entries");
+        TT_INVALID_ARG, "1 or 2 numbers");
   FAILS(tt_conv_transpose2d(c, x, w, NULL,
                             &(tt_conv_transpose2d_opts){.set = TT_CONV_TRANSPOSE2D_OUTPUT_PADDING,
                                                         INTS(output_padding, 1)},

@@ -166,8 +166,12 @@ def test_strides_of_results():
     cut = tt.ones(4, 6, 8)[:, ::2]
     at = tt.tensor([0, 1])
     wide = tt.ones(3, 4).t()
+    grey = tt.ones(2, 4, 5, 1).permute(0, 3, 1, 2)
+    single = tt.ones(6, 1, 1, 1)[::2]
     for result, strides in (
         (tt.cat([last] * 2, 1), (120, 1, 30, 6)),
+        (tt.cat([grey] * 2, 1), (40, 1, 10, 2)),
+        (tt.cat([single] * 2, 1), (2, 1, 1, 1)),
         (tt.cat([last] * 2, 0), (60, 1, 15, 3)),
         (tt.cat([last, last.contiguous()], 0), (60, 20, 5, 1)),
         (tt.stack([last] * 2, 1), (120, 3, 1, 30, 6)),
