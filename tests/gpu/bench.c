@@ -17,7 +17,7 @@ enum {
   kSets = 4, /* operands take turns, so that caches hold none of them */
   kOperands = 6,
   kGradient = 5, /* the operand that is the gradient of the result */
-  kResults = 2,
+  kResults = 3,
   kDims = 5,
   kTinyCalls = 500 /* fewer than launches can wait, so that the host never waits for the device */
 };
@@ -133,6 +133,13 @@ static tt_status make_conv(const Row* r, tt_tensor** in) {
   TRY(normal(r->dtype, SHAPE(r->n[0], r->n[1], r->n[3], r->n[3]), in));
   return normal(r->dtype, SHAPE(r->n[2], r->n[1], r->n[4], r->n[4]), in + 1);
 }
+/* x, weights, the first h and c. n: sequences, steps, size of x and of the state */
+static tt_status make_lstm(const Row* r, tt_tensor** in) {
+  const int64_t size = scaled(r->n[2]), weight[2] = {4 * size, size};
+  TRY(normal(r->dtype, SHAPE(r->n[1], r->n[0], r->n[2]), in));
+  for (int k = 1; k < 3; k++) TRY(randn(r->dtype, weight, 2, in + k));
+  return normal(r->dtype, SHAPE(1, r->n[0], r->n[2]), in + 3);
+}
 /* x xᵀ / n + 1, and a right-hand side. n: matrices, size, size */
 static tt_status make_definite(const Row* r, tt_tensor** in) {
   const tt_eye_opts o = {.set = TT_EYE_DEVICE, .device = kDevice};
@@ -238,6 +245,12 @@ static tt_status run_conv2d(const Row* r, tt_tensor* const* in, tt_tensor** out)
   return tt_conv2d(c, in[0], in[1], NULL, &o, out);
 }
 
+static tt_status run_lstm(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  const tt_tensor *const state[2] = {in[3], in[3]}, *const weights[2] = {in[1], in[2]};
+  (void)r;
+  return tt_lstm(c, in[0], state, 2, weights, 2, 0, 1, 0, 0, 0, 0, NULL, out, out + 1, out + 2);
+}
+
 /* ---- the table ---- */
 
 #define M26 67108864.0  /* 2^26 */
@@ -247,6 +260,7 @@ static tt_status run_conv2d(const Row* r, tt_tensor* const* in, tt_tensor** out)
 #define ATTENTION(d) (4.0 * 8 * 16 * 2048 * 2048 * (d))
 #define CONV(c_in, c_out, size, kernel) \
   (2.0 * 128 * (size) * (size) * (c_in) * (c_out) * (kernel) * (kernel))
+#define LSTM (2.0 * 64 * 64 * 4 * 512 * 1024)
 /* Bytes: each operand is read once and each result written once; batch_norm reads its images twice.
    Backward of a product takes two products, of attention two and a half times its forward. */
 #define SIZES(...) \
@@ -380,6 +394,10 @@ static const Row kRows[] = {
         SIZES(128, 256, 64, 56, 1), 0, CONV(256, 64, 56, 1), 0, 0),
     ROW("conv2d, 256 to 64, 56 x 56, 1 x 1, f32, with backward", "conv f32", conv, conv2d, F32,
         SIZES(128, 256, 64, 56, 1), 0, CONV(256, 64, 56, 1) * 3, 2, 0),
+    ROW("lstm, 64 sequences of 64 steps, 512 to 512, f32", "lstm", lstm, lstm, F32,
+        SIZES(64, 64, 512), 0, LSTM, 0, 0),
+    ROW("lstm, 64 sequences of 64 steps, 512 to 512, f32, with backward", "lstm", lstm, lstm, F32,
+        SIZES(64, 64, 512), 0, LSTM * 3, 3, 0),
     ROW("fft, 16 x 2^20 c64", "fft", one, fft, C64, SIZES(16, 1048576), 4 * M26, 0, 0, 0),
     ROW("rfft, 16 x 2^20 f32", "fft", one, rfft, F32, SIZES(16, 1048576), 2 * M26, 0, 0, 0),
     ROW("cholesky, 4096 x 32 x 32 f32", "linalg", definite, cholesky, F32, SIZES(4096, 32, 32),

@@ -95,6 +95,14 @@ def images(dtype, c_in, c_out, size, kernel):
     ]
 
 
+def recurrent(n, steps, size):
+    def make():
+        weights = [torch.randn(4 * scaled(size), scaled(size), device=DEVICE) for _ in range(2)]
+        return [normal(F32, steps, n, size), *weights, normal(F32, 1, n, size)]
+
+    return make
+
+
 def definite(count, n):
     def make():
         x = normal(F32, count, n, n)
@@ -121,6 +129,11 @@ def group_norm(x, weight, bias):
 
 def batch_norm(x, weight, bias, mean, var):
     return F.batch_norm(x, mean, var, weight, bias, training=True)
+
+
+def lstm(x, w_ih, w_hh, state):
+    state, weights = (state, state), (w_ih, w_hh)
+    return torch.lstm(x, state, weights, False, 1, 0.0, torch.is_grad_enabled(), False, False)[0]
 
 
 SQUARE = 8192, 8192
@@ -231,6 +244,12 @@ for dtype in ("bf16", "f32"):
                 2 if backward else 0,
             )
 ROWS |= {
+    "lstm, 64 sequences of 64 steps, 512 to 512, f32": (recurrent(64, 64, 512), lstm),
+    "lstm, 64 sequences of 64 steps, 512 to 512, f32, with backward": (
+        recurrent(64, 64, 512),
+        lstm,
+        3,
+    ),
     "fft, 16 x 2^20 c64": (normals(1, C64, 16, 1 << 20), torch.fft.fft),
     "rfft, 16 x 2^20 f32": (normals(1, F32, 16, 1 << 20), torch.fft.rfft),
     "cholesky, 4096 x 32 x 32 f32": (definite(4096, 32), lambda x, right: torch.linalg.cholesky(x)),

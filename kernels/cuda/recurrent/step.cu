@@ -1,6 +1,15 @@
 // A step of a recurrent layer and its backward (plan/recurrent_plan.h): the product of the state
-// with the weight and the activations. A thread computes all gates of one hidden unit of one row;
-// the threads of a warp read neighbouring columns of a panel.
+// with the weight and the activations, in one kernel, since steps are many and short.
+//
+//   block     kRows rows and kUnits hidden units with all their gates
+//   warp      a lane for each unit; it adds the products of every kWarps-th chunk of the depth, of
+//             all rows: a block reads each weight once, neighbouring lanes neighbouring weights
+//   state     [kChunk][kRows] of each warp in shared memory, so that one load has several rows
+//   sums      the warps add theirs through shared memory, in order; then warp y has row y
+//
+// What a step takes is the time of reads from the L2 cache that wait for each other: the chunks
+// divide it by the number of warps.
+#include "kernels/cuda/matmul/matmul.h"
 #include "kernels/cuda/row.h"
 #include "kernels/cuda/rows.h"
 #include "plan/recurrent_plan.h"
@@ -8,17 +17,27 @@
 namespace TT_NS {
 namespace {
 
-constexpr int kUnits = 32;  // of a block
+constexpr int kUnits = kWarp;  // of a block
 constexpr int kRows = 8;
+constexpr int kChunk = kWarp;
+// The sums of several gates take registers, those of one have the longest depths.
+template <int kGates> constexpr int kWarps = kGates == 1 ? 16 : 8;
+// Bytes of a gate's weights that a thread waits for at once.
+template <int kGates> constexpr int kBytes = kGates == 1 ? 64 : 16;
 
-// The row and hidden unit of a thread.
+// The row and hidden unit of a thread, of `units`.
 struct Place {
-  int64_t row, unit;
+  int64_t first_row, unit, units;
   // Blocks: [row tiles][unit tiles].
-  __device__ __forceinline__ explicit Place(int64_t units) {
-    const int64_t tiles = (units + kUnits - 1) / kUnits;
-    row = blockIdx.x / tiles * kRows + threadIdx.y;
+  __device__ __forceinline__ explicit Place(int64_t n) {
+    const int64_t tiles = (n + kUnits - 1) / kUnits;
+    first_row = blockIdx.x / tiles * kRows;
     unit = blockIdx.x % tiles * kUnits + threadIdx.x;
+    units = n;
+  }
+  __device__ __forceinline__ int64_t row() const { return first_row + threadIdx.y; }
+  __device__ __forceinline__ bool is_inside(int64_t rows) const {
+    return threadIdx.y < kRows && row() < rows && unit < units;
   }
 };
 
@@ -31,19 +50,66 @@ __device__ __forceinline__ const T* row_before(const RecurrentRows& r, int64_t i
   return values<T>(i < r.rows ? r.before : r.first) + i * width;
 }
 
-// sums[g] = row (depth) times columns g * lanes + lane of the panel of the unit; `lanes` hidden
-// units have a panel.
-template <class T, int kGates>
-__device__ __forceinline__ void multiply(T (&sums)[kGates], const T* row, const char* panels,
-                                         int64_t depth, int64_t unit, int64_t lanes) {
-  const int64_t block = unit / lanes;
-  const int64_t columns = lanes * kGates;
-  const T* at = values<T>(panels) + block * depth * columns + (unit - block * lanes);
+// One position of the depth.
+template <class T> struct alignas(16) StateRows { T v[kRows]; };
+
+// The weights of a step: `lanes` hidden units have a panel.
+struct Panels {
+  const char* p;
+  int64_t depth, lanes;
+};
+
+// sums[g] = the thread's row (depth) times columns g * lanes + lane of the panel of its unit.
+// row_at(i) is row i of the block, NULL for one of zeros. All threads of the block call it.
+template <int kGates, class T, class RowAt>
+__device__ __forceinline__ void multiply(T (&sums)[kGates], const Place& w, const Panels& weight,
+                                         const RowAt& row_at) {
+  constexpr int kN = kWarps<kGates>;
+  TT_SHARED(StateRows<T>, shared, kN * kChunk);
+  const int lane = int(threadIdx.x);
+  const int warp = int(threadIdx.y);
+  StateRows<T>* const state = shared + warp * kChunk;
+  const int64_t columns = weight.lanes * kGates;
+  const int64_t unit = least(w.unit, w.units - 1);
+  const int64_t panel = unit / weight.lanes;
+  const T* const weights =
+      values<T>(weight.p) + panel * weight.depth * columns + (unit - panel * weight.lanes);
+  T all[kGates][kRows] = {};
+  for (int64_t k0 = warp * kChunk; k0 < weight.depth; k0 += kN * kChunk) {
+    const int n = int(least(weight.depth - k0, int64_t(kChunk)));
+    StateRows<T> mine;
 #pragma unroll
-  for (int g = 0; g < kGates; g++) sums[g] = 0;
-  for (int64_t k = 0; k < depth; k++, at += columns) {
+    for (int i = 0; i < kRows; i++) {
+      const T* const row = row_at(i);
+      mine.v[i] = row && lane < n ? row[k0 + lane] : T(0);
+    }
+    __syncwarp();  // the chunk before is read
+    state[lane] = mine;
+    __syncwarp();
+    const T* at = weights + k0 * columns;
+#pragma unroll(kBytes <kGates> / int(sizeof(T)))
+    for (int k = 0; k < n; k++) {
+      const StateRows<T> x = state[k];
 #pragma unroll
-    for (int g = 0; g < kGates; g++) sums[g] += row[k] * at[g * lanes];
+      for (int g = 0; g < kGates; g++) {
+        const T y = at[k * columns + g * weight.lanes];
+#pragma unroll
+        for (int i = 0; i < kRows; i++) all[g][i] = multiply_add(x.v[i], y, all[g][i]);
+      }
+    }
+  }
+  T* const partial = shared[0].v;  // [kN][kRows][kUnits]
+#pragma unroll
+  for (int g = 0; g < kGates; g++) {
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kRows; i++) partial[(warp * kRows + i) * kUnits + lane] = all[g][i];
+    __syncthreads();
+    sums[g] = 0;
+    if (warp >= kRows) continue;
+#pragma unroll
+    for (int other = 0; other < kN; other++)
+      sums[g] += partial[(other * kRows + warp) * kUnits + lane];
   }
 }
 
@@ -60,23 +126,23 @@ template <int kGates> constexpr int64_t kForwardLanes = recurrent_lanes(mode_of(
 
 template <class T>
 __device__ __forceinline__ void lstm_unit(const RecurrentPlan& p, const Place& w, T (&x)[4]) {
-  const T* const gates = values<T>(p.gates) + w.row * 4 * p.hidden + w.unit;
+  const T* const gates = values<T>(p.gates) + w.row() * 4 * p.hidden + w.unit;
 #pragma unroll
   for (int g = 0; g < 4; g++) {
     x[g] += gates[g * p.hidden];
     x[g] = g == 2 ? math::tanh(x[g]) : math::sigmoid(x[g]);
   }
-  const int64_t at = w.row * p.hidden + w.unit;
-  const T c = x[1] * row_before<T>(p.c, w.row, p.hidden)[w.unit] + x[0] * x[2];
+  const int64_t at = w.row() * p.hidden + w.unit;
+  const T c = x[1] * row_before<T>(p.c, w.row(), p.hidden)[w.unit] + x[0] * x[2];
   values<T>(p.cells)[at] = c;
   values<T>(p.projects ? p.middle : p.output)[at] = x[3] * math::tanh(c);
-  T* const saved = values<T>(p.saved) + w.row * 4 * p.hidden + w.unit;
+  T* const saved = values<T>(p.saved) + w.row() * 4 * p.hidden + w.unit;
 #pragma unroll
   for (int g = 0; g < 4; g++) saved[g * p.hidden] = x[g];
 }
 template <class T>
 __device__ __forceinline__ void gru_unit(const RecurrentPlan& p, const Place& w, T (&x)[3]) {
-  const T* const gates = values<T>(p.gates) + w.row * 3 * p.hidden + w.unit;
+  const T* const gates = values<T>(p.gates) + w.row() * 3 * p.hidden + w.unit;
   if (p.bias) {
     const T* const bias = values<T>(p.bias) + w.unit;
 #pragma unroll
@@ -85,9 +151,9 @@ __device__ __forceinline__ void gru_unit(const RecurrentPlan& p, const Place& w,
   const T r = math::sigmoid(x[0] + gates[0]);
   const T z = math::sigmoid(x[1] + gates[p.hidden]);
   const T n = math::tanh(gates[2 * p.hidden] + r * x[2]);
-  const T before = row_before<T>(p.h, w.row, p.hidden)[w.unit];
-  values<T>(p.output)[w.row * p.hidden + w.unit] = (T(1) - z) * n + z * before;
-  T* const saved = values<T>(p.saved) + w.row * 4 * p.hidden + w.unit;
+  const T before = row_before<T>(p.h, w.row(), p.hidden)[w.unit];
+  values<T>(p.output)[w.row() * p.hidden + w.unit] = (T(1) - z) * n + z * before;
+  T* const saved = values<T>(p.saved) + w.row() * 4 * p.hidden + w.unit;
   saved[0] = r;
   saved[p.hidden] = z;
   saved[2 * p.hidden] = n;
@@ -95,40 +161,45 @@ __device__ __forceinline__ void gru_unit(const RecurrentPlan& p, const Place& w,
 }
 template <class T>
 __device__ __forceinline__ void rnn_unit(const RecurrentPlan& p, const Place& w, T (&x)[1]) {
-  const int64_t at = w.row * p.hidden + w.unit;
+  const int64_t at = w.row() * p.hidden + w.unit;
   const T sum = x[0] + values<T>(p.gates)[at];
   const T if_relu = sum < 0 ? T(0) : sum;
   values<T>(p.output)[at] = p.mode == kRnnTanh ? math::tanh(sum) : if_relu;
 }
 
-template <class T, int kGates> __global__ void __launch_bounds__(kUnits* kRows)
+template <class T, int kGates> __global__ void __launch_bounds__(kUnits* kWarps<kGates>, 1)
     forward_step(const __grid_constant__ RecurrentPlan p) {
+  device::wait_for_previous();
   const Place w(p.hidden);
-  if (w.row >= p.rows || w.unit >= p.hidden) return;
   T x[kGates];
-  multiply<T, kGates>(x, row_before<T>(p.h, w.row, p.state), p.weight, p.state, w.unit,
-                      kForwardLanes<kGates>);
+  multiply(x, w, {p.weight, p.state, kForwardLanes<kGates>}, [&](int i) -> const T* {
+    const int64_t row = w.first_row + i;
+    return row < p.rows ? row_before<T>(p.h, row, p.state) : nullptr;
+  });
+  if (!w.is_inside(p.rows)) return;
   if constexpr (kGates == 4) lstm_unit(p, w, x);
   else if constexpr (kGates == 3) gru_unit(p, w, x);
   else rnn_unit(p, w, x);
 }
 // h = o tanh(c) times w_hr^T.
-template <class T> __global__ void __launch_bounds__(kUnits* kRows)
+template <class T> __global__ void __launch_bounds__(kUnits* kWarps<1>)
     project(const __grid_constant__ RecurrentPlan p) {
+  device::wait_for_previous();
   const Place w(p.state);
-  if (w.row >= p.rows || w.unit >= p.state) return;
   T sum[1];
-  multiply<T, 1>(sum, values<T>(p.middle) + w.row * p.hidden, p.projection, p.hidden, w.unit,
-                 kRecurrentProjectedLanes);
-  values<T>(p.output)[w.row * p.state + w.unit] = sum[0];
+  multiply(sum, w, {p.projection, p.hidden, kRecurrentProjectedLanes}, [&](int i) -> const T* {
+    const int64_t row = w.first_row + i;
+    return row < p.rows ? values<T>(p.middle) + row * p.hidden : nullptr;
+  });
+  if (w.is_inside(p.rows)) values<T>(p.output)[w.row() * p.state + w.unit] = sum[0];
 }
 
 // ---- backward ----
 
 template <class T>
 __device__ __forceinline__ void lstm_gradient(const RecurrentPlan& p, const Place& w, T dh) {
-  const int64_t at = w.row * p.hidden + w.unit;
-  const int64_t gates = w.row * 4 * p.hidden + w.unit;
+  const int64_t at = w.row() * p.hidden + w.unit;
+  const int64_t gates = w.row() * 4 * p.hidden + w.unit;
   const T* const saved = values<T>(p.saved) + gates;
   const T i = saved[0];
   const T f = saved[p.hidden];
@@ -141,25 +212,25 @@ __device__ __forceinline__ void lstm_gradient(const RecurrentPlan& p, const Plac
   dc += dh * o * (T(1) - t * t);
   T* const out = values<T>(p.dgates) + gates;
   out[0] = dc * g * (i * (T(1) - i));
-  out[p.hidden] = dc * row_before<T>(p.c, w.row, p.hidden)[w.unit] * (f * (T(1) - f));
+  out[p.hidden] = dc * row_before<T>(p.c, w.row(), p.hidden)[w.unit] * (f * (T(1) - f));
   out[2 * p.hidden] = dc * i * (T(1) - g * g);
   out[3 * p.hidden] = dh * t * (o * (T(1) - o));
   *carry = dc * f;
 }
 template <class T>
 __device__ __forceinline__ void gru_gradient(const RecurrentPlan& p, const Place& w, T dh) {
-  const T* const saved = values<T>(p.saved) + w.row * 4 * p.hidden + w.unit;
+  const T* const saved = values<T>(p.saved) + w.row() * 4 * p.hidden + w.unit;
   const T r = saved[0];
   const T z = saved[p.hidden];
   const T n = saved[2 * p.hidden];
   const T h_n = saved[3 * p.hidden];
-  T* const carry = values<T>(p.carry) + w.row * p.hidden + w.unit;
+  T* const carry = values<T>(p.carry) + w.row() * p.hidden + w.unit;
   const T d = dh + *carry;
   const T of_n = d * (T(1) - z) * (T(1) - n * n);
-  const T of_z = d * (row_before<T>(p.h, w.row, p.hidden)[w.unit] - n) * (z * (T(1) - z));
+  const T of_z = d * (row_before<T>(p.h, w.row(), p.hidden)[w.unit] - n) * (z * (T(1) - z));
   const T of_r = of_n * h_n * (r * (T(1) - r));
-  T* const dx = values<T>(p.dgates) + w.row * 3 * p.hidden + w.unit;
-  T* const of_products = values<T>(p.dhidden) + w.row * 3 * p.hidden + w.unit;
+  T* const dx = values<T>(p.dgates) + w.row() * 3 * p.hidden + w.unit;
+  T* const of_products = values<T>(p.dhidden) + w.row() * 3 * p.hidden + w.unit;
   dx[0] = of_products[0] = of_r;
   dx[p.hidden] = of_products[p.hidden] = of_z;
   dx[2 * p.hidden] = of_n;
@@ -168,26 +239,28 @@ __device__ __forceinline__ void gru_gradient(const RecurrentPlan& p, const Place
 }
 template <class T>
 __device__ __forceinline__ void rnn_gradient(const RecurrentPlan& p, const Place& w, T dh) {
-  const int64_t at = w.row * p.hidden + w.unit;
+  const int64_t at = w.row() * p.hidden + w.unit;
   const T h = values<T>(p.output_read)[at];
   const T if_relu = h <= 0 ? T(0) : dh;
   values<T>(p.dgates)[at] = p.mode == kRnnTanh ? dh * (T(1) - h * h) : if_relu;
 }
 
 // dh, then the gradients of the gates or, with a projection, dh itself.
-template <class T> __global__ void __launch_bounds__(kUnits* kRows)
+template <class T> __global__ void __launch_bounds__(kUnits* kWarps<1>)
     backward_step(const __grid_constant__ RecurrentPlan p) {
+  device::wait_for_previous();
   const Place w(p.state);
-  if (w.row >= p.rows || w.unit >= p.state) return;
   int64_t gates = 1;
   if (p.mode == kLstm) gates = kLstmGates;
   if (p.mode == kGru) gates = kGruGates;
   const int64_t depth = gates * p.hidden;
-  T dh[1] = {0};
-  if (w.row < p.later_rows)
-    multiply<T, 1>(dh, values<T>(p.later) + w.row * depth, p.weight, depth, w.unit,
-                   kRecurrentBackwardLanes);
-  const int64_t at = w.row * p.state + w.unit;
+  T dh[1];
+  multiply(dh, w, {p.weight, depth, kRecurrentBackwardLanes}, [&](int i) -> const T* {
+    const int64_t row = w.first_row + i;
+    return row < p.later_rows ? values<T>(p.later) + row * depth : nullptr;
+  });
+  if (!w.is_inside(p.rows)) return;
+  const int64_t at = w.row() * p.state + w.unit;
   if (p.grad) dh[0] += values<T>(p.grad)[at];
   if (p.projects) values<T>(p.dhidden)[at] = dh[0];
   else if (p.mode == kLstm) lstm_gradient(p, w, dh[0]);
@@ -195,35 +268,40 @@ template <class T> __global__ void __launch_bounds__(kUnits* kRows)
   else rnn_gradient(p, w, dh[0]);
 }
 // The gradient of o tanh(c), which is that of the output times w_hr, then those of the gates.
-template <class T> __global__ void __launch_bounds__(kUnits* kRows)
+template <class T> __global__ void __launch_bounds__(kUnits* kWarps<1>)
     unproject(const __grid_constant__ RecurrentPlan p) {
+  device::wait_for_previous();
   const Place w(p.hidden);
-  if (w.row >= p.rows || w.unit >= p.hidden) return;
   T dh[1];
-  multiply<T, 1>(dh, values<T>(p.dhidden) + w.row * p.state, p.projection, p.state, w.unit,
-                 kRecurrentBackwardLanes);
-  lstm_gradient(p, w, dh[0]);
+  multiply(dh, w, {p.projection, p.state, kRecurrentBackwardLanes}, [&](int i) -> const T* {
+    const int64_t row = w.first_row + i;
+    return row < p.rows ? values<T>(p.dhidden) + row * p.state : nullptr;
+  });
+  if (w.is_inside(p.rows)) lstm_gradient(p, w, dh[0]);
 }
 
-int32_t launch_units(void (*kernel)(RecurrentPlan), const RecurrentPlan& p, int64_t units,
-                     void* stream) {
+int32_t launch_units(void (*kernel)(RecurrentPlan), int warps, const RecurrentPlan& p,
+                     int64_t units, void* stream) {
   if (p.rows * units == 0) return TT_OK;
   const int64_t blocks = ceil_div(p.rows, kRows) * ceil_div(units, kUnits);
-  return device::launch(kernel, unsigned(blocks), dim3(kUnits, kRows), 0, stream, p);
+  return device::launch_early(kernel, unsigned(blocks), dim3(kUnits, unsigned(warps)), stream, p);
 }
 
+template <class T, int kGates> int32_t launch_forward(const RecurrentPlan& p, void* stream) {
+  return launch_units(forward_step<T, kGates>, kWarps<kGates>, p, p.hidden, stream);
+}
 template <class T> int32_t run_forward(const RecurrentPlan& p, void* stream) {
-  auto kernel = forward_step<T, 1>;
-  if (p.mode == kLstm) kernel = forward_step<T, 4>;
-  if (p.mode == kGru) kernel = forward_step<T, 3>;
-  const int32_t status = launch_units(kernel, p, p.hidden, stream);
+  int32_t status;
+  if (p.mode == kLstm) status = launch_forward<T, 4>(p, stream);
+  else if (p.mode == kGru) status = launch_forward<T, 3>(p, stream);
+  else status = launch_forward<T, 1>(p, stream);
   if (status != TT_OK || !p.projects) return status;
-  return launch_units(project<T>, p, p.state, stream);
+  return launch_units(project<T>, kWarps<1>, p, p.state, stream);
 }
 template <class T> int32_t run_backward(const RecurrentPlan& p, void* stream) {
-  const int32_t status = launch_units(backward_step<T>, p, p.state, stream);
+  const int32_t status = launch_units(backward_step<T>, kWarps<1>, p, p.state, stream);
   if (status != TT_OK || !p.projects) return status;
-  return launch_units(unproject<T>, p, p.hidden, stream);
+  return launch_units(unproject<T>, kWarps<1>, p, p.hidden, stream);
 }
 
 }  // namespace
