@@ -77,7 +77,8 @@ def c_name(op, suffix, variant):
     tt_add_f64_."""
     base = api_name(op)
     if base.endswith("_"):
-        base, variant = base[:-1], "_"
+        base = base[:-1]
+        variant = "_"
     return f"tt_{base}{suffix}{variant}"
 
 
@@ -227,7 +228,9 @@ def in_expr(op, i, a, variant):
 
 def opt_local(op, k, a, i):
     """Declares local o_<name> from the opts struct or the default."""
-    n, bit, default = a.name, f"opts_has(opts, {k})", cpp_default(a)
+    n = a.name
+    bit = f"opts_has(opts, {k})"
+    default = cpp_default(a)
     t = a.cpp
     if a.type in ("Scalar",):
         return f'const Scalar o_{n} = {bit} ? scalar_arg(&opts->{n}, "{n}", {i}) : {default};'
@@ -271,7 +274,8 @@ def opt_local(op, k, a, i):
 
 
 def body(op, v, suffix, scalar, takes):
-    lines, args = [], []
+    lines = []
+    args = []
     if takes:
         names = ", ".join(f'"{a.name}"' for a in op.options)
         lines.append(f"check_opts(opts, {len(op.options)});")

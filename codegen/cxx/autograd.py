@@ -59,7 +59,9 @@ class Formula:
         if any(a.type.endswith("[]") for a in self.inputs) and not self.list_input:
             raise DeclError(f"{op.name}: a tensor list must be the only differentiable input")
         functions = formula_functions(ROOT)
-        self.args, self.facts, self.results = set(), set(), set()
+        self.args = set()
+        self.facts = set()
+        self.results = set()
         self.blocks = []  # (input indices, expression C++, Uses)
         self.expressions = {name: expr for name, (_, expr) in keys.items()}
         done = set()
@@ -83,6 +85,10 @@ class Formula:
             self.results |= e.uses.results
         self.tensor_args = [a for a in op.args if a.name in self.args and a.is_tensorish]
         self.value_args = [a for a in op.args if a.name in self.args and not a.is_tensorish]
+
+    def inputs_that_need_grad(self):
+        """A condition for each input."""
+        return [needs_grad(a.name) for a in self.inputs]
 
     def struct(self):
         op = self.op
@@ -184,29 +190,12 @@ def wrapper(op, f, v):
     )
     ret, _ = sig(op, v)
     lines = [f"static {ret} {op.name}{v}_autograd({ps}) {{"]
-    needs = [f"needs_grad({a.name})" for a in f.inputs]
-    others = [
-        a
-        for a in op.args
-        if a.is_tensorish and a not in f.inputs and a.name not in op.get("nondiff", [])
-    ]
     if v == "_into":
-        checks = " || ".join(
-            needs + [f"needs_grad({d})" for d in variant_names(op, v)[len(op.args) :]]
-        )
-        lines += [f"  if ({checks}) fail_into_grad();", f"  {pass_on};", "}"]
-        return lines
+        needs = [*f.inputs_that_need_grad(), *map(needs_grad, variant_names(op, v)[len(op.args) :])]
+        return lines + [f"  if ({' || '.join(needs)}) fail_into_grad();", f"  {pass_on};", "}"]
     if v == "_":
         lines.append(f"  check_tracked({op.args[0].name});")
-    if f.list_input:
-        lines.append(f"  if (!{needs[0]}) return {pass_on};")
-    else:
-        lines += [f"  const bool n{i} = {text};" for i, text in enumerate(needs)]
-        lines.append(
-            f"  if (!({' | '.join(f'n{i}' for i in range(len(needs)))})) return {pass_on};"
-        )
-    for a in others:
-        lines.append(f'  if (needs_grad({a.name})) fail_no_formula("{a.name}");')
+    lines += unless_recorded(op, f, pass_on)
     if op.list_out and not v:
         return lines + list_tail(op, f, pass_on) + ["}"]
     n_edges = f"{f.inputs[0].name}.n" if f.list_input else str(len(f.inputs))
@@ -218,17 +207,42 @@ def wrapper(op, f, v):
     ]
     lines += edges(f)
     lines += f.save(v)
-    if v == "_":
-        self = op.args[0].name
-        lines.append(f"  NodeRef prepared = prepare_inplace({self}, node);")
-        saved = [f"s.r{i}" for i in sorted(f.results)]  # from here on only the computation may fail
-        when = [f.when("results", i) for i in sorted(f.results)]
-        lines += [f"  {w}{r}.save_output({self}, 0);" for w, r in zip(when, saved)]
-        lines.append(f"  {pass_on};")
-        lines += [f"  {w}{r}.written({self});" for w, r in zip(when, saved)]
-        lines += [f"  commit_inplace({self}, std::move(prepared));", "}"]
-        return lines
-    lines.append(f"  auto out = {pass_on};")
+    lines += in_place_tail(op, f, pass_on) if v == "_" else tail(op, f, pass_on)
+    return lines + ["}"]
+
+
+def needs_grad(name):
+    return f"needs_grad({name})"
+
+
+def unless_recorded(op, f, pass_on):
+    """Passes the call on if no input needs a gradient; refuses those for which no formula is."""
+    needs = f.inputs_that_need_grad()
+    if f.list_input:
+        lines = [f"  if (!{needs[0]}) return {pass_on};"]
+    else:
+        lines = [f"  const bool n{i} = {text};" for i, text in enumerate(needs)]
+        some = " | ".join(f"n{i}" for i in range(len(needs)))
+        lines.append(f"  if (!({some})) return {pass_on};")
+    for a in op.args:
+        if a.is_tensorish and a not in f.inputs and a.name not in op.get("nondiff", []):
+            lines.append(f'  if ({needs_grad(a.name)}) fail_no_formula("{a.name}");')
+    return lines
+
+
+def in_place_tail(op, f, pass_on):
+    self = op.args[0].name
+    lines = [f"  NodeRef prepared = prepare_inplace({self}, node);"]
+    saved = [f"s.r{i}" for i in sorted(f.results)]  # from here on only the computation may fail
+    when = [f.when("results", i) for i in sorted(f.results)]
+    lines += [f"  {w}{r}.save_output({self}, 0);" for w, r in zip(when, saved)]
+    lines.append(f"  {pass_on};")
+    lines += [f"  {w}{r}.written({self});" for w, r in zip(when, saved)]
+    return lines + [f"  commit_inplace({self}, std::move(prepared));"]
+
+
+def tail(op, f, pass_on):
+    lines = [f"  auto out = {pass_on};"]
     parts = ["out"] if len(op.outs) == 1 else [f"out.{p}" for p in MEMBERS[: len(op.outs)]]
     for i in sorted(f.results):
         how = (
@@ -238,7 +252,7 @@ def wrapper(op, f, v):
     for i, p in enumerate(parts):
         if op.outs[i].differentiable:  # an operator of several results may leave some undefined
             lines.append(f"  {f'if ({p}) ' if len(parts) > 1 else ''}set_history(node, *{p}, {i});")
-    return lines + ["  return out;", "}"]
+    return lines + ["  return out;"]
 
 
 def edges(f):

@@ -35,7 +35,8 @@ def role_of(name, uses, expression, inputs):
 def derived_roles(op, f):
     """Differentiable argument -> its role, and the numbers that the operator adds."""
     inputs = {a.name for a in f.inputs}
-    roles, read = {}, set()
+    roles = {}
+    read = set()
     for members, _, uses in f.blocks:
         read |= uses.args
         for i in members:
@@ -126,7 +127,8 @@ def packed(roles, op):
 
 def generate(ops, formula_of, emitter):
     """formula_of(op): its Formula or None; emitter(op)(text): the C++ and the Uses of a text."""
-    lines, rows = [HEADER], []
+    lines = [HEADER]
+    rows = []
     for name, op in sorted(ops.items()):
         f = formula_of(op)
         check(op, f)

@@ -82,7 +82,8 @@ def c_literal(text, width=4000):
         f"\\{ord(ch):03o}" if ord(ch) > 126 else {'"': '\\"', "\\": "\\\\"}.get(ch, ch)
         for ch in text
     )
-    parts, at = [], 0
+    parts = []
+    at = 0
     while at < len(quoted):
         end = min(at + width, len(quoted))
         while end < len(quoted) and "\\" in quoted[end - 4 : end]:  # not within an escape
@@ -104,7 +105,8 @@ def packed_pieces(text):
 
 def generate(ops):
     full = sorted(f"{op.name}{v}" for op in ops.values() for v in variants_of(op))
-    text, phrases = manifest(ops), json.loads((ROOT / PHRASES).read_text())
+    text = manifest(ops)
+    phrases = json.loads((ROOT / PHRASES).read_text())
     literals = ", ".join(c_literal(p) for p in phrases)
     lines = [
         HEADER + '#include "dispatch/all_ops.h"',

@@ -13,7 +13,8 @@ HEAD = HEADER.replace("src/ops/decl", "src/nn/decl")
 
 class Layer:
     def __init__(self, cls):
-        self.cls, self.name = cls, cls.host
+        self.cls = cls
+        self.name = cls.host
         self.inputs = [] if cls.get("container") else cls.get("inputs", ["input"])
         declared = [s.lstrip("@") for s in cls.get("slots", [])]
         self.tensor_args = [a.name for a in cls.args if a.type == "Tensor?"]

@@ -401,7 +401,8 @@ def impl_decl_h(ops):
 
 def functor_rows(ops):
     """TT_ELEMENTWISE rows of kernels/cpu/elementwise/<family>.cpp."""
-    rows, seen = {}, set()
+    rows = {}
+    seen = set()
     for op in ops.values():
         k = op.kernel
         if not op.elementwise or op.elementwise in seen:

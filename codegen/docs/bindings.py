@@ -58,7 +58,8 @@ def column(root, api, definitions, language):
 def read_areas(given, api, generated):
     """(area, its C names); each C name is in one. Operators, layers, optimizers and schedules are
     known by their headers."""
-    rest, out = dict.fromkeys(c_names(api)), []
+    rest = dict.fromkeys(c_names(api))
+    out = []
     for area in given:
         if "header" in area:
             inside = [

@@ -27,7 +27,8 @@ def literal(text):
 def split_arguments(text):
     """Splits at the commas outside brackets and strings."""
     hidden = STRING.sub(lambda m: '"' + re.sub(r"[^\\]", "_", m[1]).replace("\\", "_") + '"', text)
-    at, parts = 0, []
+    at = 0
+    parts = []
     for part in split_top(hidden):
         begin = hidden.index(part, at)
         at = begin + len(part)
@@ -83,7 +84,8 @@ class Messages:
 
     def of(self, name):
         """The errors of an operator, in the order of the functions, its own functions first."""
-        seen, found = set(), []
+        seen = set()
+        found = []
         todo = [(name, path) for path in self.meant(name, None)]
         while todo:
             function = todo.pop(0)

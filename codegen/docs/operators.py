@@ -22,7 +22,8 @@ describes each operator.
 
 def case_table(root):
     """name -> (number of cases, dtypes of their ids)."""
-    count, dtypes = Counter(), defaultdict(set)
+    count = Counter()
+    dtypes = defaultdict(set)
     for path in sorted((root / "tests/python/conformance/cases/ops").glob("*.safetensors")):
         with path.open("rb") as f:
             header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
@@ -58,11 +59,15 @@ class Orders:
     """How often an operator can be differentiated: 0, 1, or 2 for any number of times."""
 
     def __init__(self, ops, calls):
-        self.ops, self.calls, self.known = ops, calls, {}
+        self.ops = ops
+        self.calls = calls
+        self.known = {}
 
     def reached(self, names):
         """The operators that these names call, directly or through C++ functions."""
-        found, todo, seen = set(), list(names), set()
+        found = set()
+        todo = list(names)
+        seen = set()
         while todo:
             n = todo.pop()
             if n in seen:

@@ -142,7 +142,8 @@ def argument_table(op, number_too=""):
 
 def ordered(parameters):
     """A parameter that must be given after ones with defaults has "..." for a default."""
-    shown, defaulted = [], False
+    shown = []
+    defaulted = False
     for text in split_top(parameters):
         if defaulted and "=" not in text and "*" not in text:
             text += "=..."
@@ -296,7 +297,8 @@ def section(op, overloads, gradients, messages, names):
 
 
 def operator_pages(ops, names, root):
-    gradients, messages = Gradients(ops, root), Messages(ops, root)
+    gradients = Gradients(ops, root)
+    messages = Messages(ops, root)
     shown = [op for op in ops.values() if not op.internal]
     numbers = {op.name: [] for op in shown}
     for op in shown:
@@ -319,7 +321,8 @@ def operator_pages(ops, names, root):
 
 
 def class_signature(cls):
-    parts, keyword = [], cls.get("keyword", [])
+    parts = []
+    keyword = cls.get("keyword", [])
     for a in cls.args:
         if a.name in keyword and "*" not in parts:
             parts.append("*")

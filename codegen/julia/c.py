@@ -44,7 +44,8 @@ address_of(i::Int) = @inbounds FN[i]
 
 class Names:
     def __init__(self, api):
-        self.api, self.structs = api, {s.name for s in api.structs}
+        self.api = api
+        self.structs = {s.name for s in api.structs}
 
     def of(self, t, param=False):
         """The Julia type."""

@@ -34,11 +34,17 @@ class Callback:
     """One C function type: the arguments of the Julia function and the C output of its result."""
 
     def __init__(self, name, fn, holder, member=""):
-        self.name, self.fn, self.given, self.lists, self.write = name, fn, [], [], "{0}"
+        self.name = name
+        self.fn = fn
+        self.given = []
+        self.lists = []
+        self.write = "{0}"
         self.what = f"{name.removesuffix('_fn').replace('_', ' ')}"
         self.call = f"call.{member}" if member else "call"
-        self.table, self.holder = bool(member), holder
-        rest, self.count = [p for p in fn.params if p.name not in ("user", "ctx")], "1"
+        self.table = bool(member)
+        self.holder = holder
+        rest = [p for p in fn.params if p.name not in ("user", "ctx")]
+        self.count = "1"
         while rest:
             self.read(rest)
 
@@ -62,7 +68,8 @@ class Callback:
         elif to == Named("double"):
             self.write = f"unsafe_store!({p.name}, Float64({{0}}))"
         elif to == Pointer(Named("void"), False):  # a second key of the same
-            self.call, self.write = "", f"unsafe_store!({p.name}, hold(copy_of(call)))"
+            self.call = ""
+            self.write = f"unsafe_store!({p.name}, hold(copy_of(call)))"
         else:
             self.given.append(GIVEN.get(to.name, "{0}").format(p.name) if to else p.name)
 
@@ -88,7 +95,8 @@ class Callback:
 
 
 def generate(api):
-    names, found = Names(api), []
+    names = Names(api)
+    found = []
     for fn in api.callbacks:
         if fn.name not in OTHERS:
             found.append(Callback(fn.name[3:], fn, "held"))

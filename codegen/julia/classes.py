@@ -24,10 +24,12 @@ MAKERS = {
 
 class Constructor:
     def __init__(self, cls):
-        self.cls, self.names = cls, {a.name: local(a.name) for a in cls.args}
+        self.cls = cls
+        self.names = {a.name: local(a.name) for a in cls.args}
         keyword = set(cls.get("keyword", []))
         self.required = [a for a in cls.args if a.default is None]
-        self.dual, self.named = [], []
+        self.dual = []
+        self.named = []
         for a in cls.args[len(self.required) :]:
             flagged = self.named or a.type in KEYWORD_ONLY or a.enum or a.name in keyword
             (self.named if flagged else self.dual).append(a)
@@ -54,7 +56,9 @@ class Constructor:
         return ", ".join(parts) + ("; " + ", ".join(keys) if keys else "")
 
     def emit(self):
-        cls, lines, args = self.cls, [], []
+        cls = self.cls
+        lines = []
+        args = []
         kept = []
         for a in cls.positional:
             x = self.names[a.name]

@@ -160,7 +160,8 @@ class Regular:
 
 def generate(api, root):
     table = tomllib.loads((root / "bindings/julia" / TABLE).read_text())
-    signatures, usage = table["signatures"], table["usage"]
+    signatures = table["signatures"]
+    usage = table["usage"]
     found = {fn.name: fn for fn in api.functions if fn.header == "tt.h"}
     for name in [*signatures, *usage]:
         if name not in found or name not in signatures:

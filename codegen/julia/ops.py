@@ -157,7 +157,8 @@ def paragraph(text, indent=""):
 def doc_lines(shown, ops, names):
     """Signature, then the docs of the operators and their arguments; names: (operator, argument) ->
     Julia's name, where it is not the argument's own."""
-    rows, texts = [f"    {shown}", ""], []
+    rows = [f"    {shown}", ""]
+    texts = []
     for op in ops:
         text = " ".join(op.get("doc").split())
         if text not in texts:
@@ -183,7 +184,8 @@ class Options:
     """The struct of options of an operator or class: `names` maps its arguments to locals."""
 
     def __init__(self, op, names):
-        self.op, self.names = op, names
+        self.op = op
+        self.names = names
 
     def prepare(self):
         lines = []
@@ -207,7 +209,9 @@ class Options:
         return out
 
     def build(self):
-        bits, constant, fields = [], 0, []
+        bits = []
+        constant = 0
+        fields = []
         for k, a in enumerate(self.op.options):
             x = self.names[a.name]
             if a.default.strip() in ("None", "[]"):
@@ -242,7 +246,8 @@ def preserved(names, call):
 
 
 class JuliaFunction(Function):
-    numpys, alone = {}, None
+    numpys = {}
+    alone = None
 
     def __init__(self, name, forms_, variant=""):
         super().__init__(name, forms_, variant)
@@ -272,7 +277,9 @@ class JuliaFunction(Function):
         )
         if needed > last + 1:  # only one may be left to a keyword
             last = needed
-        self.required, self.dual, self.named = self.positional[: last + 1], [], []
+        self.required = self.positional[: last + 1]
+        self.dual = []
+        self.named = []
         for p in self.positional[last + 1 :]:
             flagged = not p.required(self.forms) and any(
                 s.arg.type in KEYWORD_ONLY and not s.arg.positional or s.arg.enum
@@ -281,7 +288,8 @@ class JuliaFunction(Function):
             (self.named if self.named or flagged else self.dual).append(p)
         if self.varargs:
             self.required = [p for p in self.positional[: self.positional.index(self.varargs)]]
-            self.dual, self.named = [], self.positional[self.positional.index(self.varargs) + 1 :]
+            self.dual = []
+            self.named = self.positional[self.positional.index(self.varargs) + 1 :]
         self.named += self.keywords
 
     def is_plain(self, p):
@@ -562,7 +570,9 @@ class File:
         self.ops = [
             op for op in ops.values() if not op.internal and "left_out" not in op.overrides["julia"]
         ]
-        self.lines, self.names, self.dotted = [], [], []
+        self.lines = []
+        self.names = []
+        self.dotted = []
         self.aliases = []
 
     def function(self, name, forms_, inplace=True):

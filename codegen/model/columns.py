@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from codegen.model.schema import split_top
 
 WIDTH = 100
-C, PYTHON, JULIA, RUST = "c", "python", "julia", "rust"
+C = "c"
+PYTHON = "python"
+JULIA = "julia"
+RUST = "rust"
 LANGUAGES = {
     **dict.fromkeys((".c", ".h", ".cpp", ".inc"), C),
     **dict.fromkeys((".py", ".pyi"), PYTHON),
@@ -35,8 +38,12 @@ TOKEN = {
 }
 CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 # the costs of a break: at a token, for each open bracket, for each column left empty
-COMMA_COST, ASSIGNMENT_COST, OPERATOR_COST, BRACKET_COST = 0, 2, 3, 6
-DEPTH_COST, COLUMN_COST = 4, 0.1
+COMMA_COST = 0
+ASSIGNMENT_COST = 2
+OPERATOR_COST = 3
+BRACKET_COST = 6
+DEPTH_COST = 4
+COLUMN_COST = 0.1
 # a continuation line is aligned with its bracket up to this column
 LAST_ALIGNED = 56
 UNIT = re.compile(r"\\[0-7]{1,3}|\\.|[^\\]")  # of a string
@@ -75,7 +82,9 @@ def at_operator(operator, at, brackets, language):
 
 def breaks(code, language):
     """The Breaks of a line of code, and its strings as (begin, end) pairs."""
-    found, strings, brackets = [], [], []
+    found = []
+    strings = []
+    brackets = []
     for token in TOKEN[language].finditer(code):
         at = token.start()
         if token["string"]:
@@ -109,7 +118,9 @@ class Line:
 
     def __init__(self, code, language, inside=False):
         """inside: a bracket of an earlier line is open."""
-        self.code, self.language, self.inside = code, language, inside
+        self.code = code
+        self.language = language
+        self.inside = inside
         self.indent = len(code) - len(code.lstrip())
         opens = language == PYTHON and code.endswith(":")
         self.plain = self.indent + (8 if opens else 0 if inside else 4)
@@ -183,12 +194,14 @@ class Line:
         return cut + 1
 
     def wrapped(self):
-        start, column = self.indent, self.indent
+        start = self.indent
+        column = self.indent
         while len(self.code) - start > WIDTH - column:
             place = self.best(start, column)
             if place:
                 self.emit(start, place.at, column)
-                start, column = place.at, self.continued(place)
+                start = place.at
+                column = self.continued(place)
             elif self.lines and column > self.plain:
                 column = self.plain
                 self.aligns = False
@@ -315,13 +328,15 @@ class State:
 
     def __init__(self, language):
         self.language = language
-        self.in_text, self.depth = False, 0
+        self.in_text = False
+        self.depth = 0
 
     def is_text(self, line):
         """Returns whether the line is part of a text, and updates the state."""
         before = self.in_text
         if self.language == C:
-            opened, closed = line.rfind("/*"), line.rfind("*/")
+            opened = line.rfind("/*")
+            closed = line.rfind("*/")
             self.in_text = opened > closed or (self.in_text and closed < 0)
             return before or (self.in_text and line.lstrip().startswith("/*"))
         if self.language == RUST:
@@ -349,7 +364,8 @@ def wrap(path, text):
     lines = text.split("\n")
     if not language or all(len(line) <= WIDTH for line in lines):
         return text
-    out, state = [], State(language)
+    out = []
+    state = State(language)
     for line in lines:
         inside = state.depth > 0
         is_text = state.is_text(line)

@@ -129,7 +129,9 @@ class PythonModule:
     def __init__(self, path, tree, places, homes):
         """homes: private module -> the public one whose names its names are."""
         self.module = homes.get(module_of(path), module_of(path))
-        self.places, self.found, self.aliases = places, [], python_aliases(tree)
+        self.places = places
+        self.found = []
+        self.aliases = python_aliases(tree)
         self.visit(tree.body, [])
 
     def public_name(self, parts):
@@ -339,7 +341,8 @@ def best(definitions, c):
 
 def names(definitions, c_names):
     """C name -> the name that exposes it, of those that a definition calls."""
-    callers, users = {}, {}
+    callers = {}
+    users = {}
     for d in definitions:
         for c in d.calls & c_names:
             callers.setdefault(c, []).append(d)

@@ -24,7 +24,11 @@ class Emitter(ast.NodeVisitor):
     """name(arg) gives the C++ of an argument; fact(arg, attribute) that of its shape, dtype …"""
 
     def __init__(self, op, ops, functions, name, fact):
-        self.op, self.ops, self.functions, self.name, self.fact = (op, ops, functions, name, fact)
+        self.op = op
+        self.ops = ops
+        self.functions = functions
+        self.name = name
+        self.fact = fact
         self.symbols = ops_by_symbol(ops)
         self.hosts = {o.host for o in ops.values()} | set(ops)
         self.uses = Uses()
@@ -78,7 +82,8 @@ class Emitter(ast.NodeVisitor):
             if name not in self.ops:
                 raise DeclError(f"{self.op.name}: {ast.unparse(node)}: no operator {name}")
             return f"op::{name}({self.visit(node.right)}, {self.visit(node.left)})"
-        left, right = self.visit(node.left), self.visit(node.right)
+        left = self.visit(node.left)
+        right = self.visit(node.right)
         if isinstance(node.op, ast.Mult) and self.is_scalar(node.right):
             return f"formula::scaled({left}, {right})"
         return f"op::{found.name}({left}, {right})"

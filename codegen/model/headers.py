@@ -104,7 +104,9 @@ class Source:
 
     def pieces(self, text, end=";"):
         """[code, comment] of what ends with `end` outside of braces and parentheses."""
-        found, depth, start = [], 0, 0
+        found = []
+        depth = 0
+        start = 0
         for i, ch in enumerate(text):
             depth += (ch in "{(") - (ch in "})")
             if ch == end and depth == 0:
@@ -145,7 +147,8 @@ class Source:
 
 
 def split_params(text):
-    depth, parts = 0, [""]
+    depth = 0
+    parts = [""]
     for ch in text:
         depth += (ch == "(") - (ch == ")")
         if ch == "," and depth == 0:
@@ -158,7 +161,8 @@ def split_params(text):
 def pointers(base, const, stars):
     """The type of `base` behind `stars`, such as "*const *"; const: `base` is."""
     for star in re.findall(r"\*\s*(?:const)?", stars):
-        base, const = Pointer(base, const), "const" in star
+        base = Pointer(base, const)
+        const = "const" in star
     return base
 
 
@@ -193,7 +197,8 @@ def params(text):
         fn = function_pointer(part)
         kind, name = (fn, fn.name) if fn else specifier(part)
         if "[" in name:  # an array as a parameter is a pointer
-            name, kind = name.split("[")[0], Pointer(kind, part.startswith("const "))
+            name = name.split("[")[0]
+            kind = Pointer(kind, part.startswith("const "))
         out.append(Field(name, kind))
     return tuple(out)
 
@@ -201,7 +206,8 @@ def params(text):
 def fields(source, text):
     out = []
     for part, comment in source.pieces(text):
-        part, doc = source.bare(part), " ".join(comment.split())
+        part = source.bare(part)
+        doc = " ".join(comment.split())
         fn = function_pointer(part)
         if fn:
             out.append(Field(fn.name, fn, doc))
@@ -227,7 +233,8 @@ def read(api, text, header):
         raise HeaderError(f"no statement at the end of {header}")
     enum_type = "int32_t"
     for code, comment in source.pieces(source.text):
-        last, enum_type = enum_type, "int32_t"
+        last = enum_type
+        enum_type = "int32_t"
         statement = source.bare(code)
         inside = code[code.find("{") + 1 : code.rfind("}")]
         try:
@@ -254,7 +261,9 @@ def read(api, text, header):
                 raise HeaderError(f"unknown typedef: {statement!r}")
             api.callbacks.append(fn)
         elif m := re.match(r"([^()]*?)(\w+)\((.*)\)$", statement):
-            returns, name, given = specifier(m.group(1))[0], m.group(2), params(m.group(3))
+            returns = specifier(m.group(1))[0]
+            name = m.group(2)
+            given = params(m.group(3))
             api.functions.append(Function(name, returns, given, doc, header))
         else:
             raise HeaderError(f"unknown: {statement!r}")

@@ -250,7 +250,9 @@ class Op:
 
 def split_top(text, sep=","):
     """Splits at separators outside brackets."""
-    parts, depth, start = [], 0, 0
+    parts = []
+    depth = 0
+    start = 0
     for i, ch in enumerate(text):
         depth += ch in "([{<"
         depth -= ch in ")]}>"

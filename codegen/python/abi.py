@@ -68,7 +68,8 @@ def code(kind, aliases):
         name = aliases.get(kind.name, kind.name)
         return CODES.get(name, name)
     if isinstance(kind, Array):
-        sizes, of = [], kind
+        sizes = []
+        of = kind
         while isinstance(of, Array):
             sizes.append(str(of.n))
             of = of.of
@@ -90,7 +91,8 @@ def field_code(kind, aliases, callbacks):
 
 
 def generate(api):
-    groups, callbacks = {}, {c.name for c in api.callbacks}
+    groups = {}
+    callbacks = {c.name for c in api.callbacks}
     for f in api.functions:
         groups.setdefault(code(f.returns, api.aliases), []).append(f.name)
     groups.pop("i", None)

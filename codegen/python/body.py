@@ -333,7 +333,8 @@ class Body:
 
     def read_strings(self, p):
         """The numbers that strings stand for; the first string is the default, as None is."""
-        lines, sign = [], f"if {p.name} is None or "
+        lines = []
+        sign = f"if {p.name} is None or "
         for string, value in p.strings.items():
             lines.append(f"{sign}isinstance({p.name}, str) and {p.name} == {quoted(string)}:")
             lines += self.elsewhere(value) if "(" in value else [f"    {p.name} = {value}"]
@@ -345,7 +346,8 @@ class Body:
         return [f"    from . import {call.partition('(')[0]}", f"    return {call}"]
 
     def columns(self):
-        flag, first = (self.function.columns, self.positional[0].name if self.positional else "")
+        flag = self.function.columns
+        first = self.positional[0].name if self.positional else ""
         if not flag:
             return []
         return [f"if {flag}:", f"    return columns_of({self.name}, {first})"]
@@ -355,7 +357,8 @@ class Body:
     def choose_form(self):
         if len(self.forms) == 1:
             return self.form_body(self.forms[0], self.checked)
-        lines, sign = [], "if"
+        lines = []
+        sign = "if"
         for form in self.forms:
             lines.append(f"{sign} {self.condition(form) or 'True'}:")
             tensors = {slot.var for slot in form.slots if slot.arg.type in TENSOR}
@@ -388,7 +391,8 @@ class Body:
 
     def form_body(self, form, tensors):
         """tensors: locals that are known to be tensors."""
-        function, op = self.function, form.op
+        function = self.function
+        op = form.op
         copies = function.takes_out and "into" not in op.variants
         lines = self.keep_all(form)
         lines += self.copy_into_out(form) if copies else []
@@ -533,10 +537,12 @@ class Body:
             usual = call(c_name(op, "", variant), None, opts)
         if not short_opts:
             return usual
-        suffix, number = "_ex", None
+        suffix = "_ex"
+        number = None
         if op.scalar_arg:
             slot = form.of[op.scalar_arg]
-            suffix, number = ("_scalar_ex", f'scalar({slot.var}, "{self.name}", "{slot.name}")')
+            suffix = "_scalar_ex"
+            number = f'scalar({slot.var}, "{self.name}", "{slot.name}")'
         extended = call(c_name(op, suffix, variant), number, [self.options(form)])
         return [f"if {self.unusual(form)}:", *indented(extended), "else:", *indented(usual)]
 
@@ -589,7 +595,9 @@ class Body:
 
     def options(self, form):
         """Python expression of the options struct, as bytes."""
-        bits, constant, fields = [], 0, []
+        bits = []
+        constant = 0
+        fields = []
         for bit, arg in enumerate(form.op.options):
             var = form.of[arg.name].var
             if arg.default.strip() in ("None", "[]"):

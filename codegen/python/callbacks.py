@@ -42,8 +42,13 @@ class Callback:
     """One C function type: the arguments of the Python function and the C output of its result."""
 
     def __init__(self, name, fn, called):
-        self.name, self.fn, self.called, self.given, self.write = name, fn, called, [], "{0}"
-        rest, self.count = list(fn.params)[2:], "1"
+        self.name = name
+        self.fn = fn
+        self.called = called
+        self.given = []
+        self.write = "{0}"
+        rest = list(fn.params)[2:]
+        self.count = "1"
         while rest:
             self.read(rest)
 

@@ -243,7 +243,8 @@ def text(head, make, classes, extended):
 def by_hand(root, package):
     """Two sets of names of hand-written classes: those on their own, those that extend a generated
     one."""
-    own, extended = set(), set()
+    own = set()
+    extended = set()
     folder = root / FOLDER / package
     modules = [path for path in folder.glob("*.py") if not path.name.startswith("_")]
     for path in [*modules, *folder.glob("attention/__init__.py")]:

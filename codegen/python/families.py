@@ -163,7 +163,10 @@ class Family:
     """A module of functions."""
 
     def __init__(self, name):
-        self.name, self.ops, self.functions, self.lines = name, [], [], []
+        self.name = name
+        self.ops = []
+        self.functions = []
+        self.lines = []
         self.texts = {}  # name of a function -> its lines
 
     def write(self, name, lines):
@@ -240,7 +243,8 @@ class Family:
 class Files:
     def __init__(self, ops):
         self.ops = [op for op in ops.values() if not op.internal]
-        self.families, self.by_name = {}, {}
+        self.families = {}
+        self.by_name = {}
         self.places = {"tt": {}, "Tensor": {}, "nn.functional": {}}  # place -> name -> function
         self.declared = {}  # name of a function -> Function
         groups = {}
@@ -272,7 +276,8 @@ class Files:
                 raise DeclError(f"python: two functions are called {where}.{n}")
 
     def function(self, name, forms_):
-        f, family = Function(name, forms_), self.family(forms_)
+        f = Function(name, forms_)
+        family = self.family(forms_)
         self.declared[name] = f
         family.write(name, body.emit(f))
         aliases = [a for form in forms_ for a in form.override("aliases", [])]
@@ -336,7 +341,8 @@ class Files:
 
     def own(self, name, members):
         forms_ = [Form(op) for op in members]
-        f, family = Function(name, forms_), self.family(forms_)
+        f = Function(name, forms_)
+        family = self.family(forms_)
         self.declared[name] = f
         family.write(name, body.emit(f))
         for place in places(forms_):

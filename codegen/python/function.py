@@ -356,7 +356,8 @@ class Function:
     def signature(self, hinted=False, aliased=False):
         """The parameters, with type hints if hinted, with NumPy's names of operands if aliased."""
         part = hinted_part if hinted else plain_part
-        parts, opened = [], False
+        parts = []
+        opened = False
         for place, p in enumerate(self.positional):
             if p is self.varargs:
                 parts.append(part("*args", "Any"))

@@ -25,7 +25,8 @@ NUMBER_TYPES = ("float", "int", "complex")  # that tensors of one element conver
 EARLY = {"tt_tensor"}  # classes that `import tt` needs
 CLASSES = {raw: name for raw, (name, _) in HANDLES.items()} | {"tt_op": "Op"}
 PREFIXES = {raw: prefix for raw, (_, prefix) in HANDLES.items()} | {"tt_op": "op"}
-TEXTS, SIZES = Pointer(Pointer(Named("char"), True), True), Pointer(Named("int64_t"), True)
+TEXTS = Pointer(Pointer(Named("char"), True), True)
+SIZES = Pointer(Named("int64_t"), True)
 # facts of a tensor that belong to its dtype -> how they are bound; doc
 FUNCTIONS = ("is_floating_point", "is_complex")  # of tt, too
 OF_DTYPE = {
@@ -100,17 +101,20 @@ class Plain:
 
     def __init__(self, fn, structs, functions, form=""):
         """functions: what Python does in its own way; form: one of several that it becomes."""
-        self.fn, self.structs, self.ok, self.receiver = fn, structs, True, None
+        self.fn = fn
+        self.structs = structs
         self.functions = functions
+        self.ok = True
+        self.receiver = None
         self.form = functions.get(fn.name, "forms", {}).get(form, {})
         self.fixed = self.form.get("fixed", "").partition("=")
         self.optional = {}  # parameters that may be None -> their names in Python
-        self.params, self.args, self.result = [], [], None
-        self.before, self.packs, self.lists = (
-            [],
-            {},
-            [],
-        )  # lines before the call; formats of structs; lists whose length comes later
+        self.params = []
+        self.args = []
+        self.result = None
+        self.before = []  # lines before the call
+        self.packs = {}  # formats of structs
+        self.lists = []  # lists whose length comes later
         self.hints = {"only_inputs": "bool", "materialize_grads": "bool"}  # parameter -> its type
         rest = list(fn.params)
         self.ctx = (
@@ -126,11 +130,9 @@ class Plain:
         if fn.returns == Named("tt_status"):
             self.read_outs(rest)
         if fn.name.endswith("_new") and self.result:
-            self.receiver, self.name, self.label = (
-                self.result[1],
-                "__init__",
-                CLASSES[self.result[1]],
-            )
+            self.receiver = self.result[1]
+            self.name = "__init__"
+            self.label = CLASSES[self.receiver]
         while rest and self.ok:
             self.read(rest)
 
@@ -187,21 +189,13 @@ class Plain:
         if self.form and p.name == self.fixed[0]:
             self.args.append(f"c_int32({self.fixed[2]})")
             return
-        kind, optional = p.type, p.name in self.fn.doc.null
+        kind = p.type
+        optional = p.name in self.fn.doc.null
         is_number = p.name in self.fn.doc.numbers
-        shown = self.functions.get(self.fn.name, "parameters", {}).get(p.name, p.name)
         if isinstance(kind, Pointer) and getattr(kind.to, "name", "").endswith("_opts"):
             return self.read_options(self.structs[kind.to.name])
-        self.params.append(f"{shown}=None" if optional and "=" not in shown else shown)
-        if self.params[-1].endswith("=None"):
-            self.optional[p.name] = shown
-        p = replace(p, name=shown.partition("=")[0])
+        p = replace(p, name=self.declare(p.name, self.hint(kind, is_number), optional))
         where = f'{p.name}, "{self.label}", "{p.name}"'
-        self.hints[p.name] = self.hint(kind, is_number)
-        if self.params[-1].endswith("=None"):
-            self.hints[p.name] = (
-                self.hints[p.name].replace("[Tensor]", "[Tensor | None]") + " | None"
-            )
         if [q.name for q in rest[:2]] == ["user", "drop"]:
             self.args.append(f"*registered({kind.name}, {p.name})")
             del rest[:2]
@@ -246,6 +240,17 @@ class Plain:
         else:
             self.ok = False
 
+    def declare(self, name, hint, optional):
+        """Adds a parameter with its type, and returns its name in Python."""
+        shown = self.functions.get(self.fn.name, "parameters", {}).get(name, name)
+        self.params.append(f"{shown}=None" if optional and "=" not in shown else shown)
+        in_python = shown.partition("=")[0]
+        if self.params[-1].endswith("=None"):
+            self.optional[name] = shown
+            hint = hint.replace("[Tensor]", "[Tensor | None]") + " | None"
+        self.hints[in_python] = hint
+        return in_python
+
     def take_one(self, name, kind):
         """A list of tensors may be given as one tensor."""
         if list_of_tensors(kind) and not self.receiver:
@@ -254,11 +259,16 @@ class Plain:
 
     def read_options(self, struct):
         """A struct of options: keywords, None where they are not given."""
-        fields, bits, code, rest, k = [], [], "Q", list(struct.fields[1:]), 0
+        fields = []
+        bits = []
+        code = "Q"
+        rest = list(struct.fields[1:])
+        k = 0
         while rest:
             f = rest.pop(0)
             if f.name in self.functions.get(self.fn.name, "hidden", ()):
-                code, k = code + OPTIONS[f.type][0], k + 1
+                code = code + OPTIONS[f.type][0]
+                k = k + 1
                 fields.append("0")
                 continue
             where = f'{f.name}, "{self.name}", "{f.name}"'
@@ -302,7 +312,8 @@ class Plain:
 
     def returned(self):
         """The Python type of the result."""
-        name, returns = self.fn.name, self.fn.returns
+        name = self.fn.name
+        returns = self.fn.returns
         if returns == SIZES:
             return "Size" if name.endswith("_shape") else "tuple[int, ...]"
         if returns == TEXT:
@@ -344,7 +355,8 @@ class Plain:
         return docs.described(self.fn.doc, "0" if is_address else "None", exception, self.optional)
 
     def body(self):
-        name, returns = self.fn.name, self.fn.returns
+        name = self.fn.name
+        returns = self.fn.returns
         if returns == Named("tt_status"):
             return self.call()
         args = (["local.ctx"] if self.ctx else []) + self.args
@@ -639,7 +651,8 @@ def module(what, imports, plain, early, more, api):
                 lines += ["", "", *p.lines()]
     for raw, body in classes.items():
         if body:
-            name, doc = CLASSES[raw], api.docs[raw]
+            name = CLASSES[raw]
+            doc = api.docs[raw]
             if early:
                 lines += TENSOR_HEAD
             else:
@@ -723,7 +736,9 @@ IMPORTS = {
 
 def generate(root, api):
     functions = model_functions.load(root, "python", api)
-    left, structs, plain = excluded(root, "python"), {s.name: s for s in api.structs}, []
+    left = excluded(root, "python")
+    structs = {s.name: s for s in api.structs}
+    plain = []
     for fn in api.functions:
         if fn.header == "tt.h" and fn.name not in left and not functions.by_hand(fn.name):
             forms = functions.get(fn.name, "forms", [""])

@@ -49,7 +49,8 @@ class Row:
     def text(self, g, receiver, spread):
         """The parameters of one form (g); receiver: its name as a method's first; spread: the list
         of ints as several arguments."""
-        parts, opened = [], False
+        parts = []
+        opened = False
         for p in g.positional:
             slot = p.slots[g.forms[0]]
             if p is g.varargs and spread:
@@ -131,7 +132,8 @@ class Row:
                 g.positional.insert(0, g.positional.pop(at))
                 for p in g.positional:
                     p.missing = False
-                g.keywords, g.takes_out = [], False
+                g.keywords = []
+                g.takes_out = False
             for spread in (False, True) if g.varargs else (False,):
                 row = self.text(g, receiver, spread), self.returned(form.op)
                 texts += [row] if row not in texts else []
@@ -147,7 +149,8 @@ class Operators:
     """The scopes of the binding's functions and the kind of function in each."""
 
     def __init__(self, ops):
-        self.files, self.results = Files(ops), {}
+        self.files = Files(ops)
+        self.results = {}
 
     def lines(self, place):
         for name, value in sorted(self.files.places[place].items()):

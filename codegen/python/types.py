@@ -155,15 +155,18 @@ def row(c):
 def float_limits(name, size):
     """Of a floating dtype, or of the parts of a complex one."""
     name = name if name in FRACTION else f"float{size * 4}"
-    bits, digits = int(re.sub(r"\D", "", name)), FRACTION[name]
+    bits = int(re.sub(r"\D", "", name))
+    digits = FRACTION[name]
     top = 2.0 ** (2 ** (bits - digits - 2) - 1)
-    eps, tiny = 2.0**-digits, 2 / top
+    eps = 2.0**-digits
+    tiny = 2 / top
     largest = (2 - eps) * top
     return bits, float(f"1e-{int(digits * math.log10(2))}"), -largest, largest, eps, tiny, tiny
 
 
 def integer_limits(name, size):
-    bits, signed = 8 * size, not name.startswith("u")
+    bits = 8 * size
+    signed = not name.startswith("u")
     return bits, -(2 ** (bits - 1)) if signed else 0, 2 ** (bits - signed) - 1
 
 

@@ -38,11 +38,16 @@ class Callback:
     gives, `write` takes it to C."""
 
     def __init__(self, fn):
-        self.fn, self.kinds, self.values, self.returns, self.write = fn, [], [], "()", ["Ok(())"]
+        self.fn = fn
+        self.kinds = []
+        self.values = []
+        self.returns = "()"
+        self.write = ["Ok(())"]
         rest = list(fn.params)
         self.ok = rest[0].name == "user"
         self.ctx = len(rest) > 1 and rest[1].name == "ctx"
-        rest, self.count = rest[2 if self.ctx else 1 :], "1"
+        rest = rest[2 if self.ctx else 1 :]
+        self.count = "1"
         while rest and self.ok:
             self.read(rest)
 
@@ -73,9 +78,11 @@ class Callback:
         elif kind == Pointer(Pointer(TENSOR, False), False):
             self.tensors_out(p.name, rest)
         elif kind == Pointer(Named("double"), False):
-            self.returns, self.write = "f64", [f"*{p.name} = given;", "Ok(())"]
+            self.returns = "f64"
+            self.write = [f"*{p.name} = given;", "Ok(())"]
         elif kind == Pointer(Pointer(Named("void"), False), False):
-            self.returns, self.write = "T", [f"*{p.name} = crate::callback::user(given);", "Ok(())"]
+            self.returns = "T"
+            self.write = [f"*{p.name} = crate::callback::user(given);", "Ok(())"]
         elif kind == Named("int32_t") and p.name in CODES:
             self.take(CODES[p.name], f"{CODES[p.name]}::of_raw({p.name})")
         else:
@@ -141,7 +148,10 @@ def callbacks(api):
 
 def table(s):
     """The functions of a table, and how one is filled."""
-    trait, out, fields, params = TRAITS[s.name], [], [], []
+    trait = TRAITS[s.name]
+    out = []
+    fields = []
+    params = []
     for f in s.fields:
         if f.name == "struct_size":
             fields.append(f"struct_size: std::mem::size_of::<sys::{s.name}>()")

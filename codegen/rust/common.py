@@ -128,7 +128,9 @@ def argument(a):
 def c_arguments(args, receiver=None):
     """(parameters, preparations, C arguments): receiver is the name of the argument that is
     self."""
-    ps, before, values = [], [], []
+    ps = []
+    before = []
+    values = []
     for a in args:
         kind, prepare, value = argument(a)
         n = "self" if a.name == receiver else snake(a.name)
@@ -150,10 +152,12 @@ def borrows(options):
 def opts_struct(decl, c_name, what):
     """The builder over tt_<c_name>_opts; what: who takes it, for its doc."""
     life = borrows(decl.options)
-    name, gen = opts_type(decl.rust_name), "<'a>" if life else ""
+    name = opts_type(decl.rust_name)
+    gen = "<'a>" if life else ""
     fields = []
     for a in decl.options:
-        t, base = a.type.rstrip("?"), snake(a.name)
+        t = a.type.rstrip("?")
+        base = snake(a.name)
         const = f"sys::TT_{c_name.upper()}_{a.name.upper()}"
         doc = a.doc_with_default if a.doc else f"default {a.default}"
         if t in LIST_FIELDS:
@@ -282,12 +286,14 @@ def header_opts(api, declared):
         stem = re.sub(r"^tt_(.*)_opts$", r"\1", s.name)
         if stem == s.name or s.fields[0].name != "set" or stem in declared:
             continue
-        fields, names = [], [f.name for f in s.fields]
+        fields = []
+        names = [f.name for f in s.fields]
         for f in s.fields[1:]:
             const = f"TT_{stem.upper()}_{f.name.upper()}"
             if const not in constants:
                 continue  # the length of a list
-            listed, t = f"n_{f.name}" in names, f.type
+            listed = f"n_{f.name}" in names
+            t = f.type
             body = f"self.0.{f.name} = value;"
             if (
                 listed
@@ -297,9 +303,11 @@ def header_opts(api, declared):
                 kind = "&'a [Tensor]" if f.name != "grad_outputs" else "&'a [Option<Tensor>]"
                 body = f"self.0.{f.name} = value.as_ptr() as *const _;\n        self.0.n_{f.name} = value.len() as i64;"
             elif t == cheader.Pointer(cheader.Named("tt_tensor"), True):
-                kind, body = "&'a Tensor", f"self.0.{f.name} = value.raw();"
+                kind = "&'a Tensor"
+                body = f"self.0.{f.name} = value.raw();"
             elif t == cheader.Named("int32_t"):
-                kind, body = "bool", f"self.0.{f.name} = value as i32;"
+                kind = "bool"
+                body = f"self.0.{f.name} = value as i32;"
             elif t == cheader.Named("double"):
                 kind = "f64"
             elif t == cheader.Named("int64_t") and f"tt_{stem}" in functions:

@@ -87,7 +87,8 @@ def unary(op, trait):
 
 
 def binary(op, trait, ops):
-    lines, method = [], trait.lower()
+    lines = []
+    method = trait.lower()
     flipped = number_first(op, ops)
     numbers = ("f64", "i64") if flipped else ("i64",)  # one of each kind: literals need no type
     for left in ("Tensor", "&Tensor"):

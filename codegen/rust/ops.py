@@ -63,7 +63,9 @@ class Method:
     """One Rust function: a variant of an operator, with its options or without."""
 
     def __init__(self, op, variant, with_opts):
-        self.op, self.variant, self.with_opts = op, variant, with_opts
+        self.op = op
+        self.variant = variant
+        self.with_opts = with_opts
         self.receiver = (
             op.args[0].name
             if op.positional
@@ -79,7 +81,8 @@ class Method:
             self.name = "r#" + self.name
 
     def lines(self):
-        op, indent = self.op, "    " if self.receiver else ""
+        op = self.op
+        indent = "    " if self.receiver else ""
         args = [a for a in op.positional]
         ps, before, values = c_arguments(
             [a for a in args if a.name != op.scalar_arg], self.receiver
@@ -132,7 +135,8 @@ class Method:
 
     def call(self, values):
         op = self.op
-        outs, helper = [], "call"
+        outs = []
+        helper = "call"
         if self.variant == "_into":
             outs = [f"{d.lower()}.raw()" for d in dst_names(op)]
         elif not self.variant and not op.void:
@@ -204,7 +208,10 @@ def generate(ops, groups, api):
     public = [op for op in ops.values() if not op.internal]
     for op in public:
         prepare(op, ops)
-    methods, functions, names, opts = {}, [], [], []
+    methods = {}
+    functions = []
+    names = []
+    opts = []
     for op in public:
         if own_opts(op):
             opts += opts_struct(op, op.name, f"`{op.rust_name}`")

@@ -22,11 +22,15 @@ class Regular:
         self.functions = functions
         self.ok = True
         self.receiver = None
-        self.params, self.before, self.args = [], [], []
+        self.params = []
+        self.before = []
+        self.args = []
         self.optional = {}  # parameters that may be None -> their names in Rust
         self.opts = None
         self.generic = ""
-        self.helper, self.returns, self.outs = None, "()", []
+        self.helper = None
+        self.returns = "()"
+        self.outs = []
         self.status = fn.returns == Named("tt_status")
         rest = self.take_ctx(list(fn.params))
         if rest and handle_of(rest[0].type):
@@ -84,11 +88,14 @@ class Regular:
         last = rest[-1]
         kind = last.type.to
         if handle_of(kind) and last.name in self.fn.doc.null:
-            self.helper, self.returns = "call_opt", f"Option<{handle_of(kind)}>"
+            self.helper = "call_opt"
+            self.returns = f"Option<{handle_of(kind)}>"
         elif handle_of(kind):
-            self.helper, self.returns = "call1", handle_of(kind)
+            self.helper = "call1"
+            self.returns = handle_of(kind)
         elif isinstance(kind, Named) and kind.name in PLAIN:
-            self.helper, self.returns = "call_value", PLAIN[kind.name]
+            self.helper = "call_value"
+            self.returns = PLAIN[kind.name]
         else:
             return
         self.outs = ["out"]
@@ -125,7 +132,8 @@ class Regular:
             self.ok = False
 
     def scalar(self, p, optional):
-        n, kind = snake(p.name), p.type.name
+        n = snake(p.name)
+        kind = p.type.name
         if kind == "tt_dtype":
             self.params.append(f"{n}: Option<DType>" if optional else f"{n}: DType")
             self.args.append(f"{n}.map_or(0, |d| d as i32)" if optional else f"{n} as i32")
@@ -171,11 +179,14 @@ class Regular:
         reads = tensors and kind.to.const
         cast = " as *const *const _" if reads else ""
         if reads:
-            listed, made = "&[impl Borrow<Tensor>]", "raw_list"
+            listed = "&[impl Borrow<Tensor>]"
+            made = "raw_list"
         elif tensors:
-            listed, made = "impl IntoIterator<Item = impl AsRef<Tensor>>", "raw_items"
+            listed = "impl IntoIterator<Item = impl AsRef<Tensor>>"
+            made = "raw_items"
         else:
-            listed, made = "&[Index]", "index_list"
+            listed = "&[Index]"
+            made = "index_list"
         self.params.append(f"{n}: {listed}")
         self.before.append(f"let {n} = {made}({n});")
         self.args.append(f"{n}.as_ptr(){cast}, {n}.len() as i64")
@@ -193,10 +204,13 @@ class Regular:
     def closure(self, callback):
         """What C calls. What is called on one thread only may change what it captures. A graph may
         run a module's hook on any thread, so that its thread is checked."""
-        kept, made, bounds = "F", "f", " + Send + Sync + 'static"
+        kept = "F"
+        made = "f"
+        bounds = " + Send + Sync + 'static"
         if callback.one_thread:
             checked = callback.of_module and "backward" in self.fn.name
-            kept, made = "Local<F>", f"Local::new(f, {str(checked).lower()})"
+            kept = "Local<F>"
+            made = f"Local::new(f, {str(checked).lower()})"
             bounds = " + Send + 'static"
         if self.functions.get(self.fn.name, "local"):
             bounds = ""

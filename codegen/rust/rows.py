@@ -68,20 +68,26 @@ PUBLIC = {
 
 def row(s):
     name = ROWS[s.name]
-    fields, values = [], []
+    fields = []
+    values = []
     for f in s.fields:
         if f.name in ("ndim", "pad", "n_shapes"):
             continue
         if isinstance(f.type, Array):
-            kind, value = "Vec<i64>", f"r.{f.name}[..r.ndim.clamp(0, 8) as usize].to_vec()"
+            kind = "Vec<i64>"
+            value = f"r.{f.name}[..r.ndim.clamp(0, 8) as usize].to_vec()"
         elif f.type == Pointer(Named("int64_t"), True):
-            kind, value = "Vec<i64>", f"numbers(r.{f.name}, r.n_{f.name})"
+            kind = "Vec<i64>"
+            value = f"numbers(r.{f.name}, r.n_{f.name})"
         elif (s.name, f.name) in EVENT_KINDS:
-            kind, value = "crate::EventKind", "crate::EventKind::from_raw(r.{0})"
+            kind = "crate::EventKind"
+            value = "crate::EventKind::from_raw(r.{0})"
         elif f.type == Named("double"):
-            kind, value = "f64", "r.{0}"
+            kind = "f64"
+            value = "r.{0}"
         elif f.type == Pointer(Named("char"), True):
-            kind, value = "String", f"text_of(r.{f.name}).into_owned()"
+            kind = "String"
+            value = f"text_of(r.{f.name}).into_owned()"
         else:
             kind, value = FIELDS[f.type.name]
         text = FIELD_DOCS.get((s.name, f.name), f.doc)

@@ -89,7 +89,8 @@ def class_rows(groups):
 
 
 def enum_calls(ops, groups):
-    bodies, rows = [], []
+    bodies = []
+    rows = []
     functions = [*exported(ops), *classes.exported(groups)]
     for name, params, op in functions:
         for a in op.args:

@@ -131,7 +131,8 @@ def parameter(text):
     if m:
         return "callback", m.group(2), False
     m = re.match(r"(.*?[ *])(\w+)(\[\d*\])?$", text)
-    kind, name = m.group(1).strip(), m.group(2)
+    kind = m.group(1).strip()
+    name = m.group(2)
     if m.group(3):
         kind += " *"
     out = not kind.startswith("const ")
@@ -171,7 +172,9 @@ def handle_options(op):
 def hostile(result, name, params, op, wrong=None):
     """The caller and the row of one function. wrong: the Enum<> argument that gets an invalid
     number."""
-    places, args, before = [], [], []
+    places = []
+    args = []
+    before = []
     for text in params:
         p = place(text)
         if not p:

@@ -79,7 +79,9 @@ DRAWN_KEYS = {
 }
 ALIASES = {"self": 0, "other": 1}
 # Sizes of arrays in tests/op_table/op_table.h and samples.c.
-MAX_DIMS, MAX_ITEMS, MAX_NO_GRADIENT = 5, 24, 2
+MAX_DIMS = 5
+MAX_ITEMS = 24
+MAX_NO_GRADIENT = 2
 
 
 class SampleError(Exception):
@@ -366,7 +368,8 @@ def argument(op, name):
 def encode_line(op, line):
     """{name: fields} of a line for one operator; None if the line is not for it."""
     where = f"{line.where}, {op.name}"
-    encoded, given = {}, set()
+    encoded = {}
+    given = set()
     for name, value in line.args.items():
         arg = argument(op, name)
         if not arg:
@@ -484,7 +487,8 @@ def c_group(group):
 
 def generate(root, ops):
     groups = load(root)
-    tables, index = [], []
+    tables = []
+    index = []
     for name, operators in users(groups, ops).items():
         if not operators:
             continue
