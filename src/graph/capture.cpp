@@ -385,7 +385,8 @@ void find_made(const Capture& c, SmallVec<TensorRef, 16>& found) {
 
 // The storage as state that the last node writes, as bytes.
 void keep_storage(Graph& g, int32_t made, const Tensor& t) {
-  const int64_t bytes = g.storages[made].bytes, one = 1;
+  const int64_t bytes = g.storages[made].bytes;
+  const int64_t one = 1;
   if (!bytes) return;
   int32_t last = g.storages[made].last_value;
   for (int32_t i = last; i >= 0; i = g.values[i].previous)

@@ -87,12 +87,14 @@ bool broadcasts(Ints small, Ints large) {
 // ---- families ----
 
 bool pads(const Args& a, Ints result) {
-  const Ints x = a.sizes("self"), pad = a.ints("pad");
+  const Ints x = a.sizes("self");
+  const Ints pad = a.ints("pad");
   if (pad.n % 2 || pad.n > 2 * x.n || !a.in("mode", 1, 3) || (result.n && result.n != x.n))
     return false;
   for (int64_t i = 0; i < x.n; i++) {
     const int64_t at = 2 * (x.n - 1 - i);
-    const int64_t low = at < pad.n ? pad[at] : 0, high = at < pad.n ? pad[at + 1] : 0;
+    const int64_t low = at < pad.n ? pad[at] : 0;
+    const int64_t high = at < pad.n ? pad[at + 1] : 0;
     if (x[i] > INT32_MAX || low > INT32_MAX || high > INT32_MAX || (x[i] < 1 && at < pad.n))
       return false;
     if (low < -x[i] || high < -x[i] || x[i] + low + high < 0) return false;
@@ -105,11 +107,13 @@ bool recurs_back(const Args& a) {
   if (!a.in("mode", kRnnRelu, kGru) || a.ndim("output") != 2 || a.ndim("w_hh") != 2 ||
       !is_at_least(a.ints("batch_sizes"), 0) || a.ints("batch_sizes").n == 0)
     return false;
-  const int64_t mode = a.integer("mode"), total = a.sizes("output")[0];
+  const int64_t mode = a.integer("mode");
+  const int64_t total = a.sizes("output")[0];
   const int64_t hidden = a.sizes("w_hh")[0] / recurrent_gates(int32_t(mode));
   const int64_t state = a.has("w_hr") ? a.last("w_hr", 2) : hidden;
   const int64_t saved = recurrent_saved(int32_t(mode)) * hidden;
-  const int64_t out[] = {total, state}, cells[] = {mode == kLstm ? total : 0, hidden};
+  const int64_t out[] = {total, state};
+  const int64_t cells[] = {mode == kLstm ? total : 0, hidden};
   const int64_t kept[] = {saved ? total : 0, saved};
   return same(a.sizes("output"), Ints(out)) && same(a.sizes("cells"), Ints(cells)) &&
          same(a.sizes("saved"), Ints(kept)) && a.is_absent_or("grad", Ints(out)) &&
@@ -128,7 +132,9 @@ bool masks(const Args& a, Ints query, int64_t keys) {
 bool attends(const Args& a) {
   for (const char* name : {"query", "key", "value"})
     if (a.ndim(name) != 4 || !a.same_dtype(name, "query")) return false;
-  const Ints q = a.sizes("query"), k = a.sizes("key"), v = a.sizes("value");
+  const Ints q = a.sizes("query");
+  const Ints k = a.sizes("key");
+  const Ints v = a.sizes("value");
   return is_float(a.dtype("query")) && q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && k[1] > 0 &&
          q[1] % k[1] == 0 && q[3] == k[3] && k[2] == v[2] && masks(a, q, k[2]);
 }
@@ -160,7 +166,9 @@ bool convolves(const Args& a) {
 }
 bool convolves_back(const Args& a) {
   if (!convolves(a)) return false;
-  const Ints x = a.sizes("input"), w = a.sizes("weight"), g = a.sizes("grad");
+  const Ints x = a.sizes("input");
+  const Ints w = a.sizes("weight");
+  const Ints g = a.sizes("grad");
   const bool transposed = a.integer("transposed");
   if (g.n != x.n || g[0] != x[0] || g[1] != (transposed ? w[1] * a.integer("groups") : w[0]))
     return false;
@@ -177,7 +185,9 @@ bool convolves_back(const Args& a) {
 }
 
 bool pools_back(const Args& a, bool dilated) {
-  const Ints x = a.sizes("self"), g = a.sizes("grad"), kernel = a.ints("kernel_size");
+  const Ints x = a.sizes("self");
+  const Ints g = a.sizes("grad");
+  const Ints kernel = a.ints("kernel_size");
   if (x.n < 3 || x.n > 4 || g.n != x.n || kernel.n < 1 || kernel.n > 2) return false;
   for (const char* name : {"kernel_size", "stride", "padding"})
     if (a.ints(name).n > 2 || !is_at_least(a.ints(name), name[0] == 'p' ? 0 : 1)) return false;
@@ -186,8 +196,10 @@ bool pools_back(const Args& a, bool dilated) {
   for (int64_t i = 0; i < x.n - 2; i++)
     if (x[i] != g[i]) return false;
   for (int64_t i = 0; i < 2; i++) {
-    const int64_t in = x[x.n - 2 + i], k = item(kernel, i, 1);
-    const int64_t stride = item(a.ints("stride"), i, k), pad = item(a.ints("padding"), i, 0);
+    const int64_t in = x[x.n - 2 + i];
+    const int64_t k = item(kernel, i, 1);
+    const int64_t stride = item(a.ints("stride"), i, k);
+    const int64_t pad = item(a.ints("padding"), i, 0);
     const int64_t reach = item(dilation, i, 1) * (k - 1) + 1;
     if (in > INT32_MAX || in + 2 * pad < reach || 2 * pad > k) return false;
     int64_t out = (in + 2 * pad - reach) / stride + 1;
@@ -200,12 +212,15 @@ bool pools_back(const Args& a, bool dilated) {
   return true;
 }
 bool pools_adaptive_back(const Args& a) {
-  const Ints x = a.sizes("self"), g = a.sizes("grad"), size = a.ints("output_size");
+  const Ints x = a.sizes("self");
+  const Ints g = a.sizes("grad");
+  const Ints size = a.ints("output_size");
   if (x.n < 3 || x.n > 4 || g.n != x.n || size.n < 1 || size.n > 2) return false;
   for (int64_t i = 0; i < x.n - 2; i++)
     if (x[i] != g[i]) return false;
   for (int64_t i = 0; i < 2; i++) {
-    const int64_t in = x[x.n - 2 + i], out = item(size, i, -1);
+    const int64_t in = x[x.n - 2 + i];
+    const int64_t out = item(size, i, -1);
     if (in < 1 || in > INT32_MAX || g[g.n - 2 + i] != (out == -1 ? in : out)) return false;
   }
   return true;
@@ -264,7 +279,8 @@ bool normalizes_channels_back(const Args& a) {
          a.numel("stats") == 3 * a.sizes("input")[1] && a.is_kept("stats", "input");
 }
 bool normalizes_rows(const Args& a) {
-  const Ints x = a.sizes("input"), shape = a.ints("normalized_shape");
+  const Ints x = a.sizes("input");
+  const Ints shape = a.ints("normalized_shape");
   return shape.n >= 1 && shape.n <= x.n && same(x.slice(x.n - shape.n, x.n), shape) &&
          a.is_absent_or("weight", shape);
 }
@@ -298,7 +314,8 @@ bool groups_channels_back(const Args& a) {
 }
 
 bool scatters(const Args& a, bool has_source) {
-  const Ints x = a.sizes("self"), index = a.sizes("index");
+  const Ints x = a.sizes("self");
+  const Ints index = a.sizes("index");
   if (a.dtype("index") != Dtype::kI64 || index.n != x.n || !a.is_dim("dim", x.n)) return false;
   const int64_t dim = wrapped(a.integer("dim"), x.n);
   for (int64_t i = 0; i < x.n; i++) {
@@ -312,7 +329,8 @@ bool scatters(const Args& a, bool has_source) {
 bool reduces_bags(const Args& a) {
   if (a.ndim("weight") != 2 || a.ndim("indices") != 1 || !is_integral(a.dtype("indices")))
     return false;
-  const int64_t n = a.numel("indices"), bags = a.integer("bags");
+  const int64_t n = a.numel("indices");
+  const int64_t bags = a.integer("bags");
   const bool has_starts = a.has("starts");
   if (has_starts && a.dtype("starts") != Dtype::kI64) return false;
   return a.in("bags", 0, has_starts ? INT32_MAX : n) && a.in("mode", 0, 2) &&
@@ -330,17 +348,20 @@ bool indexes(const Args& a) {
 }
 
 bool slices_back(const Args& a) {
-  const Ints size = a.ints("size"), g = a.sizes("grad");
+  const Ints size = a.ints("size");
+  const Ints g = a.sizes("grad");
   if (g.n != size.n || !size.n || !a.is_dim("dim", size.n) || !a.in("step", 1, INT64_MAX) ||
       !is_at_least(size, 0))
     return false;
-  const int64_t dim = wrapped(a.integer("dim"), size.n), n = size[dim];
+  const int64_t dim = wrapped(a.integer("dim"), size.n);
+  const int64_t n = size[dim];
   const auto bound = [&](const char* name, int64_t missing) {
     if (a.arg(name).kind == Value::kNone) return missing;
     const int64_t i = a.integer(name) < 0 ? a.integer(name) + n : a.integer(name);
     return min(max<int64_t>(i, 0), n);
   };
-  const int64_t start = bound("start", 0), end = max(bound("end", n), start);
+  const int64_t start = bound("start", 0);
+  const int64_t end = max(bound("end", n), start);
   const int64_t step = min(a.integer("step"), max<int64_t>(n, 1));
   for (int64_t i = 0; i < size.n; i++)
     if (g[i] != (i == dim ? (end - start + step - 1) / step : size[i])) return false;
@@ -370,7 +391,8 @@ bool takes_diagonal_back(const Args& a) {
   return same(a.sizes("grad"), want);
 }
 bool changes_strides(const Args& a) {
-  const Ints stride = a.ints("stride"), x = a.sizes("self");
+  const Ints stride = a.ints("stride");
+  const Ints x = a.sizes("self");
   return stride.n == x.n && is_at_least(stride, 0) && is_at_least(x, 0);
 }
 
@@ -383,7 +405,8 @@ bool is_linear(const Args& a) {
 }
 
 bool samples(const Args& a, const char* image_name, Ints image) {
-  const Ints grid = a.sizes("grid"), order = a.ints("order");
+  const Ints grid = a.sizes("grid");
+  const Ints order = a.ints("order");
   const int64_t n = image.n - 2;
   if (n < 2 || n > 3 || grid.n != n + 2 || grid[n + 1] != n || grid[0] != image[0] ||
       !a.in("mode", 0, 2) || !a.in("padding", 0, 2) || order.n != n)
@@ -393,7 +416,9 @@ bool samples(const Args& a, const char* image_name, Ints image) {
   return is_at_least(image, 0) && is_float(a.dtype("grid")) && is_float(a.dtype(image_name));
 }
 bool puts_samples(const Args& a) {
-  const Ints size = a.ints("size"), g = a.sizes("grad"), grid = a.sizes("grid");
+  const Ints size = a.ints("size");
+  const Ints g = a.sizes("grad");
+  const Ints grid = a.sizes("grid");
   if (g.n != size.n || !samples(a, "grad", size) || g[0] != size[0] || g[1] != size[1])
     return false;
   return same(g.slice(2, g.n), grid.slice(1, grid.n - 1));
@@ -407,7 +432,9 @@ bool resizes(const Args& a) {
          a.last("self", 1) > 0 && a.last("self", 2) > 0;
 }
 bool resizes_back(const Args& a) {
-  const Ints size = a.ints("size"), image = a.ints("image"), g = a.sizes("grad");
+  const Ints size = a.ints("size");
+  const Ints image = a.ints("image");
+  const Ints g = a.sizes("grad");
   return g.n == 4 && image.n == 4 && size.n == 2 && is_at_least(size, 1) &&
          a.in("mode", kResizeNearest, kResizeSmoothCubic) && is_float(a.dtype("grad")) &&
          is_at_least(image, 0) && image[2] > 0 && image[3] > 0 && g[0] == image[0] &&
@@ -419,7 +446,8 @@ bool solves(const Args& a, const char* matrix) {
          a.same_dtype("other", matrix);
 }
 bool reflects(const Args& a) {
-  const Ints x = a.sizes("self"), tau = a.sizes("tau");
+  const Ints x = a.sizes("self");
+  const Ints tau = a.sizes("tau");
   return x.n >= 2 && tau.n == x.n - 1 && same(tau.slice(0, tau.n - 1), x.slice(0, x.n - 2)) &&
          tau[tau.n - 1] <= x[x.n - 1] && x[x.n - 1] <= x[x.n - 2] && a.same_dtype("tau", "self");
 }

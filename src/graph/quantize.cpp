@@ -207,7 +207,8 @@ template <class... Args> int32_t Quantizer::insert(const OpInfo& op, Args... arg
 
 // linear of x, whose rows are quantised by their own ranges.
 int32_t Quantizer::insert_rows(int32_t x, TensorRef w, TensorRef scales, const IrArg& bias) {
-  const int64_t columns = 1, k = w->size(1);
+  const int64_t columns = 1;
+  const int64_t k = w->size(1);
   const int64_t matrix[2] = {g_->values[x].numel() / k, k};
   Shape shape = g_->values[x].sizes;
   shape[shape.size() - 1] = w->size(0);

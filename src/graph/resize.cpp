@@ -164,7 +164,8 @@ bool follows_count(Span<const double> known, const Count& n, double* out) {
   };
   // A small integer is divided by n, as by a mean and its gradient.
   constexpr double kMostOver = 1024;
-  const double first = double(n.known[0]), over = nearest(known[0] * first);
+  const double first = double(n.known[0]);
+  const double over = nearest(known[0] * first);
   if (over != 0 && fabs(over) <= kMostOver && fits([&](double q) { return over / q; })) return true;
   // A momentum times n / (n - 1), as of running variances.
   for (int64_t i = 0; i < known.n; i++)
@@ -326,7 +327,8 @@ template <class F> void Resizing::resize(int64_t& v, F of) const {
 // A list whose length varies has one number as often as that, such as the rows of each step of a
 // recurrent layer.
 template <class F> void Resizing::resize_list(SmallVec<int64_t, 2>& list, F of) const {
-  bool varies = false, repeats = true;
+  bool varies = false;
+  bool repeats = true;
   for (int64_t k = 0; k < graphs_.n; k++) {
     const Ints other = of(k);
     varies |= other.n != list.size();

@@ -547,7 +547,8 @@ void Reader::run() {
   if (!at("ttg")) bad("no graph of tt");
   if (integer() != kGraphFormVersion) bad("written by another version of tt");
   end_of_line();
-  bool inputs = false, outputs = false;
+  bool inputs = false;
+  bool outputs = false;
   while (*p_ && !outputs) {
     if (at("storage")) {
       storage();

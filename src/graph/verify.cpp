@@ -38,7 +38,8 @@ void Verifier::check_value(int32_t i) const {
   const auto overflows = [&] {
     fail(code_, "value {}: {} with strides {} overflows", i, v.sizes.span(), v.strides.span());
   };
-  int64_t low = 0, high = item_size(v.dtype);
+  int64_t low = 0;
+  int64_t high = item_size(v.dtype);
   for (int64_t d = 0; d < v.ndim(); d++) {
     int64_t reach;
     if (v.sizes[d] == 0) return;

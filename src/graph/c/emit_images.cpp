@@ -25,8 +25,10 @@ void CExporter::add_conv_sizes(Text& call, bool transposed) {
   const IrValue& x = value(tensor("input"));
   const IrValue& w = value(tensor("weight"));
   const IrValue& y = value(node().outs[0]);
-  const int64_t given = x.ndim() - 2, groups = integer("groups");
-  const int64_t spatial = max(given, int64_t(2)), missing = spatial - given;
+  const int64_t given = x.ndim() - 2;
+  const int64_t groups = integer("groups");
+  const int64_t spatial = max(given, int64_t(2));
+  const int64_t missing = spatial - given;
   const int64_t in = transposed ? w.sizes[0] / groups : w.sizes[1];
   const int64_t out = transposed ? w.sizes[1] : w.sizes[0] / groups;
   SmallVec<int64_t, 13> sizes{x.sizes[0], groups, in, out};

@@ -53,7 +53,8 @@ void CExporter::emit_quantize(bool back) {
   } else {
     body_.add("const float v = rintf(");
     element(x, tensor("input"));
-    const int64_t low = integer("quant_min"), high = integer("quant_max");
+    const int64_t low = integer("quant_min");
+    const int64_t high = integer("quant_max");
     body_.add(" * s) + z;\n    const float u = v > ").add(low).add(" ? v : ").add(low);
     body_.add(";\n    ");
     element(y, node().outs[0]);
@@ -82,7 +83,8 @@ void CExporter::emit_fake_quantize() {
   element("zero_point");
   body_.add(", v = rintf(");
   element("input");
-  const int64_t low = integer("quant_min"), high = integer("quant_max");
+  const int64_t low = integer("quant_min");
+  const int64_t high = integer("quant_max");
   body_.add(" * (1.0f / s)) + z, u = v < ").add(low).add(" ? ").add(low).add(" : v;\n    ");
   add_pointer(body_, node().outs[0]);
   body_.add("[");

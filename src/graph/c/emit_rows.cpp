@@ -10,7 +10,8 @@ void CExporter::emit_softmax(const char* function) {
   const IrValue& x = value(tensor("self"));
   int64_t dim = integer("dim");
   if (dim < 0) dim += x.ndim();
-  int64_t outer = 1, inner = 1;
+  int64_t outer = 1;
+  int64_t inner = 1;
   for (int64_t i = 0; i < dim; i++) outer *= x.sizes[i];
   for (int64_t i = dim + 1; i < x.ndim(); i++) inner *= x.sizes[i];
   if (!is_contiguous(value(node().outs[0]))) refuse("a result that is not contiguous");
@@ -168,7 +169,8 @@ void CExporter::emit_attention() {
 
 // sum, mean, amax, amin over some dims: loops over those that stay around loops over the others.
 void CExporter::emit_reduce() {
-  const bool largest = is("amax") || is("max"), smallest = is("amin") || is("min");
+  const bool largest = is("amax") || is("max");
+  const bool smallest = is("amin") || is("min");
   const bool mean = is("mean") || is("mean_dim");
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
@@ -222,7 +224,8 @@ void CExporter::emit_reduce() {
 
 void CExporter::emit_cat() {
   const IrValue& y = value(node().outs[0]);
-  int64_t dim = integer("dim"), offset = 0;
+  int64_t dim = integer("dim");
+  int64_t offset = 0;
   if (dim < 0) dim += y.ndim();
   for (const int32_t v : arg("tensors").values) {
     if (value(v).ndim() != y.ndim()) continue;  // an empty vector beside other shapes
@@ -238,7 +241,8 @@ void CExporter::emit_rows(const char* table, const char* indices) {
   const IrValue& y = value(node().outs[0]);
   if (!is_contiguous(y) || !is_contiguous(t)) refuse("a table or a result that is not contiguous");
   if (!is_contiguous(index)) refuse("indices that are not contiguous");
-  const int64_t n = index.numel(), row = t.sizes[0] ? t.numel() / t.sizes[0] : 0;
+  const int64_t n = index.numel();
+  const int64_t row = t.sizes[0] ? t.numel() / t.sizes[0] : 0;
   body_.add("  for (long i = 0; i < ").add(n).add("; i++) {\n    long row = (long)");
   add_pointer(body_, tensor(indices));
   body_.add("[i];\n    row = row < 0 ? 0 : row >= ").add(t.sizes[0]).add(" ? ");

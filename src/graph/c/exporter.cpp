@@ -375,7 +375,8 @@ void CExporter::add_constant(Text& out, int32_t storage) {
     if (v.storage == storage) dtype = v.dtype;
   const char* type = c_type(dtype);
   if (!type) fail(TT_NOT_IMPLEMENTED, "a constant that is not float32 or integer");
-  const int64_t size = item_size(dtype), n = s.bytes / size;
+  const int64_t size = item_size(dtype);
+  const int64_t n = s.bytes / size;
   out.add("static const ")
       .add(type)
       .add(" w")

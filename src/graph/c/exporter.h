@@ -115,7 +115,9 @@ class CExporter {
   SmallVec<StoragePlace, 8> places_;
   SmallVec<int32_t, 8> out_of_;  // storage -> the output that is computed in place, or -1
   SmallVec<uint8_t, 16> used_;
-  int64_t arena_ = 0, scratch_ = 0, max_scratch_ = 0;
+  int64_t arena_ = 0;
+  int64_t scratch_ = 0;
+  int64_t max_scratch_ = 0;
   Text body_;
 };
 

@@ -182,7 +182,8 @@ class Expression {
     return argument(name);
   }
   Term literal() {
-    double v = 0, scale = 1;
+    double v = 0;
+    double scale = 1;
     for (; *p_ >= '0' && *p_ <= '9'; p_++) v = 10 * v + (*p_ - '0');
     if (*p_ == '.')
       for (p_++; *p_ >= '0' && *p_ <= '9'; p_++) v += (*p_ - '0') * (scale /= 10);

@@ -120,7 +120,8 @@ bool OnnxExporter::emit_pool() {
     const IrValue &x = value("self"), &y = out_value();
     Shape kernel;
     for (int64_t i = 2; i >= 1; i--) {
-      const int64_t in = x.sizes[x.ndim() - i], out = y.sizes[y.ndim() - i];
+      const int64_t in = x.sizes[x.ndim() - i];
+      const int64_t out = y.sizes[y.ndim() - i];
       if (out == 0 || in % out) refuse("sizes that the output size does not divide");
       kernel.push_back(in / out);
     }
@@ -167,7 +168,8 @@ void OnnxExporter::emit_nearest() {
   float factors[4] = {1, 1, 1, 1};
   bool whole = dtype == Dtype::kF32;
   for (int d = 0; d < 2; d++) {
-    const int64_t in = value("self").sizes[2 + d], out = out_value().sizes[2 + d];
+    const int64_t in = value("self").sizes[2 + d];
+    const int64_t out = out_value().sizes[2 + d];
     const double scale =
         resize_scale(in, out, real(d ? "scale_w" : "scale_h"), false, dtype != Dtype::kF64);
     const ResizeAxis a = merged_axis(integer("mode"), false, in, out, scale);
@@ -272,7 +274,8 @@ void OnnxExporter::emit_batch_norm() {
   if (integer("training")) refuse("training: export the model in eval mode");
   const Dtype d = value("input").dtype;
   const Ints channels(&value("input").sizes[1], 1);
-  ModelValue scale = tensor("weight"), bias = tensor("bias");
+  ModelValue scale = tensor("weight");
+  ModelValue bias = tensor("bias");
   if (scale.id < 0) scale = node("Expand", {number(1, d), constant(channels)}, d);
   if (bias.id < 0) bias = node("Expand", {number(0, d), constant(channels)}, d);
   give(node("BatchNormalization",
@@ -320,7 +323,9 @@ bool OnnxExporter::emit_attention() {
     scores = node("Add", {scores, cast(mask, d)}, d);
   }
   if (integer("causal")) {
-    const int64_t m = q.sizes[2], l = k.sizes[2], sizes[] = {m, l};
+    const int64_t m = q.sizes[2];
+    const int64_t l = k.sizes[2];
+    const int64_t sizes[] = {m, l};
     ModelValue seen;
     if (growth_) {
       const Dtype f32 = Dtype::kF32;

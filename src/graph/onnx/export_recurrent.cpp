@@ -22,7 +22,8 @@ void OnnxExporter::find_gates() {
   for (const int32_t v : g_.outputs) uses[v] += 2;
   for (const IrNode& n : g_.nodes) {
     if (strcmp(n.op->name(), "recurrent_layer") != 0) continue;
-    const int32_t v = n.args[0].values[0], from = gates_of(v);
+    const int32_t v = n.args[0].values[0];
+    const int32_t from = gates_of(v);
     if (from >= 0 && uses[v] == 1) skip_[from] = true;
   }
 }
@@ -84,9 +85,12 @@ ModelValue OnnxExporter::last_rows_only(ModelValue rows, int64_t total, bool rev
 
 bool OnnxExporter::emit_recurrent() {
   if (!is("recurrent_layer")) return false;
-  static constexpr int64_t kLstmOrder[] = {0, 3, 1, 2}, kGruOrder[] = {1, 0, 2}, kOne[] = {0};
+  static constexpr int64_t kLstmOrder[] = {0, 3, 1, 2};
+  static constexpr int64_t kGruOrder[] = {1, 0, 2};
+  static constexpr int64_t kOne[] = {0};
   const int64_t mode = integer("mode");
-  const bool lstm = mode == kLstm, reverse = integer("reverse");
+  const bool lstm = mode == kLstm;
+  const bool reverse = integer("reverse");
   Ints order(kOne);
   if (lstm) order = Ints(kLstmOrder);
   if (mode == kGru) order = Ints(kGruOrder);
@@ -94,11 +98,14 @@ bool OnnxExporter::emit_recurrent() {
   for (const int64_t n : batches)
     if (n != batches[0]) refuse("packed sequences");
   if (has("w_hr")) refuse("a projection");
-  const int64_t steps = batches.n, rows = batches[0], total = steps * rows;
+  const int64_t steps = batches.n;
+  const int64_t rows = batches[0];
+  const int64_t total = steps * rows;
   if (total == 0) refuse("no sequences");
   const IrValue& w_hh = value("w_hh");
   const Dtype d = w_hh.dtype;
-  const int64_t hidden = w_hh.sizes[1], width = order.n * hidden;
+  const int64_t hidden = w_hh.sizes[1];
+  const int64_t width = order.n * hidden;
   const int32_t gates = arg("gates").values[0];
   const int64_t end_row = reverse ? 0 : total - rows;  // row of the step that comes last
   if (lstm && at().outs[1] >= 0 && !reads_only(at().outs[1], end_row, end_row + rows))
@@ -110,14 +117,19 @@ bool OnnxExporter::emit_recurrent() {
     w = by_gates(args[1].values[0], order);
     if (args[2].kind == Value::kTensor) b_ih = by_gates(args[2].values[0], order);
     const int64_t depth = g_.values[args[1].values[0]].sizes[1];
-    const int64_t by_step[] = {steps, rows, depth}, one[] = {1, width, depth};
+    const int64_t by_step[] = {steps, rows, depth};
+    const int64_t one[] = {1, width, depth};
     x = reshape(x, Ints(by_step));
     w = reshape(w, Ints(one));
   } else {
     refuse("gates that no linear layer computes");
   }
-  const int64_t matrix[] = {1, width, hidden}, vector[] = {width}, both[] = {1, 2 * width};
-  const int64_t state[] = {1, rows, hidden}, flat[] = {total, hidden}, last[] = {rows, hidden};
+  const int64_t matrix[] = {1, width, hidden};
+  const int64_t vector[] = {width};
+  const int64_t both[] = {1, 2 * width};
+  const int64_t state[] = {1, rows, hidden};
+  const int64_t flat[] = {total, hidden};
+  const int64_t last[] = {rows, hidden};
   const ModelValue r = reshape(by_gates(arg("w_hh").values[0], order), Ints(matrix));
   if (has("b_hh")) b_hh = by_gates(arg("b_hh").values[0], order);
   ModelValue b;

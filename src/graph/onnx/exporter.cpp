@@ -101,7 +101,8 @@ ModelValue OnnxExporter::sizes_node(const char* type, Inputs in) {
 // The list that was noted last, as numbers that follow from the dynamic sizes.
 ModelValue OnnxExporter::grown(Ints list) {
   SmallVec<int64_t, 8> factors[Growth::kMaxTerms];
-  const int64_t n_terms = growth_->n_terms(), item = trace.items.size() - 1;
+  const int64_t n_terms = growth_->n_terms();
+  const int64_t item = trace.items.size() - 1;
   for (int64_t i = 0; i < list.n; i++) {
     int64_t known[Growth::kMaxTerms] = {list[i]};
     Growth::Terms terms;
@@ -121,7 +122,8 @@ ModelValue OnnxExporter::grown(Ints list) {
 }
 // 0 to n - 1, of a vector of one element.
 ModelValue OnnxExporter::range(ModelValue n) {
-  const int64_t first = 0, step = 1;
+  const int64_t first = 0;
+  const int64_t step = 1;
   const ModelValue end = node("Squeeze", {n}, Dtype::kI64);
   return node("Range", {constant(Ints(&first, 1), 0), end, constant(Ints(&step, 1), 0)},
               Dtype::kI64);
@@ -220,7 +222,8 @@ ModelValue OnnxExporter::as_view(ModelValue base, const IrValue& from, const IrV
     return base;
   const bool both_dense = has_order_of(from) && has_order_of(to) && from.offset == to.offset;
   if ((keeps_order || both_dense) && from.numel() == to.numel()) return reshape(base, to.sizes);
-  const int64_t n = from.ndim(), delta = (to.offset - from.offset) / item_size(from.dtype);
+  const int64_t n = from.ndim();
+  const int64_t delta = (to.offset - from.offset) / item_size(from.dtype);
   if (to.ndim() == n && delta == 0) {  // a permutation
     Shape order;
     SmallVec<bool, 8> used;
@@ -332,7 +335,8 @@ void OnnxExporter::find_dynamic_sizes() {
     for (int64_t i = 0; i < growth_->n_dims(); i++) {
       if (!(k >> i & 1)) continue;
       const DynamicDim& dim = growth_->dim(i);
-      const int64_t d = dim.dim, rest = k & (k - 1);
+      const int64_t d = dim.dim;
+      const int64_t rest = k & (k - 1);
       if (rest) {
         products_[k] = sizes_node("Mul", {products_[k ^ rest], products_[rest]});
         break;

@@ -201,7 +201,8 @@ class OnnxExporter {
 
 // Calls f(byte offset) for each element, in order.
 template <class F> void each_element(const IrValue& v, F f) {
-  const int64_t n = v.numel(), ndim = v.ndim();
+  const int64_t n = v.numel();
+  const int64_t ndim = v.ndim();
   Shape index;
   index.resize(ndim);
   for (int64_t k = 0; k < n; k++) {

@@ -122,7 +122,8 @@ TensorRef OnnxImporter::transpose() const {
 }
 
 TensorRef OnnxImporter::flatten() const {
-  const int64_t n = in(0).ndim, axis = integer("axis", 1);
+  const int64_t n = in(0).ndim;
+  const int64_t axis = integer("axis", 1);
   const int64_t d = axis == n ? n : dim(axis, n);
   int64_t sizes[2] = {1, 1};
   for (int64_t i = 0; i < n; i++) sizes[i >= d] *= in(0).size(i);
@@ -223,26 +224,32 @@ bool OnnxImporter::arrangement() {
 // ---- indexing ----
 
 TensorRef OnnxImporter::slice() const {
-  const Shape starts = numbers(1, "starts"), ends = numbers(2, "ends");
-  Shape axes = numbers(3, "axes"), steps = numbers(4, "steps");
+  const Shape starts = numbers(1, "starts");
+  const Shape ends = numbers(2, "ends");
+  Shape axes = numbers(3, "axes");
+  Shape steps = numbers(4, "steps");
   if (ends.size() != starts.size()) refuse("starts and ends of other lengths");
   for (int64_t i = axes.size(); i < starts.size(); i++) axes.push_back(i);
   while (steps.size() < starts.size()) steps.push_back(1);
   TensorRef y = TensorRef::share(&in(0));
   for (int64_t i = 0; i < starts.size(); i++) {
-    const int64_t d = dim(axes[i], y->ndim), size = y->size(d), step = steps[i];
+    const int64_t d = dim(axes[i], y->ndim);
+    const int64_t size = y->size(d);
+    const int64_t step = steps[i];
     if (step == 0 || step == INT64_MIN) refuse("a step of 0");
     const auto place = [&](int64_t v, int64_t low, int64_t high) {
       if (v < 0) v = v < -size ? -1 - size : v + size;
       return clamp(v, low, high);
     };
     if (step > 0) {
-      const int64_t start = place(starts[i], 0, size), end = place(ends[i], 0, size);
+      const int64_t start = place(starts[i], 0, size);
+      const int64_t end = place(ends[i], 0, size);
       y = op::slice(*y, d, Opt<int64_t>(start), Opt<int64_t>(max(start, end)), step);
       continue;
     }
     if (size == 0) continue;
-    const int64_t start = place(starts[i], 0, size - 1), end = place(ends[i], -1, size - 1);
+    const int64_t start = place(starts[i], 0, size - 1);
+    const int64_t end = place(ends[i], -1, size - 1);
     if (size > kMaxMade) refuse("a long slice backwards");
     SmallVec<int64_t, 8> rows;
     for (int64_t at = start; at > end; at += max(step, -size)) rows.push_back(at);
@@ -252,7 +259,8 @@ TensorRef OnnxImporter::slice() const {
 }
 
 void OnnxImporter::split() {
-  const int64_t d = dim(integer("axis", 0), in(0).ndim), size = in(0).size(d);
+  const int64_t d = dim(integer("axis", 0), in(0).ndim);
+  const int64_t size = in(0).size(d);
   Shape parts = numbers(1, "split");
   const int64_t n = outputs_.size();
   const int64_t each = n ? ceil_div(size, n) : 0;
@@ -274,7 +282,9 @@ TensorRef OnnxImporter::positions(const Tensor& index, int64_t size) const {
 }
 
 TensorRef OnnxImporter::gather() const {
-  const int64_t n = in(0).ndim, d = dim(integer("axis", 0), n), size = in(0).size(d);
+  const int64_t n = in(0).ndim;
+  const int64_t d = dim(integer("axis", 0), n);
+  const int64_t size = in(0).size(d);
   const TensorRef index = positions(in(1), size);
   if (is(type_, "GatherElements")) return op::gather(in(0), d, *index);
   const int64_t all = index->numel;
@@ -316,7 +326,8 @@ TensorRef OnnxImporter::rows_of_many() const {
   const Tensor &data = in(0), &index = in(1);
   const TensorRef at = row_numbers(data, index);
   const int64_t dims = index.size(-1);
-  const Ints first = data.sizes().slice(0, dims), rest = data.sizes().slice(dims, data.ndim);
+  const Ints first = data.sizes().slice(0, dims);
+  const Ints rest = data.sizes().slice(dims, data.ndim);
   int64_t flat[2] = {1, 1};
   for (const int64_t size : first) flat[0] *= size;
   for (const int64_t size : rest) flat[1] *= size;
@@ -336,7 +347,8 @@ TensorRef OnnxImporter::rows_of_many() const {
 }
 
 TensorRef OnnxImporter::one_hot() const {
-  const int64_t depth = whole_number(1, 0), n = in(0).ndim;
+  const int64_t depth = whole_number(1, 0);
+  const int64_t n = in(0).ndim;
   if (depth < 1 || depth > kMaxMade) refuse("its depth");
   if (in(2).ndim != 1 || in(2).numel != 2) refuse("values that are not two");
   const int64_t d = dim(integer("axis", -1), n + 1);
@@ -346,7 +358,8 @@ TensorRef OnnxImporter::one_hot() const {
   const TensorRef classes = op::reshape(
       *op::arange(Scalar(0), Scalar(depth), Scalar(1), Dtype::kI64, Opt<Device>(kCpuDevice)),
       sizes);
-  const TensorRef off = op::select(in(2), 0, 0), on = op::select(in(2), 0, 1);
+  const TensorRef off = op::select(in(2), 0, 0);
+  const TensorRef on = op::select(in(2), 0, 1);
   return op::where(*op::eq(*index, *classes), *on, *off);
 }
 
@@ -372,7 +385,8 @@ bool OnnxImporter::indexing() {
 TensorRef OnnxImporter::shape_of() const {
   const int64_t n = in(0).ndim;
   const auto place = [&](int64_t v) { return clamp(v < 0 ? max(v, -n) + n : v, int64_t(0), n); };
-  const int64_t start = place(integer("start", 0)), end = place(integer("end", n));
+  const int64_t start = place(integer("start", 0));
+  const int64_t end = place(integer("end", n));
   return integers(in(0).sizes().slice(start, max(start, end)));
 }
 
@@ -407,7 +421,9 @@ TensorRef OnnxImporter::repeated_value() const {
 }
 
 TensorRef OnnxImporter::range() const {
-  const double start = number(0, 0), limit = number(1, 0), step = number(2, 1);
+  const double start = number(0, 0);
+  const double limit = number(1, 0);
+  const double step = number(2, 1);
   const double n = (limit - start) / step;
   const bool whole = !is_float(in(0).dtype);
   const double most = max(fabs(start), fabs(limit));

@@ -158,9 +158,11 @@ TensorRef OnnxImporter::matmul() const {
 // alpha a b + beta c
 TensorRef OnnxImporter::gemm() const {
   const int64_t order[] = {1, 0};
-  const double alpha = real("alpha", 1), beta = real("beta", 1);
+  const double alpha = real("alpha", 1);
+  const double beta = real("beta", 1);
   if (in(0).ndim != 2 || in(1).ndim != 2) refuse("operands that are no matrices");
-  TensorRef a = TensorRef::share(&in(0)), b = TensorRef::share(&in(1));
+  TensorRef a = TensorRef::share(&in(0));
+  TensorRef b = TensorRef::share(&in(1));
   if (integer("transA", 0)) a = op::permute(*a, Ints(order));
   if (!integer("transB", 0)) b = op::permute(*b, Ints(order));
   const bool plain = alpha == 1 && beta == 1 && (!has(2) || in(2).ndim == 1);

@@ -11,17 +11,20 @@ Shape OnnxImporter::pads_of(int64_t n, Ints kernel) const {
   const bool upper = text_is("auto_pad", "SAME_UPPER", false);
   const bool none = text_is("auto_pad", "NOTSET", true) || text_is("auto_pad", "VALID", false);
   if (upper || text_is("auto_pad", "SAME_LOWER", false)) {
-    const Shape strides = numbers(-1, "strides"), dilations = numbers(-1, "dilations");
+    const Shape strides = numbers(-1, "strides");
+    const Shape dilations = numbers(-1, "dilations");
     Shape pads;
     pads.resize(2 * n);
     for (int64_t i = 0; i < n && i < kernel.n; i++) {
-      const int64_t size = in(0).size(i + 2), step = i < strides.size() ? strides[i] : 1;
+      const int64_t size = in(0).size(i + 2);
+      const int64_t step = i < strides.size() ? strides[i] : 1;
       const int64_t spread = i < dilations.size() ? dilations[i] : 1;
       if (step < 1 || spread < 1 || kernel[i] < 1 || kernel[i] > kMaxMade || spread > kMaxMade ||
           step > kMaxMade)
         refuse("a window of another size");
       const int64_t covered = (ceil_div(size, step) - 1) * step + (kernel[i] - 1) * spread + 1;
-      const int64_t total = max(covered - size, int64_t(0)), less = total / 2;
+      const int64_t total = max(covered - size, int64_t(0));
+      const int64_t less = total / 2;
       pads[i] = upper ? less : total - less;
       pads[n + i] = total - pads[i];
     }
@@ -61,7 +64,8 @@ TensorRef OnnxImporter::convolution() const {
   if (!even) x = padded(*x, pads, 0);
   Shape padding;
   for (int64_t i = 0; i < n; i++) padding.push_back(even ? pads[i] : 0);
-  Shape strides = numbers(-1, "strides"), dilations = numbers(-1, "dilations");
+  Shape strides = numbers(-1, "strides");
+  Shape dilations = numbers(-1, "dilations");
   Shape more = numbers(-1, "output_padding");
   if (strides.empty()) strides.resize(n, 1);
   if (dilations.empty()) dilations.resize(n, 1);
@@ -117,10 +121,12 @@ void OnnxImporter::pool(bool largest) {
   if (n < 1 || n > 3) refuse("an input without one to three spatial dimensions");
   const bool indexed = outputs_.size() > 1 && outputs_[1].n;
   if (indexed && n != 2) refuse("positions of the maxima, but of images");
-  const Shape kernel = numbers(-1, "kernel_shape"), pads = pads_of(n, kernel);
+  const Shape kernel = numbers(-1, "kernel_shape");
+  const Shape pads = pads_of(n, kernel);
   Shape strides = numbers(-1, "strides"), padding;
   while (strides.size() < n) strides.push_back(1);
-  const bool ceil = integer("ceil_mode", 0), counts = integer("count_include_pad", 0);
+  const bool ceil = integer("ceil_mode", 0);
+  const bool counts = integer("count_include_pad", 0);
   const Shape dilations = numbers(-1, "dilations");
   for (int64_t i = 0; i < dilations.size() && !largest; i++)
     if (dilations[i] != 1) refuse("dilations");
@@ -136,7 +142,8 @@ void OnnxImporter::pool(bool largest) {
   if (indexed) {
     if (integer("storage_order", 0)) refuse("positions by columns");
     TensorPair made = op::max_pool2d_with_indices(*x, kernel, strides, padding, dilations, ceil);
-    const int64_t planes = x->size(0) * x->size(1), by_plane[] = {x->size(0), x->size(1), 1, 1};
+    const int64_t planes = x->size(0) * x->size(1);
+    const int64_t by_plane[] = {x->size(0), x->size(1), 1, 1};
     const TensorRef first =
         op::arange(Scalar(0), Scalar(planes), Scalar(1), Dtype::kI64, Opt<Device>(kCpuDevice));
     const TensorRef offset =
@@ -192,7 +199,8 @@ TensorRef OnnxImporter::resize_nearest(const Shape& sizes) const {
   const bool up = text_is("nearest_mode", "round_prefer_ceil", false);
   TensorRef y = TensorRef::share(&in(0));
   for (int64_t d = 2; d < sizes.size(); d++) {
-    const int64_t from = in(0).size(d), to = sizes[d];
+    const int64_t from = in(0).size(d);
+    const int64_t to = sizes[d];
     if (to == from) continue;
     const double step = double(from) / double(to);
     const double of_corners = to > 1 ? double(from - 1) / double(to - 1) : 0;
@@ -242,21 +250,28 @@ TensorRef OnnxImporter::depth_and_space() const {
   const Tensor& x = in(0);
   const int64_t b = integer("blocksize", 0);
   if (x.ndim != 4 || b < 1 || b > kMaxMade) refuse("its block size, or an input that is no image");
-  const int64_t n = x.size(0), c = x.size(1), h = x.size(2), w = x.size(3);
+  const int64_t n = x.size(0);
+  const int64_t c = x.size(1);
+  const int64_t h = x.size(2);
+  const int64_t w = x.size(3);
   const auto arranged = [&](Ints sizes, Ints order, Ints result) {
     return op::reshape(*op::permute(*op::reshape(x, sizes), order), result);
   };
   if (is(type_, "SpaceToDepth")) {
-    const int64_t sizes[] = {n, c, h / b, b, w / b, b}, order[] = {0, 3, 5, 1, 2, 4};
+    const int64_t sizes[] = {n, c, h / b, b, w / b, b};
+    const int64_t order[] = {0, 3, 5, 1, 2, 4};
     const int64_t result[] = {n, c * b * b, h / b, w / b};
     return arranged(Ints(sizes), Ints(order), Ints(result));
   }
-  const int64_t parts = c / (b * b), result[] = {n, parts, h * b, w * b};
+  const int64_t parts = c / (b * b);
+  const int64_t result[] = {n, parts, h * b, w * b};
   if (text_is("mode", "CRD", false)) {
-    const int64_t sizes[] = {n, parts, b, b, h, w}, order[] = {0, 1, 4, 2, 5, 3};
+    const int64_t sizes[] = {n, parts, b, b, h, w};
+    const int64_t order[] = {0, 1, 4, 2, 5, 3};
     return arranged(Ints(sizes), Ints(order), Ints(result));
   }
-  const int64_t sizes[] = {n, b, b, parts, h, w}, order[] = {0, 3, 4, 1, 5, 2};
+  const int64_t sizes[] = {n, b, b, parts, h, w};
+  const int64_t order[] = {0, 3, 4, 1, 5, 2};
   return arranged(Ints(sizes), Ints(order), Ints(result));
 }
 
@@ -278,7 +293,8 @@ TensorRef OnnxImporter::selu() const {
 }
 
 TensorRef OnnxImporter::shrink() const {
-  const double bias = real("bias", 0), lambd = real("lambd", 0.5);
+  const double bias = real("bias", 0);
+  const double lambd = real("lambd", 0.5);
   if (bias != 0 && bias != lambd) refuse("a bias that is neither 0 nor lambd");
   return bias == 0 ? op::hardshrink(in(0), lambd) : op::softshrink(in(0), lambd);
 }

@@ -14,7 +14,8 @@ constexpr int64_t kMaxUnrolled = 4096;  // steps that become nodes of their own
 TensorRef OnnxImporter::gates_of(int64_t i, int64_t direction, int64_t part, int64_t parts,
                                  Ints order) const {
   const Tensor& all = in(i);
-  const int64_t rows = all.size(1) / parts, each = rows / order.n;
+  const int64_t rows = all.size(1) / parts;
+  const int64_t each = rows / order.n;
   if (!item(inputs_[i]).known || !all.contiguous()) {
     const TensorRef one = op::select(all, 0, direction);
     TensorList blocks;
@@ -37,9 +38,15 @@ TensorRef OnnxImporter::gates_of(int64_t i, int64_t direction, int64_t part, int
 
 // A recurrent node.
 struct OnnxImporter::Recurrent {
-  bool lstm = false, gru = false, back = false, both = false;
+  bool lstm = false;
+  bool gru = false;
+  bool back = false;
+  bool both = false;
   bool resets_first = false;  // a GRU whose reset gate scales the state before the product
-  int64_t mode = 0, steps = 0, rows = 0, hidden = 0;
+  int64_t mode = 0;
+  int64_t steps = 0;
+  int64_t rows = 0;
+  int64_t hidden = 0;
   Ints order;
   // Of lengths of sequences: whether a step is inside (steps, rows, 1), the place of each step in
   // the sequence backwards, the last step (1, rows, 1), whether a sequence has steps. NULL: none.
@@ -49,7 +56,9 @@ struct OnnxImporter::Recurrent {
 
 OnnxImporter::Recurrent OnnxImporter::read_recurrent() const {
   // where i f g o and r z n are in i o f c and z r h
-  static constexpr int64_t kLstmOrder[] = {0, 2, 3, 1}, kGruOrder[] = {1, 0, 2}, kOne[] = {0};
+  static constexpr int64_t kLstmOrder[] = {0, 2, 3, 1};
+  static constexpr int64_t kGruOrder[] = {1, 0, 2};
+  static constexpr int64_t kOne[] = {0};
   Recurrent n;
   n.lstm = is(type_, "LSTM");
   n.gru = is(type_, "GRU");
@@ -95,7 +104,8 @@ void OnnxImporter::check_recurrent(Recurrent& n) const {
   if (n.resets_first && n.steps > kMaxUnrolled)
     refuse("linear_before_reset is 0 and there are too many steps");
   checked_numel(Ints(x.sizes().ptr, 2), x.dtype, "input");
-  const int64_t width = n.order.n * n.hidden, directions = n.both ? 2 : 1;
+  const int64_t width = n.order.n * n.hidden;
+  const int64_t directions = n.both ? 2 : 1;
   if (w.size(0) != directions || r.size(0) != directions || w.size(1) != width ||
       r.size(1) != width || w.size(2) != x.size(2))
     fail_model("a recurrent node has weights of other shapes");
@@ -112,7 +122,8 @@ void OnnxImporter::check_recurrent(Recurrent& n) const {
 
 // A length outside [0, steps] gives a last step that the gather of the last state refuses.
 void OnnxImporter::place_lengths(Recurrent& n) const {
-  const int64_t by_row[] = {1, n.rows, 1}, by_step[] = {n.steps, 1, 1};
+  const int64_t by_row[] = {1, n.rows, 1};
+  const int64_t by_step[] = {n.steps, 1, 1};
   const TensorRef lengths = op::to_dtype(*op::reshape(in(4), Ints(by_row)), Dtype::kI64);
   const TensorRef step = op::reshape(
       *op::arange(Scalar(0), Scalar(n.steps), Scalar(1), Dtype::kI64, Opt<Device>(kCpuDevice)),
@@ -158,15 +169,18 @@ TensorRef OnnxImporter::unrolled_gru(const Recurrent& n, const Tensor& gates, co
 // States (steps, rows, hidden) of one direction, the last ones and those of cells (rows, hidden).
 TensorTriple OnnxImporter::direction(const Recurrent& n, int64_t d) const {
   const Tensor& x = in(0);
-  const bool reverse = n.back || d == 1, turns = reverse && n.turned;
+  const bool reverse = n.back || d == 1;
+  const bool turns = reverse && n.turned;
   const TensorRef given = turns ? at_steps(x, *n.turned) : TensorRef::share(&x);
-  const int64_t flat[] = {n.total(), x.size(2)}, by_step[] = {n.steps, n.rows, n.hidden};
+  const int64_t flat[] = {n.total(), x.size(2)};
+  const int64_t by_step[] = {n.steps, n.rows, n.hidden};
   const int64_t state[] = {n.rows, n.hidden};
   const auto initial = [&](int64_t i) {
     if (has(i)) return op::select(in(i), 0, d);
     return op::zeros(Ints(state), x.dtype, Opt<Device>(kCpuDevice));
   };
-  const TensorRef weight = gates_of(1, d, 0, 1, n.order), again = gates_of(2, d, 0, 1, n.order);
+  const TensorRef weight = gates_of(1, d, 0, 1, n.order);
+  const TensorRef again = gates_of(2, d, 0, 1, n.order);
   const bool apart = n.gru && !n.resets_first;  // the reset gate scales the product's bias, too
   TensorRef b_ih, b_hh;
   if (has(3)) {
@@ -175,7 +189,8 @@ TensorTriple OnnxImporter::direction(const Recurrent& n, int64_t d) const {
     if (!apart) b_ih = op::add(*b_ih, *b_hh);
   }
   const TensorRef gates = op::linear(*op::reshape(*given, Ints(flat)), *weight, b_ih.get());
-  const TensorRef h0 = initial(5), c0 = n.lstm ? initial(6) : TensorRef();
+  const TensorRef h0 = initial(5);
+  const TensorRef c0 = n.lstm ? initial(6) : TensorRef();
   TensorRef states, cells;
   if (n.resets_first) {
     states = unrolled_gru(n, *gates, *h0, *again, reverse && !turns);

@@ -153,7 +153,9 @@ class OnnxImporter {
   const Span<const char> bytes_;
   const int64_t dynamic_;
   OnnxFiles* const files_;
-  int64_t opset_ = 0, at_ = 0, depth_ = 0;
+  int64_t opset_ = 0;
+  int64_t at_ = 0;
+  int64_t depth_ = 0;
   int64_t computed_ = 0;  // elements of constants that nodes have made
   bool running_ = false;
   Name type_;

@@ -54,7 +54,8 @@ TensorMessage::TensorMessage(Span<const char> bytes) {
 }
 
 void TensorMessage::read_entry(Span<const char> entry) {
-  Name key = name_of(""), value = name_of("");
+  Name key = name_of("");
+  Name value = name_of("");
   ProtoField f;
   for (ProtoMessage m(entry); m.next(f);) {
     if (f.number == 1) key = f.bytes;

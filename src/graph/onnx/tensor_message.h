@@ -28,7 +28,8 @@ struct TensorMessage {
   int64_t type_ = 0;
   bool outside_ = false;  // the elements are in a file, at [offset, offset + length)
   Name file_ = name_of("");
-  int64_t offset_ = 0, length_ = -1;
+  int64_t offset_ = 0;
+  int64_t length_ = -1;
   bool has_raw_ = false;
   Span<const char> raw_;
   SmallVec<int64_t, 8> integers_;

@@ -28,7 +28,8 @@ struct Piece {
   int32_t grad = -1;  // value
   int32_t dim = 0;
   bool select = false;
-  int64_t begin = 0, n = 0;
+  int64_t begin = 0;
+  int64_t n = 0;
 };
 
 class Joining {

@@ -12,7 +12,8 @@ namespace TT_NS {
 
 // A run of launches [first, end) of a list.
 struct BandRange {
-  int64_t first = 0, end = 0;
+  int64_t first = 0;
+  int64_t end = 0;
   int64_t rows = 0;
   int64_t row_bytes = 0;  // that all of them touch
 };
@@ -38,7 +39,8 @@ class BandLives {
  private:
   struct Alive {
     uint64_t at = 0;
-    int64_t bytes = 0, placement = -1;
+    int64_t bytes = 0;
+    int64_t placement = -1;
   };
   uint64_t name_of(uint64_t at) const;
   void extend(SmallVec<Placement, 1>& placements, Span<const int64_t> step_times,

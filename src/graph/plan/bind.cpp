@@ -83,7 +83,8 @@ void add_host_call(Words& words, PlanHostCall& own, const PlanHostCall& moved) {
 
 // Each of n slots skips at most n places, for a distance that no other has.
 int64_t probe_bytes(const Plan& p) {
-  int64_t bytes = 0, n = 0;
+  int64_t bytes = 0;
+  int64_t n = 0;
   for_each_slot(const_cast<Plan&>(p), [&](const SlotBinding& b) {
     bytes += round_up(b.bytes, kArenaAlign);
     n++;

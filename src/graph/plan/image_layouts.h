@@ -60,16 +60,20 @@ class ImageLayouts {
   enum class Use : uint8_t { kNone, kInterleave, kConv, kPool, kPoolBackward, kElements, kOther };
   struct Launch {
     Use use = Use::kNone;
-    int64_t number = -1, step = -1;
+    int64_t number = -1;
+    int64_t step = -1;
     SmallVec<const char*, 4> data;  // of images: what is read, then what is written
     int64_t src = -1, dst = -1;     // (kInterleave without a border, kElements) placements
   };
   // The storages that a launch of the plan is about; -1: none.
   struct Adapted {
     Use use = Use::kNone;
-    int64_t number = -1, step = -1;
-    int32_t x = -1, y = -1;
-    int64_t src = -1, dst = -1;
+    int64_t number = -1;
+    int64_t step = -1;
+    int32_t x = -1;
+    int32_t y = -1;
+    int64_t src = -1;
+    int64_t dst = -1;
     bool relu = false;  // of pooling: computes it, too
   };
   // What max pooling makes of x, or relu of that, or the gradient of that relu.
@@ -107,7 +111,8 @@ class ImageLayouts {
   SmallVec<bool, 16> fixed_, used_;  // of each storage
   SmallVec<bool, 16> chosen_;
   SmallVec<int64_t, 4> overread_;  // placements
-  int64_t n_launches_ = 0, next_ = 0;
+  int64_t n_launches_ = 0;
+  int64_t next_ = 0;
 };
 
 }  // namespace TT_NS

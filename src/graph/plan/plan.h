@@ -25,7 +25,8 @@ struct PlanStep {
   const Kernel* kernel = nullptr;  // kLaunch
   CpuKernel fn = nullptr;          // its build for the ctx's instruction set
   char* plan = nullptr;  // launches: in Plan::blob. kWrite: the numbers. kDeviceCopy: what is read
-  int64_t units = 0, grain = 0;
+  int64_t units = 0;
+  int64_t grain = 0;
   int32_t draw = -1;         // kDraw; launches: the draw whose numbers the kernel takes, or -1
   uint64_t offset = 0;       // (launches with a draw) counters behind its begin
   char* to = nullptr;        // kWrite, kCall, kDeviceCopy; kDeviceLaunch: scratch memory
@@ -61,7 +62,8 @@ struct PlanDraw {
 // The bytes [offset, offset + bytes) of the arena from event `birth` to `death` of a lowering.
 struct Placement {
   int64_t bytes = 0;
-  int64_t birth = 0, death = INT64_MAX;
+  int64_t birth = 0;
+  int64_t death = INT64_MAX;
   int64_t offset = 0;
   // It is in the memory of another placement, whose life includes its own, or at `at`.
   bool shared = false;

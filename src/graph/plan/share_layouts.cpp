@@ -122,7 +122,8 @@ void SharedLayouts::pick(SmallVec<Placement, 1>& placements, int64_t limit) {
   for (const Alias& a : aliases_)
     if (is_open(a)) kept.push_back(a.of);
   std::sort(kept.begin(), kept.end(), [&](int64_t a, int64_t b) {
-    const int64_t x = placements[a].bytes, y = placements[b].bytes;
+    const int64_t x = placements[a].bytes;
+    const int64_t y = placements[b].bytes;
     return x != y ? x > y : a < b;
   });
   int64_t last = -1;

@@ -60,7 +60,10 @@ class SharedLayouts {
     int64_t placement = -1;
   };
   struct Pending {  // a launch of the running node that repeats a known one
-    int64_t launch = -1, step = -1, placement = -1, known = -1;
+    int64_t launch = -1;
+    int64_t step = -1;
+    int64_t placement = -1;
+    int64_t known = -1;
   };
   struct Address {
     const char* data = nullptr;
@@ -70,7 +73,8 @@ class SharedLayouts {
   int64_t source_of(const char* data) const;
 
   bool on_ = false;  // the node is a convolution
-  int64_t n_launches_ = 0, next_ = 0;
+  int64_t n_launches_ = 0;
+  int64_t next_ = 0;
   int64_t first_known_ = 0;         // of this node
   SmallVec<Address, 8> addresses_;  // of arguments and of placements of this node
   SmallVec<Known, 1> known_;

@@ -20,7 +20,8 @@ using Graphs = SmallVec<const Graph*, 5>;
 bool differs_by_small(const CompiledRecord& r, TensorSpan inputs) {
   for (int64_t i = 0; i < inputs.n; i++)
     for (int64_t d = 0; d < inputs[i]->ndim; d++) {
-      const int64_t a = r.inputs[i].sizes[d], b = inputs[i]->sizes()[d];
+      const int64_t a = r.inputs[i].sizes[d];
+      const int64_t b = inputs[i]->sizes()[d];
       if (a != b && min(a, b) < kLeastSize) return true;
     }
   return false;
@@ -43,7 +44,8 @@ bool in_line(const CompiledRecord& a, const CompiledRecord& b, TensorSpan inputs
   for (int64_t i = 0; i < inputs.n; i++)
     for (int64_t d = 0; d < inputs[i]->ndim; d++) {
       const int64_t size = inputs[i]->sizes()[d];
-      const int64_t x = a.inputs[i].sizes[d] - size, y = b.inputs[i].sizes[d] - size;
+      const int64_t x = a.inputs[i].sizes[d] - size;
+      const int64_t y = b.inputs[i].sizes[d] - size;
       if (!by_a && !by_b) {
         by_a = x;
         by_b = y;
@@ -138,7 +140,8 @@ Ref<Graph> derived_graph(const Compiled& f, const Family& family, TensorSpan inp
 }
 
 void drop_oldest_derived(Compiled& f) noexcept {
-  int64_t n = 0, oldest = -1;
+  int64_t n = 0;
+  int64_t oldest = -1;
   for (int64_t i = 0; i < f.records.size(); i++) {
     if (!f.records[i]->derived) continue;
     if (oldest < 0) oldest = i;
