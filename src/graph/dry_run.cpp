@@ -17,7 +17,7 @@ DryRun::DryRun(const Graph& g) : GraphHooks{}, g_(g) {
   observer_.launch = [](WorkObserver&, const Kernel&, const void*, int64_t, int64_t) {
     return int32_t(TT_OK);
   };
-  observer_.read = [](WorkObserver&, const Tensor&) {};
+  observer_.read = on_read;
   observer_.write = [](WorkObserver&, const Tensor&) {};
   observer_.check = [](WorkObserver&, const Tensor&, const DeviceCheck&) { return false; };
   observer_.call = [](WorkObserver&, Object&, HostFn, const Tensor&) {};
@@ -30,6 +30,12 @@ void DryRun::on_place(GraphHooks&, Storage& s) {
   s.data = static_cast<char*>(mem_alloc(size_t(s.bytes)));
   if (s.bytes <= kZeroedBytes) memset(s.data, 0, size_t(s.bytes));
   s.release = [](Storage* own) noexcept { mem_free(own->data, size_t(own->bytes)); };
+}
+
+// No kernel has written what an operator reads on the host: it finds zeros.
+void DryRun::on_read(WorkObserver&, const Tensor& t) {
+  const int64_t bytes = t.numel * t.item_size();
+  if (t.contiguous() && bytes <= kZeroedBytes) memset(t.data, 0, size_t(bytes));
 }
 
 TensorRef DryRun::tensor_of(int32_t value) {

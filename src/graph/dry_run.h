@@ -25,6 +25,7 @@ class DryRun : GraphHooks {
  private:
   struct Observer : WorkObserver {};
   static void on_place(GraphHooks&, Storage& s);
+  static void on_read(WorkObserver&, const Tensor& t);
 
   TensorRef tensor_of(int32_t value);
 

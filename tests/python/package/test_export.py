@@ -87,8 +87,12 @@ def test_inputs_that_share_memory():
         assert program.run(a, b).tolist() == (a + 2 * b).tolist()
 
 
-def test_refusals():
+def test_refusals(tmp_path):
     x = tt.ones(2)
+    masked = tt.export.export(lambda x, m: x.clone().index_put_((m,), x.sum()), (x, x > 0))
+    tt.export.save(masked, tmp_path / "masked.ttg")
+    with pytest.raises(tt.TtError, match="index_put_ reads elements on the host"):
+        tt.export.load(tmp_path / "masked.ttg").run(x, x > 0)
     with pytest.raises(tt.TtError, match="read"):
         tt.export.export(lambda x: x * x.sum().item(), (x,))
     assert tt.export.export(lambda x: x + 1, (x,)).run(x).tolist() == [2, 2]  # no capture is left
