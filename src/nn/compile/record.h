@@ -54,12 +54,14 @@ struct LeafGuard {
 
 enum class OutKind : uint8_t {
   kCopy,     // of memory of the plan
+  kShared,   // the same, in memory of several results
   kOfInput,  // an alias of an input
   kOutside,  // an alias of a parameter or a constant
 };
 struct OutRule {
   OutKind kind;
   int32_t input = -1;  // kOfInput
+  int32_t first = -1;  // kShared: the first result in that memory
   int32_t value = -1;  // in the graph
 };
 // The gradient that a leaf has after the call.

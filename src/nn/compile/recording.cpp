@@ -77,7 +77,24 @@ void check_inputs(const Graph& g) {
   }
 }
 
-void set_out(CompiledRecord& r, const Graph& g, int64_t i) {
+bool same_memory(const Graph& g, int64_t i, int64_t k) {
+  return g.values[g.outputs[i]].storage == g.values[g.outputs[k]].storage;
+}
+
+// The first result in the memory of result i, or -1 if it has memory of its own. Only what shared
+// memory in the call shares it in replays: passes make one value of equal ones.
+int32_t first_in_memory(const Graph& captured, const Graph& g, int64_t n_outs, int64_t i) {
+  int32_t first = -1;
+  for (int64_t k = 0; k < g.outputs.size(); k++) {
+    if (k == i || !same_memory(captured, i, k)) continue;
+    if (k >= n_outs) refuse("a result and a gradient share memory");
+    if (!same_memory(g, i, k)) refuse("two results share memory, which a pass has divided");
+    if (first < 0) first = int32_t(min(i, k));
+  }
+  return first;
+}
+
+void set_out(CompiledRecord& r, const Graph& captured, const Graph& g, int64_t n_outs, int64_t i) {
   const int32_t value = g.outputs[i];
   const IrValue& v = g.values[value];
   OutRule rule = {.kind = OutKind::kCopy, .value = value};
@@ -89,9 +106,8 @@ void set_out(CompiledRecord& r, const Graph& g, int64_t i) {
   } else if (role != IrRole::kMade) {
     rule.kind = OutKind::kOutside;
   } else {
-    for (int64_t k = 0; k < g.outputs.size(); k++)
-      if (k != i && g.values[g.outputs[k]].storage == v.storage)
-        refuse("two results, or a result and a gradient, share memory");
+    rule.first = first_in_memory(captured, g, n_outs, i);
+    if (rule.first >= 0) rule.kind = OutKind::kShared;
   }
   r.outs.push_back(rule);
 }
@@ -116,7 +132,7 @@ void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSp
   const Graph& g = *graph;
   check_inputs(g);
   r.plan = new_plan(graph, nullptr, 0, n_outs);
-  for (int64_t i = 0; i < n_outs; i++) set_out(r, g, i);
+  for (int64_t i = 0; i < n_outs; i++) set_out(r, captured, g, n_outs, i);
   set_feeds(r, g, inputs);
   for (const IrStorage& s : g.storages)
     if (s.tensor && s.role != IrRole::kInput) r.outside.add(s.tensor->storage);

@@ -41,8 +41,19 @@ void feed(const InputRule& rule, const Tensor& t) {
   else if (t.numel) copy_elements(*rule.slot, t);
 }
 
-TensorRef new_out(const CompiledRecord& r, const OutRule& rule, TensorSpan inputs) {
+// Result i, whose memory is new or that of an earlier result.
+TensorRef new_shared_out(const Graph& g, const OutRule& rule, const TensorList& outs, int64_t i) {
+  const IrValue& v = g.values[rule.value];
+  const IrStorage& s = g.storages[v.storage];
+  const TensorRef memory = rule.first < i ? TensorRef::share(outs[rule.first].get())
+                                          : new_tensor(Ints(&s.bytes, 1), Dtype::kU8, s.device);
+  return new_alias(memory, v.sizes, v.strides, memory->storage->data + v.offset, v.dtype);
+}
+
+TensorRef new_out(const CompiledRecord& r, const TensorList& outs, TensorSpan inputs) {
   const Graph& g = *r.plan->graph;
+  const int64_t i = outs.size();
+  const OutRule& rule = r.outs[i];
   const IrValue& v = g.values[rule.value];
   if (rule.kind == OutKind::kOutside) {
     const Tensor& outside = *g.storages[v.storage].tensor;
@@ -53,6 +64,7 @@ TensorRef new_out(const CompiledRecord& r, const OutRule& rule, TensorSpan input
     const int64_t shift = v.offset - g.values[g.inputs[rule.input]].offset;
     return new_alias(in, v.sizes, v.strides, in.data + shift, v.dtype);
   }
+  if (rule.kind == OutKind::kShared) return new_shared_out(g, rule, outs, i);
   return new_strided(v.sizes, v.strides, v.dtype, g.storages[v.storage].device);
 }
 
@@ -61,6 +73,9 @@ void bind_output(const CompiledRecord& r, int64_t i, const Tensor& to) {
   if (TT_LIKELY(slot.placement < 0)) return;
   const bool binds = r.outs[i].kind == OutKind::kCopy && may_bind(*r.plan, slot, to.data);
   bind_slot(slot, binds ? to.data : slot.own);
+}
+bool is_copied(const OutRule& rule) {
+  return rule.kind == OutKind::kCopy || rule.kind == OutKind::kShared;
 }
 bool is_at(const SlotBinding& slot, const Tensor& t) {
   return slot.placement >= 0 && slot.now == t.data;
@@ -98,7 +113,7 @@ TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64
   atomic_fetch_add(&f.n_replays, 1, kRelaxed);
   TensorList outs;
   outs.reserve(n);
-  for (const OutRule& rule : r.outs) outs.push_back(new_out(r, rule, inputs));
+  for (int64_t i = 0; i < n; i++) outs.push_back(new_out(r, outs, inputs));
   for (int64_t i = 0; i < inputs.n; i++)
     if (!bind_input(r, inputs, i)) feed(r.feeds[i], *inputs[i]);
   for (int64_t i = 0; i < n; i++) bind_output(r, i, *outs[i]);
@@ -110,7 +125,7 @@ TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64
     input.bump_version();
   }
   for (int64_t i = 0; i < n; i++)
-    if (r.outs[i].kind == OutKind::kCopy && !is_at(r.plan->bound_outputs[i], *outs[i]))
+    if (is_copied(r.outs[i]) && !is_at(r.plan->bound_outputs[i], *outs[i]))
       copy_out(r, i, *outs[i]);
   if (!r.grads.empty()) set_leaves(r);
   return outs;

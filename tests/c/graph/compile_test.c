@@ -535,6 +535,39 @@ static void test_results(void** state) {
   tt_compiled_release(f);
 }
 
+/* y = 2 x, its second half, 2 x once more, y again */
+static tt_status parts(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                       tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)n;
+  (void)cap;
+  TRY(tt_mul_f64(x, in[0], 2, &outs[0]));
+  TRY(tt_narrow(x, outs[0], 0, 2, 2, &outs[1]));
+  TRY(tt_mul_f64(x, in[0], 2, &outs[2]));
+  TRY(tt_detach(x, outs[0], &outs[3]));
+  *n_outs = 4;
+  return TT_OK;
+}
+/* Results that share memory in a call share it in replays, and equal ones do not. */
+static void test_shared_results(void** state) {
+  tt_compiled* f = compile(parts, NULL, 8);
+  tt_tensor *x, *outs[4];
+  int64_t n;
+  int k;
+  (void)state;
+  for (k = 1; k <= 3; k++) {
+    x = numbers(TT_F32, (const double[]){k, 2, 3, 4}, 4);
+    OK(tt_compiled_call(c, f, LIST(x), outs, 4, &n));
+    assert_int_equal(n, 4);
+    OK(tt_zero_(c, outs[1]));
+    VALUES(outs[0], 2 * k, 4, 0, 0);
+    VALUES(outs[2], 2 * k, 4, 6, 8);
+    VALUES(outs[3], 2 * k, 4, 0, 0);
+  }
+  assert_int_equal(info_of(f).n_replays, 2);
+  tt_compiled_release(f);
+}
+
 static tt_tensor* weight;
 static tt_status forward(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
                          tt_tensor** outs, int64_t cap, int64_t* n_outs) {
@@ -812,6 +845,7 @@ int main(void) {
                                      SCOPED(test_sizes),         SCOPED(test_failures),
                                      SCOPED(test_results),       SCOPED(test_threads),
                                      SCOPED(test_gradients),     SCOPED(test_unrecorded),
-                                     SCOPED(test_out_of_memory), SCOPED(test_bound)};
+                                     SCOPED(test_out_of_memory), SCOPED(test_bound),
+                                     SCOPED(test_shared_results)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
