@@ -126,6 +126,23 @@ TensorRef without_leading_ones(const Tensor& value, const Tensor& to) {
               : TensorRef::share(&value);
 }
 
+// Returns the mask, in a shape that broadcasts to the view, if it is all that indexes the view;
+// else an empty reference.
+TensorRef mask_alone(const Tensor& view, TensorSpan tensors) {
+  const Tensor* mask = nullptr;
+  int64_t dim = 0;  // of the view, where the mask begins
+  for (const Tensor* t : tensors) {
+    if (t && (mask || t->dtype != Dtype::kBool)) return {};
+    if (t) mask = t;
+    else if (!mask) dim++;
+  }
+  if (!mask || !(mask->device == view.device)) return {};
+  if (!same(mask->sizes(), view.sizes().slice(dim, dim + mask->ndim))) return {};
+  Shape shape(mask->sizes());
+  shape.resize(view.ndim - dim, 1);
+  return op::reshape(*mask, shape);
+}
+
 }  // namespace
 
 tt_status tt_index_get(tt_ctx* h, const tt_tensor* self, const tt_index* index, int64_t n,
@@ -149,6 +166,9 @@ tt_status tt_index_set(tt_ctx* h, tt_tensor* self, const tt_index* index, int64_
     Indexing i(x, items);
     if (!i.has_tensors()) return op::copy_(i.view(), *without_leading_ones(v, i.view()));
     TensorRef converted = v.ndim == 0 ? op::to(v, x.dtype, x.device) : TensorRef::share(&v);
+    // A number needs no list of the positions, whose length a capture could not record.
+    const TensorRef mask = v.ndim == 0 ? mask_alone(i.view(), i.tensors()) : TensorRef();
+    if (mask) return op::masked_fill_(i.view(), *mask, *converted);
     op::index_put_(i.view(), i.tensors(), *converted);
   });
 }

@@ -187,6 +187,12 @@ static void masks_pick_and_write(void** state) {
   VALUES(x, 0, -1, 2, -1, -1, 5);
   OK(tt_index_set(c, x, ITEMS(by(m)), numbers(TT_F64, DATA(7, 8, 9))));
   VALUES(x, 0, 7, 2, 8, 9, 5);
+  OK(tt_index_set(c, x, ITEMS(all(), by(mask(SHAPE(3), (uint8_t[]){1, 0, 0}))), number(TT_F64, 6)));
+  VALUES(x, 6, 7, 2, 6, 9, 5);
+  OK(tt_index_set(c, x, ITEMS(by(row)), number(TT_F64, 3)));
+  VALUES(x, 6, 7, 2, 3, 3, 3);
+  FAILS(tt_index_set(c, x, ITEMS(by(mask(SHAPE(3), (uint8_t[]){1, 0, 1}))), number(TT_F64, 0)),
+        TT_INDEX, "a mask is [3]");
   HAS_SHAPE(get(x, ITEMS(by(mask(NULL, 0, (uint8_t[]){1})))), 1, 2, 3);
   HAS_SHAPE(get(x, ITEMS(by(mask(NULL, 0, (uint8_t[]){0})))), 0, 2, 3);
   FAILS(tt_index_get(c, x, ITEMS(by(mask(SHAPE(3), (uint8_t[]){1, 0, 1}))), &t), TT_INDEX,
