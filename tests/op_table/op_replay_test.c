@@ -6,16 +6,20 @@
 #include <unistd.h>
 
 static char path[64];
-static int n_replayed, n_backward, n_refused, n_same_values;
+static int n_replayed, n_backward, n_same_values;
 static int n_poisoned;                   /* plans in memory full of nan */
 static int edits_per_graph = 1, n_edits; /* TT_EDITS: another number */
-static char refused[16384];
+typedef struct {
+  int n; /* samples */
+  char names[16384];
+} Refused;
+static Refused calls, gradients;
 
-static void note_refused(const char* name) {
+static void note_refused(Refused* of, const char* name) {
   char entry[128];
   snprintf(entry, sizeof entry, " %s", name);
-  if (n_refused++ == 0 || !strstr(refused, entry))
-    if (strlen(refused) + strlen(entry) < sizeof refused) strcat(refused, entry);
+  if (of->n++ == 0 || !strstr(of->names, entry))
+    if (strlen(of->names) + strlen(entry) < sizeof of->names) strcat(of->names, entry);
 }
 
 /* The values in the opposite order: other values, of the same range. */
@@ -205,14 +209,17 @@ static void check_backward(const Sample* s, tt_tensor** given, int n) {
   grad = gradient(&t, *places[at]);
   if (!grad) {
     OK(tt_capture_drop(c));
-    return;
+    return note_refused(&gradients, s->row->name);
   }
-  if (tt_capture_end(c, (const tt_tensor* const[]){grad}, 1, &g)) return;
+  if (tt_capture_end(c, (const tt_tensor* const[]){grad}, 1, &g))
+    return note_refused(&gradients, s->row->name);
   if (replay(g, s, &given[at], 1, &want, 1)) {
     loaded = from_file(g);
     assert_true(replay(loaded, s, &given[at], 1, &want, 1));
     tt_graph_release(loaded);
     n_backward++;
+  } else {
+    note_refused(&gradients, s->row->name);
   }
   check_edits(g);
   tt_graph_release(g);
@@ -247,10 +254,10 @@ static void check_sample(const Sample* s, void* user) {
       check_backward(s, given, n);
       n_replayed++;
     } else {
-      note_refused(s->row->name);
+      note_refused(&calls, s->row->name);
     }
   } else if (!g) {
-    note_refused(s->row->name);
+    note_refused(&calls, s->row->name);
   }
   tt_graph_release(g);
   OK(tt_scope_pop(c, NULL, 0));
@@ -278,8 +285,9 @@ int main(int argc, char** argv) {
   failed = _cmocka_run_group_tests("op_replay", tests, (size_t)n, NULL, NULL);
   print_message(
       "%d operators, %d samples replayed (%d captured with equal values), %d gradients, %d plans "
-      "in memory full of nan, %d edits, %d refused:%s\n",
-      n, n_replayed, n_same_values, n_backward, n_poisoned, n_edits, n_refused, refused);
+      "in memory full of nan, %d edits, %d refused:%s; %d gradients refused:%s\n",
+      n, n_replayed, n_same_values, n_backward, n_poisoned, n_edits, calls.n, calls.names,
+      gradients.n, gradients.names);
   free(tests);
   return failed;
 }

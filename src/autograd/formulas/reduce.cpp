@@ -1,6 +1,7 @@
 // Gradients of reductions.
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
+#include "autograd/formulas/zeros.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 
@@ -89,15 +90,15 @@ TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y
   if (self.ndim == 0) return TensorRef::share(&g);
   const int64_t d = wrap_dim(dim, self.ndim);
   TensorRef x = self.dtype == y.dtype ? TensorRef::share(&self) : op::to_dtype(self, y.dtype);
-  TensorRef others;
   TensorRef gk = keepdim ? TensorRef::share(&g) : op::unsqueeze(g, d);
   TensorRef yk = keepdim ? TensorRef::share(&y) : op::unsqueeze(y, d);
-  if (self.device.type != TT_META && read_scalar(op::any(op::eq(x, 0))).is_zero()) {
-    others = yk / x;
-  } else {
-    TensorRef flipped = op::flip(x, Ints(&d, 1));
-    others = products_before(x, d) * op::flip(products_before(flipped, d), Ints(&d, 1));
-  }
+  const TensorRef others = unless_zero(
+      x, [&] { return yk / x; },
+      [&] {
+        const Ints dims(&d, 1);
+        TensorRef behind = op::flip(products_before(op::flip(x, dims), d), dims);
+        return products_before(x, d) * behind;
+      });
   return gk * op::conj(others);
 }
 

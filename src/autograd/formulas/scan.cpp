@@ -2,6 +2,7 @@
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
 #include "autograd/formulas/forward.h"
+#include "autograd/formulas/zeros.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 
@@ -33,17 +34,17 @@ static TensorRef reversed_recurrence(TensorRef b, TensorRef a, int64_t dim) {
   return b;
 }
 
-static bool has_zero(const Tensor& x) {
-  return x.device.type == TT_META || !read_scalar(op::any(op::eq(x, 0))).is_zero();
-}
-
 // dx[k] is the sum over i >= k of g[i] times the product of the other elements up to i.
 TensorRef cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim) {
   if (self.numel <= 1 || self.size(wrap_dim(dim, self.ndim)) == 1) return TensorRef::share(&g);
   const int64_t d = wrap_dim(dim, self.ndim);
   TensorRef x = op::conj(self.dtype == y.dtype ? self : op::to_dtype(self, y.dtype));
-  if (!has_zero(x)) return cumsum_backward(g * op::conj(y), d) / x;
-  return products_before(x, d) * reversed_recurrence(TensorRef::share(&g), moved_down(x, 1, d), d);
+  return unless_zero(
+      x, [&] { return cumsum_backward(g * op::conj(y), d) / x; },
+      [&] {
+        TensorRef sums = reversed_recurrence(TensorRef::share(&g), moved_down(x, 1, d), d);
+        return products_before(x, d) * sums;
+      });
 }
 // dy[k] = t[k] y[k - 1] + x[k] dy[k - 1]
 TensorRef cumprod_forward(const Tensor& t, const Tensor& self, const Tensor& y, int64_t dim) {
@@ -51,10 +52,13 @@ TensorRef cumprod_forward(const Tensor& t, const Tensor& self, const Tensor& y, 
   if (self.numel <= 1) return dx;
   const int64_t d = wrap_dim(dim, self.ndim);
   TensorRef x = op::to_dtype(self, y.dtype);
-  if (!has_zero(x)) return op::cumsum(dx / x, d) * y;
-  const Ints dims(&d, 1);
-  TensorRef terms = op::flip(dx * products_before(x, d), dims);
-  return op::flip(reversed_recurrence(terms, op::flip(x, dims), d), dims);
+  return unless_zero(
+      x, [&] { return op::cumsum(dx / x, d) * y; },
+      [&] {
+        const Ints dims(&d, 1);
+        TensorRef terms = op::flip(dx * products_before(x, d), dims);
+        return op::flip(reversed_recurrence(terms, op::flip(x, dims), d), dims);
+      });
 }
 
 // exp(x[k] - y[i]) = left[k] right[i], in double: exponentials shifted by the largest y.

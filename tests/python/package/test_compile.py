@@ -313,3 +313,32 @@ def test_sums_of_terms_have_the_bits_of_the_calls_that_they_replay():
             compiled(x)
             assert tt.equal(compiled(x), call(x)) and info(compiled)[1] == 1
             assert tt.equal(call(x.clone().requires_grad_()).detach(), call(x))
+
+
+def test_steps_whose_gradients_divide_by_elements_or_whose_masks_write_numbers():
+    w = tt.tensor([[0.5, -2.0, 3.0], [1.5, 1.0, -1.0]], requires_grad=True)
+
+    def step(x):
+        y = w * x
+        y[x > 2] = 0.25
+        w.grad = None
+        (y.prod() + y.prod(0).sum() + y.cumprod(1).sum()).backward()
+        return w.grad.clone()
+
+    compiled = tt.compile(step)
+    for x in (tt.ones(2, 3), tt.eye(2, 3), tt.full((2, 3), 3.0), 2 * tt.ones(2, 3)):
+        assert tt.equal(compiled(x), step(x))
+    assert info(compiled)[1] == 3
+
+
+def test_norms_under_autocast():
+    def call(x):
+        with tt.autocast("cpu", dtype=tt.bfloat16):
+            return tt.linalg.vector_norm(x, 2, 1), nn.functional.normalize(x)
+
+    tt.manual_seed(5)
+    compiled = tt.compile(call)
+    for x in tt.randn(3, 70, 33):
+        assert all(map(tt.equal, compiled(x), call(x)))
+        with tt.profiler.profile():
+            assert tt.equal(call(x)[0], tt.linalg.vector_norm(x, 2, 1))
