@@ -104,6 +104,9 @@ static bool has_long_rows(const Tensor& x, Ints dims) {
   const bool has_rows = dims.n && dims[dims.n - 1] == x.ndim - 1;
   return has_rows && x.contiguous() && x.size(-1) > kShortRow;
 }
+// Whether x is a tensor of the CPU, whatever modes see its calls. A norm is one node of graphs, so
+// its bits may not depend on modes.
+static bool is_plain(const Tensor& x) { return (x.keys & ~ctx().exclude) == bit(kKeyCpu); }
 // Whether a kernel sums the terms of x, which is floating or complex. The CPU has one for terms
 // that are computed as elements are loaded. For nansum it has one where sums have the same bits
 // without it: graphs record the operators, and replays have the bits of calls.
@@ -112,7 +115,8 @@ static bool has_term_sum(const Tensor& x, ReduceTerm term, Ints dims = {}) {
   const bool is_loaded =
       term == kReduceNonzero || term == kReduceMagnitudes || term == kReduceSquares;
   const bool has_order = term == kReduceNumbers && x.dtype != Dtype::kF64 && has_long_rows(x, dims);
-  return is_alone_on_device(x) || ((is_loaded || has_order) && is_alone(x, kKeyCpu));
+  if (is_loaded && is_plain(x)) return true;
+  return is_alone_on_device(x) || (has_order && is_alone(x, kKeyCpu));
 }
 
 TensorPair var_mean(Call, const Tensor& self, Ints dim, double correction, bool keepdim) {
