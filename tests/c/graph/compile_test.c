@@ -841,11 +841,10 @@ static void test_bound(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_curves),        SCOPED(test_guards),
-                                     SCOPED(test_sizes),         SCOPED(test_failures),
-                                     SCOPED(test_results),       SCOPED(test_threads),
-                                     SCOPED(test_gradients),     SCOPED(test_unrecorded),
-                                     SCOPED(test_out_of_memory), SCOPED(test_bound),
-                                     SCOPED(test_shared_results)};
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_curves),    SCOPED(test_guards),        SCOPED(test_sizes),
+      SCOPED(test_failures),  SCOPED(test_results),       SCOPED(test_threads),
+      SCOPED(test_gradients), SCOPED(test_unrecorded),    SCOPED(test_out_of_memory),
+      SCOPED(test_bound),     SCOPED(test_shared_results)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
