@@ -111,6 +111,8 @@ Engine::~Engine() {
 
 // ---- delivery ----
 
+constexpr bool kComplexIsBuilt = is_built(TT_C64) || is_built(TT_C128);
+
 // Applied by the engine to every gradient: fits it to the shape and dtype of the input.
 static TensorRef fit(TensorRef g, Ints sizes, Dtype dtype, Device device, const char* who) {
   if (!same(g->sizes(), sizes)) {
@@ -119,9 +121,10 @@ static TensorRef fit(TensorRef g, Ints sizes, Dtype dtype, Device device, const 
            g->sizes(), sizes);
     g = op::sum_to_size(*g, sizes);
   }
-  if (g->dtype != dtype)
-    g = is_complex(g->dtype) && !is_complex(dtype) ? op::to_dtype(*op::real(*g), dtype)
-                                                   : op::to_dtype(*g, dtype);
+  if (g->dtype != dtype) {
+    if (kComplexIsBuilt && is_complex(g->dtype) && !is_complex(dtype)) g = op::real(*g);
+    g = op::to_dtype(*g, dtype);
+  }
   if (!(g->device == device))
     fail(TT_AUTOGRAD, "{} returned a gradient on {} for an input on {}", who, fmt(g->device),
          fmt(device));

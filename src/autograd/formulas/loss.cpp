@@ -10,9 +10,7 @@ namespace TT_NS::formula {
 static int64_t class_dim(const Tensor& x) { return x.ndim == 1 ? 0 : 1; }
 
 TensorRef class_scores(const Tensor& x, const Tensor& target, int64_t ignore_index) {
-  const int64_t dim = class_dim(x);
-  TensorRef index = op::masked_fill(target, op::eq(target, Scalar(ignore_index)), 0);
-  return squeeze_dim(op::gather(x, dim, op::unsqueeze(index, dim)), dim);
+  return op::neg(*op::native_nll_loss(x, target, nullptr, ignore_index, kReductionNone).first);
 }
 
 // Subtracts in float32, since the numbers are close; the engine rounds the gradient once.
