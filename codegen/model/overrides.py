@@ -29,6 +29,7 @@ KEYS = {  # language -> key -> type of its value
         "bool_name": dict,
         "varargs": bool,
         "first_optional": str,
+        "deprecated_factors": list,
         "takes_out": bool,
         "takes_requires_grad": bool,
         "takes_memory_format": bool,

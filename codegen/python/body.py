@@ -149,7 +149,11 @@ def guarded(function, lines):
     own = function.name
     if any(p.name == own for p in function.parameters):
         own = f'globals()["{own}"]'
-    head = aliases(f"renamed({own}, locals())") if function.aliased else []
+    head = []
+    if function.factors:
+        call = f"factors_first({own}, locals(), {tuple(function.factors)!r})"
+        head += ["if deprecated:", f"    return {call}"]
+    head += aliases(f"renamed({own}, locals())") if function.aliased else []
     head += asking(f"intercepted({own}, locals())")
     if not any(p.of_some_type(TENSOR_TYPES) for p in function.parameters):
         return head + lines

@@ -7,6 +7,7 @@ A class has the declaration's constructor and forward with type hints, its docum
 containers of tt.nn.
 """
 import ast
+import json
 import textwrap
 import tomllib
 from functools import partial
@@ -142,8 +143,11 @@ def constructor(cls, more=(), kinds=None, names=None):
 # ---- layers ----
 
 
-def layer(cls, legacy):
-    """Lines of a class of tt.nn. legacy: names of the losses that take LEGACY_REDUCTION."""
+def layer(cls, legacy, attributes):
+    """Lines of a class of tt.nn.
+
+    legacy: names of the losses that take LEGACY_REDUCTION; attributes: class -> its constants.
+    """
     of = Layer(cls)
     slots = [slot.rstrip("?") for slot in of.slots]
     base = "Layer"
@@ -163,6 +167,9 @@ def layer(cls, legacy):
             out.append(
                 f"    {a.name}: {plain(optional(kind) if value(cls, a) == 'None' else kind)}"
             )
+    for name, constant in attributes.get(cls.host, {}).items():
+        shown = tuple(constant) if isinstance(constant, list) else constant
+        out.append(f"    {name} = {json.dumps(shown) if isinstance(shown, str) else repr(shown)}")
     inputs = [name.rstrip("?") for name in of.inputs]
     more = LEGACY_PARTS if cls.host in legacy else ()
     if out[-1]:
@@ -260,7 +267,7 @@ def class_overrides(root, classes):
     tables = tomllib.loads((root / "bindings/python/overrides.toml").read_text())["classes"]
     names = {cls.host for cls in classes}
     for name, table in tables.items():
-        keys = set(table) - {"absent", "legacy_reduction"}
+        keys = set(table) - {"absent", "attributes", "legacy_reduction"}
         unknown = sorted(keys | set(table.get("absent", ())) - set(IGNORED))
         if name not in names or unknown:
             raise DeclError(f"python overrides of the class {name}: unknown: {unknown or name}")
@@ -277,6 +284,7 @@ def generate(groups, root):
     schedules = [cls for cls in groups["optim"] if not is_optimizer(cls)]
     tables = class_overrides(root, [*layers, *optimizers])
     absent = {name: table["absent"] for name, table in tables.items() if "absent" in table}
+    attributes = {name: table.get("attributes", {}) for name, table in tables.items()}
     legacy = {name for name, table in tables.items() if table.get("legacy_reduction")}
     layer_head = HEAD.format(
         what="Layers",
@@ -303,7 +311,10 @@ def generate(groups, root):
     )
     return {
         f"{FOLDER}/nn/_layers.py": text(
-            layer_head, partial(layer, legacy=legacy), layers, extended_layers
+            layer_head,
+            partial(layer, legacy=legacy, attributes=attributes),
+            layers,
+            extended_layers,
         ),
         f"{FOLDER}/optim/_optimizers.py": text(
             optimizer_head, partial(optimizer, absent=absent), optimizers, extended

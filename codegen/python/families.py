@@ -99,7 +99,7 @@ def find(where, name):
 '''
 
 
-INTERCEPTION = ("PLAIN", "REQUIRED", "intercepted", "renamed", "retried", "switch")
+INTERCEPTION = ("PLAIN", "REQUIRED", "factors_first", "intercepted", "renamed", "retried", "switch")
 
 
 def wrapped(names):

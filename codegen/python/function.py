@@ -320,6 +320,12 @@ class Function:
         return [p.name for p in self.positional if iskeyword(p.name[:-1])]
 
     @property
+    def factors(self):
+        """Numbers that PyTorch's deprecated form takes by position, before the tensors that they
+        multiply."""
+        return self.forms[0].override("deprecated_factors", [])
+
+    @property
     def inplace_flag(self):
         """It takes inplace=, as functions of nn.functional do."""
         if self.variant or "nn.functional" not in places(self.forms):
@@ -373,7 +379,7 @@ class Function:
             parts.append(part("inplace", "_bool", "False"))
         keys = self.keyword_parts(part)
         if keys and not opened:
-            parts.append("*")
+            parts.append("*deprecated: Any" if hinted and self.factors else "*")
         keys += [part(self.varargs.name, self.varargs.kind(), "None")] if self.varargs else []
         keys += [part("**kwargs", "Any")] if self.reserved else []
         keys += [part("**aliases", "Any")] if aliased and self.aliased else []

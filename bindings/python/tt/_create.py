@@ -186,7 +186,8 @@ def flattened(data: Any) -> tuple[list[int], list[Any]]:
 def from_values(data: Any, dtype: DType | None) -> Tensor:
     """Returns a tensor of nested sequences of numbers.
 
-    The dtype is that of the widest number: bool, int64, float32 or complex64. With a dtype, the
+    The dtype is that of the widest number: bool, int64, float32 or complex64, and float64 or
+    complex128 with a NumPy scalar of those. With a dtype, the
     result has the widest dtype of its kind, which the caller converts.
     """
     shape, items = flattened(data)
@@ -194,18 +195,19 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
         import numpy
 
         return tensor(numpy.array(data))
+    wide = any(is_array(x) and x.dtype.name in ("float64", "complex128") for x in items)
     items = [x.item() if isinstance(x, Tensor) or is_array(x) else x for x in items]
     kinds = set(map(type, items))
     for kind in kinds:
         if not issubclass(kind, (bool, int, float, complex, numbers.Number)):
             raise TypeError(f"tensor(): the data must be numbers, not {kind.__name__}")
     if any(issubclass(kind, complex) for kind in kinds):
-        code, stored, natural = "d", complex128, Defaults.complex
+        code, stored, natural = "d", complex128, complex128 if wide else Defaults.complex
         if kind_of(dtype) in ("i", "f"):
             raise TypeError(f"tensor(): the data has complex numbers: they are no {dtype}")
         items = [part for x in items for part in (x.real, x.imag)]
     elif any(not issubclass(kind, int) for kind in kinds) or beyond_int64(items, dtype):
-        code, stored, natural = "d", float64, Defaults.float
+        code, stored, natural = "d", float64, float64 if wide else Defaults.float
     elif kinds == {bool}:
         code, stored, natural = "B", BOOL, BOOL
     else:

@@ -8,7 +8,9 @@ overridable, and attributes of Tensor are intercepted by the subclasses that wan
 """
 from __future__ import annotations
 
+import numbers
 import threading
+import warnings
 import weakref
 from contextlib import contextmanager
 from functools import update_wrapper
@@ -275,6 +277,36 @@ def renamed(function: Any, values: dict[str, Any]) -> Any:
             raise TypeError(f"{function.__name__}() got {name!r} twice, once as {alias!r}")
         given[name] = operand
     return function(**given)
+
+
+def factors_first(function: Any, values: dict[str, Any], names: tuple[str, ...]) -> Any:
+    """Returns the result of a call in PyTorch's deprecated form, in which factors are given by
+    position: add_(alpha, other), addmm(beta, input, alpha, mat1, mat2).
+
+    values: the local variables of the call before its first statement; names: the factors, of which
+      the last ones may be left out.
+    """
+    code = function.__code__
+    operands = code.co_varnames[: code.co_argcount]
+    given = [*(values[name] for name in operands), *values["deprecated"]]
+    factors = [x for x in given if isinstance(x, numbers.Number)]
+    tensors = [x for x in given if not isinstance(x, numbers.Number)]
+    name = function.__name__
+    if len(tensors) != len(operands) or len(factors) > len(names):
+        raise TypeError(
+            f"{name}() takes {len(operands)} tensors and, by keyword, {', '.join(names)}"
+        )
+    by_name = dict(zip(names, factors))
+    usual = function.__kwdefaults__
+    keywords = {k: values[k] for k in usual if k in values and values[k] is not usual[k]}
+    twice = by_name.keys() & keywords.keys()
+    if twice:
+        raise TypeError(f"{name}() got multiple values for argument {twice.pop()!r}")
+    warnings.warn(
+        f"This overload of {name} is deprecated: give {' and '.join(by_name)} by keyword",
+        stacklevel=3,
+    )
+    return function(*tensors, **by_name, **keywords)
 
 
 def unaliased(function: Any, aliases: dict[str, str], kwargs: dict[str, Any]) -> dict[str, Any]:

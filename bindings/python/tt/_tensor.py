@@ -397,7 +397,7 @@ class Tensor(Arithmetic, TensorLayout):
         target = DEVICE_CLASS("cuda", device) if device is None or type(device) is int else device
         return self.to(target, non_blocking=non_blocking, memory_format=memory_format)
 
-    def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor:
+    def copy_(self, src: Tensor | complex, non_blocking: _bool = False) -> Tensor:
         """Copies the elements of src into self. src is broadcast to the shape of self and converted
         to its dtype and device.
 
@@ -408,7 +408,20 @@ class Tensor(Arithmetic, TensorLayout):
             if not (self.requires_grad or src.requires_grad):
                 call("tt_copy_non_blocking", self, src)
                 return self
+        if not isinstance(src, Tensor) and is_number(src):
+            src = tt.tensor(src, device=self.device)
         return ops.copy_(self, src)
+
+    def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+        """Replaces each element by 1 with probability p, else 0. Returns self.
+
+        p: a number, or a tensor that is broadcast to the shape of self
+        """
+        if not isinstance(p, Tensor):
+            return ops.bernoulli_(self, p, generator=generator)
+        with tt.no_grad():
+            drawn = ops.bernoulli(p.expand(self.shape), generator=generator)
+        return self.copy_(drawn)
 
     def contiguous(self, memory_format: _memory_format = contiguous_format) -> Tensor:
         """Returns self if its memory has this format, else a copy in this format."""
@@ -955,7 +968,7 @@ def to_arguments(
     return dtype, device, bool(copy), memory_format or preserve_format
 
 
-from ._convert import keeps, operate, operate_swapped  # noqa: E402, F401  (used above and below)
+from ._convert import is_number, keeps, operate, operate_swapped  # noqa: E402, F401
 from ._hooks import HookHandle  # noqa: E402
 
 # typing.get_type_hints evaluates hints among the names of a module, and Tensor's bases cannot

@@ -2,6 +2,7 @@
 import copy
 import pickle
 
+import numpy as np
 import pytest
 
 import tt
@@ -188,7 +189,7 @@ def test_lists_print_as_pytorchs():
     )
     assert (
         repr(nn.ParameterList([tt.ones(2, 3)]))
-        == "ParameterList(\n  (0): Parameter containing: [tt.float32 of size 2x3]\n)"
+        == "ParameterList(  (0): Parameter containing: [tt.float32 of size 2x3])"
     )
 
 
@@ -662,3 +663,49 @@ def test_former_arguments_of_hardtanh():
     assert repr(layer) == "Hardtanh(min_val=-2.0, max_val=3.0)"
     assert layer(tt.tensor([-5.0, 0.0, 5.0])).tolist() == [-2, 0, 3]
     assert nn.Hardtanh(-2.0, 3.0, True).inplace
+
+
+def test_trunc_normal_far_from_the_mean():
+    """Values are at the nearest end where the interval is too far to be drawn from."""
+    with pytest.warns(UserWarning, match="more than 2 std"):
+        x = nn.init.trunc_normal_(tt.empty(50), mean=3.0, std=0.1, a=-1, b=1)
+    assert x.min() >= -1 and x.max() <= 1
+    x = nn.init.trunc_normal_(tt.empty(20000), std=0.5, a=-0.5, b=1.0)
+    assert x.min() >= -0.5 and x.max() <= 1
+    assert x.mean().item() == pytest.approx(0.115, abs=0.01)  # (pdf(-1) - pdf(2)) / 0.8186 / 2
+
+
+def test_embeddings_take_their_weight():
+    weight = tt.arange(6.0).reshape(3, 2)
+    assert nn.Embedding(3, 2, _weight=weight).weight.tolist() == weight.tolist()
+    assert nn.EmbeddingBag(3, 2, mode="sum", _weight=weight)(tt.tensor([[0, 2]])).tolist() == [
+        [4, 6]
+    ]
+    with pytest.raises(AssertionError, match=r"_weight is \[3, 2\]: must be \[4, 2\]"):
+        nn.Embedding(4, 2, _weight=weight)
+
+
+def test_containers_of_parameters_print_as_pytorchs():
+    items = [tt.ones(2), tt.ones(2, 3), 4]
+    assert repr(nn.ParameterList(items)) == (
+        "ParameterList(\n"
+        "    (0): Parameter containing: [tt.float32 of size 2]\n"
+        "    (1): Parameter containing: [tt.float32 of size 2x3]\n"
+        "    (2): Object of type: int\n)"
+    )
+    text = "ParameterDict(  (a): Parameter containing: [tt.FloatTensor of size 2])"
+    assert (
+        repr(nn.ParameterDict({"a": tt.ones(2)})) == text
+        and repr(nn.ParameterList()) == "ParameterList()"
+    )
+
+
+def test_attributes_that_layers_of_pytorch_have():
+    assert nn.Conv2d(1, 1, 1).output_padding == (0, 0) and not nn.Conv1d(1, 1, 1).transposed
+    assert nn.ConvTranspose2d(1, 1, 1).transposed
+    assert nn.ReLU6().max_val == 6 and nn.ZeroPad2d(1).value == 0
+
+
+def test_state_dicts_of_arrays_are_refused():
+    with pytest.raises(RuntimeError, match="weight is numpy.ndarray: must be a Tensor"):
+        nn.Linear(2, 1, bias=False).load_state_dict({"weight": np.ones((1, 2), "float32")})

@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import json
 import pickle
+from collections import Counter
 
 import pytest
 from schedule_cases import CASES, PYTHONS, RECORDED, rates, run, start
@@ -282,3 +283,20 @@ def test_fractional_schedules_in_others():
     assert schedule.get_last_lr() == pytest.approx([0.1])
     with pytest.raises(ValueError, match="start_factor is 1.5"):
         lrs.LinearLR(optimizer, 1.5, total_iters=2.5)
+
+
+def test_state_dicts_hold_the_arguments():
+    """As PyTorch's do, whose state dicts also load."""
+    optimizer = tt.optim.SGD([tt.nn.Parameter(tt.ones(1))], lr=1.0)
+    schedule = lrs.StepLR(optimizer, 2, gamma=0.5)
+    state = schedule.state_dict()
+    assert state["step_size"] == 2 and state["gamma"] == 0.5 and state["last_epoch"] == 0
+    schedule.load_state_dict({**state, "gamma": 0.1, "step_size": 1})
+    assert schedule.gamma == 0.1 and optimizer.param_groups[0]["lr"] == 1
+    optimizer.step()
+    schedule.step()
+    assert schedule.get_last_lr() == pytest.approx([0.1])
+    assert pickle.loads(pickle.dumps(schedule)).state_dict() == schedule.state_dict()
+    steps = lrs.MultiStepLR(optimizer, [5, 7])
+    steps.load_state_dict({**steps.state_dict(), "milestones": Counter([1, 3])})
+    assert steps.state_dict()["milestones"] == [1, 3]

@@ -1059,3 +1059,37 @@ def test_transpose_by_numpys_names():
         tt.swapaxes(x, 0, 1).tolist() == x.swapdims(0, -1).tolist() == x.t().tolist()
         and x.swapaxes_(0, 1).shape == (3, 2) == x.shape
     )
+
+
+def test_numpys_float64_beside_other_numbers():
+    wide = np.float64(1)
+    assert tt.tensor([wide, 2]).dtype == tt.tensor([[1.5, 2], [True, wide]]).dtype == tt.float64
+    assert tt.tensor([wide, 1j]).dtype == tt.complex128
+    assert (
+        tt.tensor([np.float32(1), 2.0]).dtype == tt.tensor([np.int64(1), 2.0]).dtype == tt.float32
+    )
+
+
+def test_factors_by_position():
+    """PyTorch's deprecated forms, which optimizers of old scripts call."""
+    x, y = tt.tensor([1.0, 2.0]), tt.tensor([4.0, 8.0])
+    with pytest.warns(UserWarning, match="add_ is deprecated: give alpha by keyword"):
+        assert x.clone().add_(-0.5, y).tolist() == [-1, -2]
+    m, identity = tt.ones(2, 2), tt.eye(2)
+    with pytest.warns(UserWarning):
+        assert tt.add(x, 2, y).tolist() == x.add(2, y).tolist() == [9, 18]
+        assert tt.sub(x, 2, y, out=tt.empty(2)).tolist() == x.sub_(2, y).tolist() == [-7, -14]
+        assert x.clone().addcdiv_(-1, y, y).tolist() == [-8, -15]
+        assert tt.addcmul(x, 0.5, y, y).tolist() == [1, 18]
+        assert tt.addmm(3, m, 2, m, identity).tolist() == [[5, 5], [5, 5]]
+        assert m.addmm(3, 2, m, identity).tolist() == m.addmm_(3, 2, m, identity).tolist()
+        assert m.addmm(0, identity, identity).tolist() == identity.tolist()
+    with pytest.raises(TypeError, match="takes 2 tensors and, by keyword, alpha"):
+        x.add(1, 2, y)
+    with pytest.raises(TypeError, match="multiple values for argument 'alpha'"):
+        x.add(1, y, alpha=2)
+
+
+def test_copy_takes_a_number():
+    assert tt.zeros(2).copy_(2.5).tolist() == [2.5, 2.5]
+    assert tt.zeros(2, dtype=tt.int32).copy_(np.float32(2.5)).tolist() == [2, 2]

@@ -182,3 +182,11 @@ def test_sobol_points_with_scipys_table():
     quasirandom.table.cache_clear()
     engine = quasirandom.SobolEngine(21201)
     assert engine.sobolstate[-1, -3:].tolist() == [906168668, 56201214, 254952011]
+
+
+def test_bernoulli_in_place():
+    certain = tt.tensor([0.0, 1.0, 1.0])
+    x = tt.empty(2, 3, dtype=tt.int64)
+    assert x.bernoulli_(certain) is x and x.tolist() == [[0, 1, 1]] * 2
+    assert 400 < tt.empty(1000).bernoulli_().sum().item() < 600
+    assert tt.empty(2).bernoulli_(1).tolist() == [1, 1]

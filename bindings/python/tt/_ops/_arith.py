@@ -7,7 +7,7 @@ from typing import Any, Literal
 from . import result_class
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
     one_of, optional_tensor, refit, out_tensors, scalar, scalar_field, wrong_kind)
-from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
+from .._interception import PLAIN, REQUIRED, factors_first, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -256,7 +256,7 @@ _o_addcmul = Struct("Q0qiiqdd0q").pack
 _o_addcdiv = Struct("Q0qiiqdd0q").pack
 
 
-def add(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+def add(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *deprecated: Any,
         alpha: complex = 1, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """add(input, other, *, alpha=1, out=None)
 
@@ -264,6 +264,8 @@ def add(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
       other: tensor or number to add
       alpha: factor of other
     """
+    if deprecated:
+        return factors_first(add, locals(), ('alpha',))
     if aliases:
         return renamed(add, locals())
     if switch.users:
@@ -327,7 +329,7 @@ def add(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
         return retried(add, locals())
 
 
-def add_(self: Tensor, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+def add_(self: Tensor, other: Tensor | complex = REQUIRED, *deprecated: Any, alpha: complex = 1,
          **aliases: Any) -> Tensor:
     """add_(self, other, *, alpha=1)
 
@@ -335,6 +337,8 @@ def add_(self: Tensor, other: Tensor | complex = REQUIRED, *, alpha: complex = 1
       other: tensor or number to add
       alpha: factor of other
     """
+    if deprecated:
+        return factors_first(add_, locals(), ('alpha',))
     if aliases:
         return renamed(add_, locals())
     if switch.users:
@@ -370,7 +374,7 @@ def add_(self: Tensor, other: Tensor | complex = REQUIRED, *, alpha: complex = 1
         return retried(add_, locals())
 
 
-def sub(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *,
+def sub(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, *deprecated: Any,
         alpha: complex = 1, out: Tensor | None = None, **aliases: Any) -> Tensor:
     """sub(input, other, *, alpha=1, out=None)
 
@@ -379,6 +383,8 @@ def sub(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
       other: tensor or number to subtract
       alpha: factor of other
     """
+    if deprecated:
+        return factors_first(sub, locals(), ('alpha',))
     if aliases:
         return renamed(sub, locals())
     if switch.users:
@@ -442,7 +448,7 @@ def sub(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
         return retried(sub, locals())
 
 
-def sub_(self: Tensor, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+def sub_(self: Tensor, other: Tensor | complex = REQUIRED, *deprecated: Any, alpha: complex = 1,
          **aliases: Any) -> Tensor:
     """sub_(self, other, *, alpha=1)
 
@@ -451,6 +457,8 @@ def sub_(self: Tensor, other: Tensor | complex = REQUIRED, *, alpha: complex = 1
       other: tensor or number to subtract
       alpha: factor of other
     """
+    if deprecated:
+        return factors_first(sub_, locals(), ('alpha',))
     if aliases:
         return renamed(sub_, locals())
     if switch.users:
@@ -2174,13 +2182,16 @@ def lerp_(self: Tensor, end: Tensor, weight: Tensor | complex) -> Tensor:
         return retried(lerp_, locals())
 
 
-def addcmul(input: Tensor = REQUIRED, tensor1: Tensor = REQUIRED, tensor2: Tensor = REQUIRED, *,
-            value: complex = 1, out: Tensor | None = None, **aliases: Any) -> Tensor:
+def addcmul(input: Tensor = REQUIRED, tensor1: Tensor = REQUIRED, tensor2: Tensor = REQUIRED,
+            *deprecated: Any, value: complex = 1, out: Tensor | None = None,
+            **aliases: Any) -> Tensor:
     """addcmul(input, tensor1, tensor2, *, value=1, out=None)
 
     Computes input + value * tensor1 * tensor2, elementwise with broadcasting.
       value: factor of the product
     """
+    if deprecated:
+        return factors_first(addcmul, locals(), ('value',))
     if aliases:
         return renamed(addcmul, locals())
     if switch.users:
@@ -2214,12 +2225,15 @@ def addcmul(input: Tensor = REQUIRED, tensor1: Tensor = REQUIRED, tensor2: Tenso
         return retried(addcmul, locals())
 
 
-def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
+def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *deprecated: Any,
+             value: complex = 1) -> Tensor:
     """addcmul_(self, tensor1, tensor2, *, value=1)
 
     In place: computes input + value * tensor1 * tensor2, elementwise with broadcasting.
       value: factor of the product
     """
+    if deprecated:
+        return factors_first(addcmul_, locals(), ('value',))
     if switch.users:
         found = intercepted(addcmul_, locals())
         if found is not PLAIN:
@@ -2242,14 +2256,17 @@ def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex =
         return retried(addcmul_, locals())
 
 
-def addcdiv(input: Tensor = REQUIRED, tensor1: Tensor = REQUIRED, tensor2: Tensor = REQUIRED, *,
-            value: complex = 1, out: Tensor | None = None, **aliases: Any) -> Tensor:
+def addcdiv(input: Tensor = REQUIRED, tensor1: Tensor = REQUIRED, tensor2: Tensor = REQUIRED,
+            *deprecated: Any, value: complex = 1, out: Tensor | None = None,
+            **aliases: Any) -> Tensor:
     """addcdiv(input, tensor1, tensor2, *, value=1, out=None)
 
     Computes input + value * tensor1 / tensor2, elementwise with broadcasting. Integer tensors are
     not supported.
       value: factor of the quotient
     """
+    if deprecated:
+        return factors_first(addcdiv, locals(), ('value',))
     if aliases:
         return renamed(addcdiv, locals())
     if switch.users:
@@ -2283,13 +2300,16 @@ def addcdiv(input: Tensor = REQUIRED, tensor1: Tensor = REQUIRED, tensor2: Tenso
         return retried(addcdiv, locals())
 
 
-def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
+def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *deprecated: Any,
+             value: complex = 1) -> Tensor:
     """addcdiv_(self, tensor1, tensor2, *, value=1)
 
     In place: computes input + value * tensor1 / tensor2, elementwise with broadcasting. Integer
     tensors are not supported.
       value: factor of the quotient
     """
+    if deprecated:
+        return factors_first(addcdiv_, locals(), ('value',))
     if switch.users:
         found = intercepted(addcdiv_, locals())
         if found is not PLAIN:

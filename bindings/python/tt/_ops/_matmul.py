@@ -6,7 +6,7 @@ from struct import Struct
 from typing import Any, Sequence
 from .._convert import (gathered, instance, int_list, integer, keeps, length, like, optional_tensor,
     refit, pointers, scalar_field, tensor_list, text, wrong_kind, sparse_product)
-from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
+from .._interception import PLAIN, REQUIRED, factors_first, intercepted, renamed, retried, switch
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
@@ -134,8 +134,8 @@ def linear(input: Tensor = REQUIRED, weight: Tensor = REQUIRED, bias: Tensor | N
         return retried(linear, locals())
 
 
-def addmm(input: Tensor = REQUIRED, mat1: Tensor = REQUIRED, mat2: Tensor = REQUIRED, *,
-          beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
+def addmm(input: Tensor = REQUIRED, mat1: Tensor = REQUIRED, mat2: Tensor = REQUIRED,
+          *deprecated: Any, beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
           **aliases: Any) -> Tensor:
     """addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None)
 
@@ -146,6 +146,8 @@ def addmm(input: Tensor = REQUIRED, mat1: Tensor = REQUIRED, mat2: Tensor = REQU
       beta: factor of input
       alpha: factor of the product
     """
+    if deprecated:
+        return factors_first(addmm, locals(), ('beta', 'alpha'))
     if aliases:
         return renamed(addmm, locals())
     if switch.users:
@@ -181,7 +183,7 @@ def addmm(input: Tensor = REQUIRED, mat1: Tensor = REQUIRED, mat2: Tensor = REQU
         return retried(addmm, locals())
 
 
-def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1,
+def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *deprecated: Any, beta: complex = 1,
            alpha: complex = 1) -> Tensor:
     """addmm_(self, mat1, mat2, *, beta=1, alpha=1)
 
@@ -192,6 +194,8 @@ def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1,
       beta: factor of input
       alpha: factor of the product
     """
+    if deprecated:
+        return factors_first(addmm_, locals(), ('beta', 'alpha'))
     if switch.users:
         found = intercepted(addmm_, locals())
         if found is not PLAIN:
@@ -215,8 +219,8 @@ def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1,
         return retried(addmm_, locals())
 
 
-def baddbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor = REQUIRED, *,
-            beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
+def baddbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor = REQUIRED,
+            *deprecated: Any, beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
             **aliases: Any) -> Tensor:
     """baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None)
 
@@ -227,6 +231,8 @@ def baddbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor 
       beta: factor of input
       alpha: factor of the product
     """
+    if deprecated:
+        return factors_first(baddbmm, locals(), ('beta', 'alpha'))
     if aliases:
         return renamed(baddbmm, locals())
     if switch.users:
@@ -262,7 +268,7 @@ def baddbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor 
         return retried(baddbmm, locals())
 
 
-def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
+def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *deprecated: Any, beta: complex = 1,
              alpha: complex = 1) -> Tensor:
     """baddbmm_(self, batch1, batch2, *, beta=1, alpha=1)
 
@@ -273,6 +279,8 @@ def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
       beta: factor of input
       alpha: factor of the product
     """
+    if deprecated:
+        return factors_first(baddbmm_, locals(), ('beta', 'alpha'))
     if switch.users:
         found = intercepted(baddbmm_, locals())
         if found is not PLAIN:
@@ -498,8 +506,8 @@ def einsum(equation: str, *args: Any, operands: Sequence[Tensor] | None = None) 
         return retried(einsum, locals())
 
 
-def addmv(input: Tensor = REQUIRED, mat: Tensor = REQUIRED, vec: Tensor = REQUIRED, *,
-          beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
+def addmv(input: Tensor = REQUIRED, mat: Tensor = REQUIRED, vec: Tensor = REQUIRED,
+          *deprecated: Any, beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
           **aliases: Any) -> Tensor:
     """addmv(input, mat, vec, *, beta=1, alpha=1, out=None)
 
@@ -510,6 +518,8 @@ def addmv(input: Tensor = REQUIRED, mat: Tensor = REQUIRED, vec: Tensor = REQUIR
       beta: factor of input
       alpha: factor of the product
     """
+    if deprecated:
+        return factors_first(addmv, locals(), ('beta', 'alpha'))
     if aliases:
         return renamed(addmv, locals())
     if switch.users:
@@ -545,7 +555,7 @@ def addmv(input: Tensor = REQUIRED, mat: Tensor = REQUIRED, vec: Tensor = REQUIR
         return retried(addmv, locals())
 
 
-def addmv_(self: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1,
+def addmv_(self: Tensor, mat: Tensor, vec: Tensor, *deprecated: Any, beta: complex = 1,
            alpha: complex = 1) -> Tensor:
     """addmv_(self, mat, vec, *, beta=1, alpha=1)
 
@@ -556,6 +566,8 @@ def addmv_(self: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1,
       beta: factor of input
       alpha: factor of the product
     """
+    if deprecated:
+        return factors_first(addmv_, locals(), ('beta', 'alpha'))
     if switch.users:
         found = intercepted(addmv_, locals())
         if found is not PLAIN:
@@ -659,8 +671,8 @@ def addr_(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1,
         return retried(addr_, locals())
 
 
-def addbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor = REQUIRED, *,
-           beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
+def addbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor = REQUIRED,
+           *deprecated: Any, beta: complex = 1, alpha: complex = 1, out: Tensor | None = None,
            **aliases: Any) -> Tensor:
     """addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None)
 
@@ -671,6 +683,8 @@ def addbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor =
       beta: factor of input
       alpha: factor of the products
     """
+    if deprecated:
+        return factors_first(addbmm, locals(), ('beta', 'alpha'))
     if aliases:
         return renamed(addbmm, locals())
     if switch.users:
@@ -706,7 +720,7 @@ def addbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor =
         return retried(addbmm, locals())
 
 
-def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
+def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *deprecated: Any, beta: complex = 1,
             alpha: complex = 1) -> Tensor:
     """addbmm_(self, batch1, batch2, *, beta=1, alpha=1)
 
@@ -717,6 +731,8 @@ def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
       beta: factor of input
       alpha: factor of the products
     """
+    if deprecated:
+        return factors_first(addbmm_, locals(), ('beta', 'alpha'))
     if switch.users:
         found = intercepted(addbmm_, locals())
         if found is not PLAIN:

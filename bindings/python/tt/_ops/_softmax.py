@@ -21,9 +21,9 @@ _o_softmin = Struct("Qi0q").pack
 _o_log_softmax = Struct("Qi0q").pack
 
 
-def softmax(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
-            dtype: dtype | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
-    """softmax(input, dim=None, *, axis=None, dtype=None, out=None)
+def softmax(input: Tensor = REQUIRED, dim: int | None = None, dtype: dtype | None = None, *,
+            axis: int | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
+    """softmax(input, dim=None, dtype=None, *, axis=None, out=None)
 
     Computes exp(x) / sum(exp(x)) along dim, without overflow.
       dim: dimension along which the result sums to 1
@@ -40,7 +40,7 @@ def softmax(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | Non
             dim = axis
         if type(input) is not Tensor:
             if keeps(input) and out is None:
-                return classed(softmax(input.as_subclass(Tensor), dim, dtype=dtype), type(input))
+                return classed(softmax(input.as_subclass(Tensor), dim, dtype), type(input))
             if not isinstance(input, Tensor):
                 raise wrong_kind("softmax", "input", "Tensor", input)
         opts = None
@@ -50,7 +50,7 @@ def softmax(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | Non
             instance(Tensor, out, "softmax", "out")
             if tt_softmax_into(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts,
                                out):
-                return refit(out, lambda: softmax(input, dim, dtype=dtype), "softmax", True)
+                return refit(out, lambda: softmax(input, dim, dtype), "softmax", True)
             return out
         h = TensorHandle()
         if tt_softmax(local.ctx, input, c_int64(integer(dim, "softmax", "dim")), opts, byref(h)):
@@ -93,9 +93,9 @@ def softmin(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | Non
         return retried(softmin, locals())
 
 
-def log_softmax(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None = None,
-                dtype: dtype | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
-    """log_softmax(input, dim=None, *, axis=None, dtype=None, out=None)
+def log_softmax(input: Tensor = REQUIRED, dim: int | None = None, dtype: dtype | None = None, *,
+                axis: int | None = None, out: Tensor | None = None, **aliases: Any) -> Tensor:
+    """log_softmax(input, dim=None, dtype=None, *, axis=None, out=None)
 
     Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
       dim: dimension along which exp of the result sums to 1
@@ -112,8 +112,7 @@ def log_softmax(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int |
             dim = axis
         if type(input) is not Tensor:
             if keeps(input) and out is None:
-                return classed(log_softmax(input.as_subclass(Tensor), dim, dtype=dtype),
-                               type(input))
+                return classed(log_softmax(input.as_subclass(Tensor), dim, dtype), type(input))
             if not isinstance(input, Tensor):
                 raise wrong_kind("log_softmax", "input", "Tensor", input)
         opts = None
@@ -123,7 +122,7 @@ def log_softmax(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int |
             instance(Tensor, out, "log_softmax", "out")
             if tt_log_softmax_into(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")),
                                    opts, out):
-                return refit(out, lambda: log_softmax(input, dim, dtype=dtype), "log_softmax", True)
+                return refit(out, lambda: log_softmax(input, dim, dtype), "log_softmax", True)
             return out
         h = TensorHandle()
         if tt_log_softmax(local.ctx, input, c_int64(integer(dim, "log_softmax", "dim")), opts,

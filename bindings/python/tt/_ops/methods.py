@@ -113,7 +113,7 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.acosh_(self)
 
-    def add(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+    def add(self, other: Tensor | complex = REQUIRED, *deprecated: Any, alpha: complex = 1,
             out: Tensor | None = None, **aliases: Any) -> Tensor:
         """add(self, other, *, alpha=1, out=None)
 
@@ -127,9 +127,9 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.add, locals())
             if found is not PLAIN:
                 return found
-        return _ops.add(self, other, alpha=alpha, out=out)
+        return _ops.add(self, other, *deprecated, alpha=alpha, out=out)
 
-    def add_(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+    def add_(self, other: Tensor | complex = REQUIRED, *deprecated: Any, alpha: complex = 1,
              **aliases: Any) -> Tensor:
         """add_(self, other, *, alpha=1)
 
@@ -143,10 +143,10 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.add_, locals())
             if found is not PLAIN:
                 return found
-        return _ops.add_(self, other, alpha=alpha)
+        return _ops.add_(self, other, *deprecated, alpha=alpha)
 
-    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1,
-               out: Tensor | None = None) -> Tensor:
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *deprecated: Any, beta: complex = 1,
+               alpha: complex = 1, out: Tensor | None = None) -> Tensor:
         """addbmm(self, batch1, batch2, *, beta=1, alpha=1, out=None)
 
         Computes beta * input + alpha * the sum of the products batch1[i] @ batch2[i]. input
@@ -160,9 +160,9 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.addbmm, locals())
             if found is not PLAIN:
                 return found
-        return _ops.addbmm(self, batch1, batch2, beta=beta, alpha=alpha, out=out)
+        return _ops.addbmm(self, batch1, batch2, *deprecated, beta=beta, alpha=alpha, out=out)
 
-    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *deprecated: Any, beta: complex = 1,
                 alpha: complex = 1) -> Tensor:
         """addbmm_(self, batch1, batch2, *, beta=1, alpha=1)
 
@@ -177,9 +177,9 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.addbmm_, locals())
             if found is not PLAIN:
                 return found
-        return _ops.addbmm_(self, batch1, batch2, beta=beta, alpha=alpha)
+        return _ops.addbmm_(self, batch1, batch2, *deprecated, beta=beta, alpha=alpha)
 
-    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *deprecated: Any, value: complex = 1,
                 out: Tensor | None = None) -> Tensor:
         """addcdiv(self, tensor1, tensor2, *, value=1, out=None)
 
@@ -191,9 +191,10 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.addcdiv, locals())
             if found is not PLAIN:
                 return found
-        return _ops.addcdiv(self, tensor1, tensor2, value=value, out=out)
+        return _ops.addcdiv(self, tensor1, tensor2, *deprecated, value=value, out=out)
 
-    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *deprecated: Any,
+                 value: complex = 1) -> Tensor:
         """addcdiv_(self, tensor1, tensor2, *, value=1)
 
         In place: computes input + value * tensor1 / tensor2, elementwise with broadcasting. Integer
@@ -204,9 +205,9 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.addcdiv_, locals())
             if found is not PLAIN:
                 return found
-        return _ops.addcdiv_(self, tensor1, tensor2, value=value)
+        return _ops.addcdiv_(self, tensor1, tensor2, *deprecated, value=value)
 
-    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1,
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *deprecated: Any, value: complex = 1,
                 out: Tensor | None = None) -> Tensor:
         """addcmul(self, tensor1, tensor2, *, value=1, out=None)
 
@@ -217,9 +218,10 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.addcmul, locals())
             if found is not PLAIN:
                 return found
-        return _ops.addcmul(self, tensor1, tensor2, value=value, out=out)
+        return _ops.addcmul(self, tensor1, tensor2, *deprecated, value=value, out=out)
 
-    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *deprecated: Any,
+                 value: complex = 1) -> Tensor:
         """addcmul_(self, tensor1, tensor2, *, value=1)
 
         In place: computes input + value * tensor1 * tensor2, elementwise with broadcasting.
@@ -229,10 +231,10 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.addcmul_, locals())
             if found is not PLAIN:
                 return found
-        return _ops.addcmul_(self, tensor1, tensor2, value=value)
+        return _ops.addcmul_(self, tensor1, tensor2, *deprecated, value=value)
 
-    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha: complex = 1,
-              out: Tensor | None = None) -> Tensor:
+    def addmm(self, mat1: Tensor, mat2: Tensor, *deprecated: Any, beta: complex = 1,
+              alpha: complex = 1, out: Tensor | None = None) -> Tensor:
         """addmm(self, mat1, mat2, *, beta=1, alpha=1, out=None)
 
         Computes beta * input + alpha * (mat1 @ mat2). input broadcasts; it is ignored, including
@@ -246,9 +248,9 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.addmm, locals())
             if found is not PLAIN:
                 return found
-        return _ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out)
+        return _ops.addmm(self, mat1, mat2, *deprecated, beta=beta, alpha=alpha, out=out)
 
-    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: complex = 1,
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *deprecated: Any, beta: complex = 1,
                alpha: complex = 1) -> Tensor:
         """addmm_(self, mat1, mat2, *, beta=1, alpha=1)
 
@@ -263,10 +265,10 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.addmm_, locals())
             if found is not PLAIN:
                 return found
-        return _ops.addmm_(self, mat1, mat2, beta=beta, alpha=alpha)
+        return _ops.addmm_(self, mat1, mat2, *deprecated, beta=beta, alpha=alpha)
 
-    def addmv(self, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: complex = 1,
-              out: Tensor | None = None) -> Tensor:
+    def addmv(self, mat: Tensor, vec: Tensor, *deprecated: Any, beta: complex = 1,
+              alpha: complex = 1, out: Tensor | None = None) -> Tensor:
         """addmv(self, mat, vec, *, beta=1, alpha=1, out=None)
 
         Computes beta * input + alpha * (mat @ vec). input broadcasts; it is ignored, including nan,
@@ -280,9 +282,10 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.addmv, locals())
             if found is not PLAIN:
                 return found
-        return _ops.addmv(self, mat, vec, beta=beta, alpha=alpha, out=out)
+        return _ops.addmv(self, mat, vec, *deprecated, beta=beta, alpha=alpha, out=out)
 
-    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
+    def addmv_(self, mat: Tensor, vec: Tensor, *deprecated: Any, beta: complex = 1,
+               alpha: complex = 1) -> Tensor:
         """addmv_(self, mat, vec, *, beta=1, alpha=1)
 
         In place: computes beta * input + alpha * (mat @ vec). input broadcasts; it is ignored,
@@ -296,7 +299,7 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.addmv_, locals())
             if found is not PLAIN:
                 return found
-        return _ops.addmv_(self, mat, vec, beta=beta, alpha=alpha)
+        return _ops.addmv_(self, mat, vec, *deprecated, beta=beta, alpha=alpha)
 
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha: complex = 1,
              out: Tensor | None = None) -> Tensor:
@@ -819,8 +822,8 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.atanh_(self)
 
-    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1,
-                out: Tensor | None = None) -> Tensor:
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *deprecated: Any, beta: complex = 1,
+                alpha: complex = 1, out: Tensor | None = None) -> Tensor:
         """baddbmm(self, batch1, batch2, *, beta=1, alpha=1, out=None)
 
         Computes beta * input + alpha * (batch1 @ batch2) for batches of matrices. input broadcasts;
@@ -834,9 +837,9 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.baddbmm, locals())
             if found is not PLAIN:
                 return found
-        return _ops.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha, out=out)
+        return _ops.baddbmm(self, batch1, batch2, *deprecated, beta=beta, alpha=alpha, out=out)
 
-    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: complex = 1,
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *deprecated: Any, beta: complex = 1,
                  alpha: complex = 1) -> Tensor:
         """baddbmm_(self, batch1, batch2, *, beta=1, alpha=1)
 
@@ -851,7 +854,7 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.baddbmm_, locals())
             if found is not PLAIN:
                 return found
-        return _ops.baddbmm_(self, batch1, batch2, beta=beta, alpha=alpha)
+        return _ops.baddbmm_(self, batch1, batch2, *deprecated, beta=beta, alpha=alpha)
 
     def bernoulli(self, p: float | None = None, *, generator: tt.Generator | None = None,
                   out: Tensor | None = None) -> Tensor:
@@ -3468,9 +3471,9 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.log_normal_(self, mean, std, generator=generator)
 
-    def log_softmax(self, dim: int | None = None, *, axis: int | None = None,
-                    dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """log_softmax(self, dim=None, *, axis=None, dtype=None, out=None)
+    def log_softmax(self, dim: int | None = None, dtype: dtype | None = None, *,
+                    axis: int | None = None, out: Tensor | None = None) -> Tensor:
+        """log_softmax(self, dim=None, dtype=None, *, axis=None, out=None)
 
         Computes log(softmax(x)) along dim, more accurately than the two functions in turn.
           dim: dimension along which exp of the result sums to 1
@@ -3480,7 +3483,7 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.log_softmax, locals())
             if found is not PLAIN:
                 return found
-        return _ops.log_softmax(self, dim, axis=axis, dtype=dtype, out=out)
+        return _ops.log_softmax(self, dim, dtype, axis=axis, out=out)
 
     def logaddexp(self, other: Tensor = REQUIRED, *, out: Tensor | None = None,
                   **aliases: Any) -> Tensor:
@@ -5473,9 +5476,9 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.slogdet(self, out=out)
 
-    def softmax(self, dim: int | None = None, *, axis: int | None = None,
-                dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """softmax(self, dim=None, *, axis=None, dtype=None, out=None)
+    def softmax(self, dim: int | None = None, dtype: dtype | None = None, *,
+                axis: int | None = None, out: Tensor | None = None) -> Tensor:
+        """softmax(self, dim=None, dtype=None, *, axis=None, out=None)
 
         Computes exp(x) / sum(exp(x)) along dim, without overflow.
           dim: dimension along which the result sums to 1
@@ -5485,7 +5488,7 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.softmax, locals())
             if found is not PLAIN:
                 return found
-        return _ops.softmax(self, dim, axis=axis, dtype=dtype, out=out)
+        return _ops.softmax(self, dim, dtype, axis=axis, out=out)
 
     def sort(self, dim: int = -1, descending: bool = False, *, axis: int | None = None,
              stable: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
@@ -5662,7 +5665,7 @@ class TensorMethods(TensorFacts):
         return _ops.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized,
                          onesided, return_complex, align_to_window)
 
-    def sub(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+    def sub(self, other: Tensor | complex = REQUIRED, *deprecated: Any, alpha: complex = 1,
             out: Tensor | None = None, **aliases: Any) -> Tensor:
         """sub(self, other, *, alpha=1, out=None)
 
@@ -5677,9 +5680,9 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.sub, locals())
             if found is not PLAIN:
                 return found
-        return _ops.sub(self, other, alpha=alpha, out=out)
+        return _ops.sub(self, other, *deprecated, alpha=alpha, out=out)
 
-    def sub_(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+    def sub_(self, other: Tensor | complex = REQUIRED, *deprecated: Any, alpha: complex = 1,
              **aliases: Any) -> Tensor:
         """sub_(self, other, *, alpha=1)
 
@@ -5694,9 +5697,9 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.sub_, locals())
             if found is not PLAIN:
                 return found
-        return _ops.sub_(self, other, alpha=alpha)
+        return _ops.sub_(self, other, *deprecated, alpha=alpha)
 
-    def subtract(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+    def subtract(self, other: Tensor | complex = REQUIRED, *deprecated: Any, alpha: complex = 1,
                  out: Tensor | None = None, **aliases: Any) -> Tensor:
         """subtract(self, other, *, alpha=1, out=None)
 
@@ -5711,9 +5714,9 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.subtract, locals())
             if found is not PLAIN:
                 return found
-        return _ops.sub(self, other, alpha=alpha, out=out)
+        return _ops.sub(self, other, *deprecated, alpha=alpha, out=out)
 
-    def subtract_(self, other: Tensor | complex = REQUIRED, *, alpha: complex = 1,
+    def subtract_(self, other: Tensor | complex = REQUIRED, *deprecated: Any, alpha: complex = 1,
                   **aliases: Any) -> Tensor:
         """subtract_(self, other, *, alpha=1)
 
@@ -5728,7 +5731,7 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.subtract_, locals())
             if found is not PLAIN:
                 return found
-        return _ops.sub_(self, other, alpha=alpha)
+        return _ops.sub_(self, other, *deprecated, alpha=alpha)
 
     def sum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
             axis: int | Sequence[int] | None = None, keepdims: bool | None = None,

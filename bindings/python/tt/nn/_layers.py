@@ -1263,6 +1263,8 @@ class ReLU6(Layer):
     __module__ = "tt.nn"
 
     inplace: bool
+    min_val = 0.0
+    max_val = 6.0
 
     _class, _function = "ReLU6", "tt_nn_relu6"
     _arguments = (
@@ -2155,6 +2157,8 @@ class Conv1d(ParameterLayer):
     groups: int
     padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
     auto_padding: Literal['none', 'valid', 'same']
+    transposed = False
+    output_padding = (0,)
 
     _class, _function = "Conv1d", "tt_nn_conv1d"
     _arguments = (
@@ -2247,6 +2251,8 @@ class Conv2d(ParameterLayer):
     groups: int
     padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
     auto_padding: Literal['none', 'valid', 'same']
+    transposed = False
+    output_padding = (0, 0)
 
     _class, _function = "Conv2d", "tt_nn_conv2d"
     _arguments = (
@@ -2339,6 +2345,8 @@ class Conv3d(ParameterLayer):
     groups: int
     padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
     auto_padding: Literal['none', 'valid', 'same']
+    transposed = False
+    output_padding = (0, 0, 0)
 
     _class, _function = "Conv3d", "tt_nn_conv3d"
     _arguments = (
@@ -2431,6 +2439,7 @@ class ConvTranspose1d(ParameterLayer):
     groups: int
     dilation: int | tuple[int, ...]
     padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
+    transposed = True
 
     _class, _function = "ConvTranspose1d", "tt_nn_conv_transpose1d"
     _arguments = (
@@ -2522,6 +2531,7 @@ class ConvTranspose2d(ParameterLayer):
     groups: int
     dilation: int | tuple[int, ...]
     padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
+    transposed = True
 
     _class, _function = "ConvTranspose2d", "tt_nn_conv_transpose2d"
     _arguments = (
@@ -2614,6 +2624,7 @@ class ConvTranspose3d(ParameterLayer):
     groups: int
     dilation: int | tuple[int, ...]
     padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular']
+    transposed = True
 
     _class, _function = "ConvTranspose3d", "tt_nn_conv_transpose3d"
     _arguments = (
@@ -3726,6 +3737,7 @@ class ZeroPad1d(Layer):
     __module__ = "tt.nn"
 
     padding: int | tuple[int, ...]
+    value = 0.0
 
     _class, _function = "ZeroPad1d", "tt_nn_zero_pad1d"
     _arguments = (
@@ -3753,6 +3765,7 @@ class ZeroPad2d(Layer):
     __module__ = "tt.nn"
 
     padding: int | tuple[int, ...]
+    value = 0.0
 
     _class, _function = "ZeroPad2d", "tt_nn_zero_pad2d"
     _arguments = (
@@ -3781,6 +3794,7 @@ class ZeroPad3d(Layer):
     __module__ = "tt.nn"
 
     padding: int | tuple[int, ...]
+    value = 0.0
 
     _class, _function = "ZeroPad3d", "tt_nn_zero_pad3d"
     _arguments = (

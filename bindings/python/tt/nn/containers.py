@@ -196,15 +196,19 @@ class OfParameters(Container):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"{self._get_name()} has no forward: it cannot be called")
 
-    def _printed(self) -> list[tuple[str, str]]:
-        shown = []
+    def extra_repr(self) -> str:
+        """Returns a line for each item, indented as PyTorch's."""
+        lines = []
         for name, x in self._items.items():
             text = f"Object of type: {type(x).__name__}"
             if isinstance(x, Tensor):
                 size = "x".join(map(str, x.shape))
-                text = f"Parameter containing: [{x.dtype} of size {size}]"
-            shown.append((name, text))
-        return shown
+                text = f"Parameter containing: [{self._shown_dtype(x)} of size {size}]"
+            lines.append(f"  ({name}): {text}")
+        return "\n".join(lines)
+
+    def _shown_dtype(self, x: Tensor) -> str:
+        return str(x.dtype)
 
 
 class Sequential(ListContainer):
@@ -278,6 +282,9 @@ class ParameterList(OfParameters, ListContainer):
 
 class ParameterDict(OfParameters, DictContainer):
     """A dict of parameters. Tensors that are added become parameters."""
+
+    def _shown_dtype(self, x: Tensor) -> str:
+        return x.type()
 
     def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Adds the items of a dict, or (name, item) pairs; those of a plain dict sorted by

@@ -9,6 +9,8 @@ from . import _layers, tables
 from .layer import preserve_rng_state
 from .parameter import Parameter
 
+TYPE_CHECKING = False
+
 
 def table_layer(cls: Any, embeddings: Tensor, freeze: bool, options: dict[str, Any]) -> Any:
     """Returns a layer of a class with the weight `embeddings`."""
@@ -24,6 +26,18 @@ class Table:
     """What the layers have in common: C looks rows up, but with sparse gradients Python does."""
 
     sparse: bool
+
+    if not TYPE_CHECKING:  # which takes the arguments of the generated constructor
+
+        def __init__(self, *args: Any, _weight: Tensor | None = None, **options: Any) -> None:
+            """_weight: the weight, instead of one that is drawn."""
+            super().__init__(*args, **options)
+            if _weight is None:
+                return
+            shape = self.weight.shape
+            if _weight.shape != shape:
+                raise AssertionError(f"_weight is {list(_weight.shape)}: must be {list(shape)}")
+            self.weight = _weight if isinstance(_weight, Parameter) else Parameter(_weight)
 
     def _new_module(self, values: dict[str, Any]) -> Any:
         return super()._new_module({**values, "sparse": False})  # type: ignore[misc]

@@ -121,21 +121,18 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Fills with normal values truncated to [a, b]."""
+    """Fills with normal values truncated to [a, b], by the inverse of their distribution function:
+    values at its ends are where [a, b] is far from the mean."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
             "The distribution of values may be incorrect.",
             stacklevel=2,
         )
+    low, high = (math.erf((end - mean) / (std * math.sqrt(2))) for end in (a, b))
     with no_grad():
-        tensor.normal_(mean, std, generator=generator)
-        while True:
-            outside = (tensor < a) | (tensor > b)
-            if not bool(outside.any()):
-                return tensor
-            again = _ops.empty_like(tensor).normal_(mean, std, generator=generator)
-            tensor.copy_(_ops.where(outside, again, tensor))
+        tensor.uniform_(low, high, generator=generator).erfinv_()
+        return tensor.mul_(std * math.sqrt(2)).add_(mean).clamp_(a, b)
 
 
 @overridable

@@ -83,7 +83,7 @@ class IncompatibleKeys(tuple[list[str], list[str]]):
     def __repr__(self) -> str:
         if self == ([], []):
             return "<All keys matched successfully>"
-        return f"IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
+        return f"_IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
 
 
 GROUPS = ("_parameters", "_buffers", "_modules")
@@ -970,7 +970,7 @@ def is_sparse(value: Any) -> bool:
 
 def mismatch(key: str, value: Any, old: Tensor) -> str | None:
     """Describes a value of a state dict that a tensor of a module cannot take, if it cannot."""
-    if not hasattr(value, "shape"):
+    if not isinstance(value, Tensor) and not is_sparse(value):
         return f"the value of {key} is {kind_name(value)}: must be a Tensor"
     given = list(value.shape)
     if given == list(old.shape):

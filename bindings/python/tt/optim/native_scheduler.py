@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_double, c_int64, create_string_buffer
 from typing import Any, Iterator
@@ -187,10 +188,21 @@ class NativeScheduler(LRScheduler):
                 fail()
             yield name.value.decode(), x.value
 
+    def _settings(self) -> list[str]:
+        """Returns the names of the arguments that are attributes of PyTorch's schedule, too: of a
+        composite none."""
+        if any(name == "schedulers" for name, *_ in self._arguments):
+            return []
+        return [
+            name
+            for name, kind, _, _ in self._arguments
+            if kind in ("Float", "Int", "Int[]") and name in self.__dict__ and name != "last_epoch"
+        ]
+
     def state_dict(self) -> dict[str, Any]:
-        """Returns steps and rates. A composite has the states of its schedules under
-        "_schedulers"."""
-        root: dict[str, Any] = {}
+        """Returns steps, rates and arguments such as gamma. A composite has the states of its
+        schedules under "_schedulers"."""
+        root: dict[str, Any] = {name: self.__dict__[name] for name in self._settings()}
         for name, value in self._numbers():
             state, keys = root, name.split(".")
             while keys[0].isdigit():
@@ -204,6 +216,17 @@ class NativeScheduler(LRScheduler):
         return root
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        changed = {}
+        for name in self._settings():
+            value = state_dict.get(name, self.__dict__[name])
+            if isinstance(value, Counter):  # PyTorch's milestones
+                value = sorted(value.elements())
+            if value != self.__dict__[name]:
+                changed[name] = value
+        if changed:
+            other = restored(type(self), {**self._given, **changed}, self.optimizer, {})
+            self._handle, self._given = other._handle, other._given
+            self.__dict__.update(changed)
         self._load_state(state_dict, "")
 
     def _load_state(self, state: dict[str, Any], prefix: str) -> None:

@@ -49,7 +49,7 @@ def weight_of(g: Tensor, v: Tensor, dim: int) -> Tensor:
     return v * (g / norm_except_dim(v, dim))
 
 
-class WeightNorm(Module):
+class _WeightNorm(Module):
     """weight = g * v / |v|, with a norm for each slice along dim."""
 
     def __init__(self, dim: int | None = 0) -> None:
@@ -71,7 +71,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Also loads state dicts of the former nn.utils.weight_norm.
     """
     tensor_of(module, name)
-    parametrization = WeightNorm(dim)
+    parametrization = _WeightNorm(dim)
     register_parametrization(module, name, parametrization, unsafe=True)
 
     def rename(module: Module, state_dict: Any, prefix: str, *_: Any) -> None:
@@ -92,7 +92,7 @@ def normalized(x: Tensor, eps: float) -> Tensor:
     return x / x.norm().clamp(min=eps)
 
 
-class SpectralNorm(Module):
+class _SpectralNorm(Module):
     """Divides a weight by its largest singular value, which power iterations estimate in
     training."""
 
@@ -162,7 +162,7 @@ def spectral_norm(
     weight = tensor_of(module, name)
     if dim is None:
         dim = output_dimension(module)
-    parametrization = SpectralNorm(weight, n_power_iterations, dim, eps)
+    parametrization = _SpectralNorm(weight, n_power_iterations, dim, eps)
     return register_parametrization(module, name, parametrization)
 
 
@@ -182,7 +182,7 @@ def is_orthogonal(Q: Tensor) -> bool:
     return bool(ops.isclose(Q.mH @ Q, eye, atol=eps).all())
 
 
-class Orthogonal(Module):
+class _Orthogonal(Module):
     """Maps a matrix to an orthogonal one: by matrix_exp or the Cayley map of its skew-symmetric
     part, or as the product of the Householder reflections of its columns.
 
@@ -298,5 +298,5 @@ def orthogonal(
             'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
             f"Got: {orthogonal_map}"
         )
-    parametrization = Orthogonal(weight, orthogonal_map, use_trivialization)
+    parametrization = _Orthogonal(weight, orthogonal_map, use_trivialization)
     return register_parametrization(module, name, parametrization, unsafe=True)
