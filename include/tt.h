@@ -1516,6 +1516,10 @@ tt_status tt_scheduler_step(tt_ctx *c, tt_scheduler *s);
 /* Moves to a given epoch, by the closed form if the schedule has one. */
 tt_status tt_scheduler_step_to(tt_ctx *c, tt_scheduler *s, int64_t epoch);
 
+/* Advances ReduceLROnPlateau by the metric of an epoch, such as its loss. Fails with
+   TT_NOT_IMPLEMENTED in a capture: the metric changes with each step. */
+tt_status tt_scheduler_step_metric(tt_ctx *c, tt_scheduler *s, double metric);
+
 /* Returns the number of steps taken, less one. */
 int64_t tt_scheduler_last_epoch(const tt_scheduler *s);
 

@@ -49,6 +49,9 @@ enum { TT_LINESEARCH_NONE = 0, TT_LINESEARCH_STRONG_WOLFE = 1 };
 enum { TT_BLOCKFORMAT_Q8_0 = 0, TT_BLOCKFORMAT_Q4_0 = 1 };
 enum { TT_ADJUSTLR_NONE = 0, TT_ADJUSTLR_ORIGINAL = 1, TT_ADJUSTLR_MATCH_RMS_ADAMW = 2,
        TT_ADJUSTLR_SPECTRAL_UNCLAMPED = 3 };
+enum { TT_CYCLICMODE_TRIANGULAR = 0, TT_CYCLICMODE_TRIANGULAR2 = 1, TT_CYCLICMODE_EXP_RANGE = 2 };
+enum { TT_PLATEAUMODE_MIN = 0, TT_PLATEAUMODE_MAX = 1 };
+enum { TT_THRESHOLDMODE_REL = 0, TT_THRESHOLDMODE_ABS = 1 };
 
 /* Clamps each element to [min_val, max_val]; nan stays nan. The gradient is 0 outside the
    interval and at its bounds.

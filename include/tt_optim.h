@@ -673,6 +673,131 @@ tt_status tt_lr_sequential(tt_ctx *c, tt_optimizer *optimizer, tt_scheduler *con
 tt_status tt_lr_chained(tt_ctx *c, tt_scheduler *const *schedulers, int64_t n_schedulers,
                         tt_scheduler **out);
 
+/* Lowers the learning rate of each group along half a cosine, from its initial value to eta_min,
+   and starts it again (Loshchilov and Hutter 2017).
+     optimizer: optimizer whose learning rates are scheduled
+     T_0: number of steps before the first restart
+     T_mult: factor of this number after each restart
+     eta_min: minimum learning rate
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
+typedef struct tt_lr_cosine_annealing_warm_restarts_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t T_mult; /* factor of this number after each restart; default: 1 */
+  double eta_min; /* minimum learning rate; default: 0.0 */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
+} tt_lr_cosine_annealing_warm_restarts_opts;
+#define TT_LR_COSINE_ANNEALING_WARM_RESTARTS_T_MULT (UINT64_C(1) << 0)
+#define TT_LR_COSINE_ANNEALING_WARM_RESTARTS_ETA_MIN (UINT64_C(1) << 1)
+#define TT_LR_COSINE_ANNEALING_WARM_RESTARTS_LAST_EPOCH (UINT64_C(1) << 2)
+tt_status tt_lr_cosine_annealing_warm_restarts(tt_ctx *c, tt_optimizer *optimizer, int64_t T_0,
+    const tt_lr_cosine_annealing_warm_restarts_opts *opts, tt_scheduler **out);
+
+/* Moves the learning rate of each group up and down between base_lr and max_lr (Smith 2017).
+   With cycle_momentum, momentum (or beta1) moves in the opposite direction. Call it after every
+   batch.
+     optimizer: optimizer whose learning rates are scheduled
+     base_lr: lowest learning rate: one number for all groups, or one per group
+     max_lr: highest learning rate: one number, or one per group
+     step_size_up: number of steps in which the rate rises
+     step_size_down: number of steps in which it falls; default: step_size_up
+     mode: triangular: all cycles have the same height; triangular2: each has half of the one
+       before; exp_range: gamma to the power of the step multiplies the height
+     gamma: factor of each step, for exp_range
+     cycle_momentum: whether to cycle the momentum, too
+     base_momentum: momentum at the highest rate: one number, or one per group
+     max_momentum: momentum at the lowest rate: one number, or one per group
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
+typedef struct tt_lr_cyclic_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t step_size_up; /* number of steps in which the rate rises; default: 2000 */
+  int64_t step_size_down; /* number of steps in which it falls; default: step_size_up */
+  int32_t mode; /* triangular: all cycles have the same height; triangular2: each has half of the
+                   one before; exp_range: gamma to the power of the step multiplies the height;
+                   default: "triangular" */
+  double gamma; /* factor of each step, for exp_range; default: 1.0 */
+  int32_t cycle_momentum; /* whether to cycle the momentum, too; default: true */
+  const double *base_momentum; /* momentum at the highest rate: one number, or one per group;
+                                  default: [0.8] */
+  int64_t n_base_momentum;
+  const double *max_momentum; /* momentum at the lowest rate: one number, or one per group; default:
+                                 [0.9] */
+  int64_t n_max_momentum;
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
+} tt_lr_cyclic_opts;
+#define TT_LR_CYCLIC_STEP_SIZE_UP (UINT64_C(1) << 0)
+#define TT_LR_CYCLIC_STEP_SIZE_DOWN (UINT64_C(1) << 1)
+#define TT_LR_CYCLIC_MODE (UINT64_C(1) << 2)
+#define TT_LR_CYCLIC_GAMMA (UINT64_C(1) << 3)
+#define TT_LR_CYCLIC_CYCLE_MOMENTUM (UINT64_C(1) << 4)
+#define TT_LR_CYCLIC_BASE_MOMENTUM (UINT64_C(1) << 5)
+#define TT_LR_CYCLIC_MAX_MOMENTUM (UINT64_C(1) << 6)
+#define TT_LR_CYCLIC_LAST_EPOCH (UINT64_C(1) << 7)
+tt_status tt_lr_cyclic(tt_ctx *c, tt_optimizer *optimizer, const double *base_lr, int64_t n_base_lr,
+                       const double *max_lr, int64_t n_max_lr, const tt_lr_cyclic_opts *opts,
+                       tt_scheduler **out);
+
+/* Multiplies the learning rates by factor when a metric stops improving. Each of its steps takes
+   the metric.
+     optimizer: optimizer whose learning rates are scheduled
+     mode: min: a lower metric is better; max: a higher one
+     factor: factor of each reduction, less than 1
+     patience: number of steps without improvement that are allowed
+     threshold: an improvement must exceed it
+     threshold_mode: rel: the threshold is a fraction of the best metric; abs: a difference from
+       it
+     cooldown: number of steps after a reduction that are ignored
+     min_lr: minimum learning rate: one number for all groups, or one per group
+     eps: a reduction by less than it is left out */
+typedef struct tt_lr_reduce_on_plateau_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int32_t mode; /* min: a lower metric is better; max: a higher one; default: "min" */
+  double factor; /* factor of each reduction, less than 1; default: 0.1 */
+  int64_t patience; /* number of steps without improvement that are allowed; default: 10 */
+  double threshold; /* an improvement must exceed it; default: 1e-4 */
+  int32_t threshold_mode; /* rel: the threshold is a fraction of the best metric; abs: a difference
+                             from it; default: "rel" */
+  int64_t cooldown; /* number of steps after a reduction that are ignored; default: 0 */
+  const double *min_lr; /* minimum learning rate: one number for all groups, or one per group;
+                           default: [0] */
+  int64_t n_min_lr;
+  double eps; /* a reduction by less than it is left out; default: 1e-8 */
+} tt_lr_reduce_on_plateau_opts;
+#define TT_LR_REDUCE_ON_PLATEAU_MODE (UINT64_C(1) << 0)
+#define TT_LR_REDUCE_ON_PLATEAU_FACTOR (UINT64_C(1) << 1)
+#define TT_LR_REDUCE_ON_PLATEAU_PATIENCE (UINT64_C(1) << 2)
+#define TT_LR_REDUCE_ON_PLATEAU_THRESHOLD (UINT64_C(1) << 3)
+#define TT_LR_REDUCE_ON_PLATEAU_THRESHOLD_MODE (UINT64_C(1) << 4)
+#define TT_LR_REDUCE_ON_PLATEAU_COOLDOWN (UINT64_C(1) << 5)
+#define TT_LR_REDUCE_ON_PLATEAU_MIN_LR (UINT64_C(1) << 6)
+#define TT_LR_REDUCE_ON_PLATEAU_EPS (UINT64_C(1) << 7)
+tt_status tt_lr_reduce_on_plateau(tt_ctx *c, tt_optimizer *optimizer,
+                                  const tt_lr_reduce_on_plateau_opts *opts, tt_scheduler **out);
+
+/* Anneals the learning rate of each group to a fixed one, for averages of the parameters
+   (Izmailov et al. 2018).
+     optimizer: optimizer whose learning rates are scheduled
+     swa_lr: the fixed rate: one number for all groups, or one per group
+     anneal_epochs: number of steps of the annealing
+     anneal_strategy: cos: along half a cosine; linear: along a line
+     last_epoch: number of steps already taken, less one; -1 starts a schedule, other values
+       resume one and need initial_lr in each group */
+typedef struct tt_lr_swa_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t anneal_epochs; /* number of steps of the annealing; default: 10 */
+  int32_t anneal_strategy; /* cos: along half a cosine; linear: along a line; default: "cos" */
+  int64_t last_epoch; /* number of steps already taken, less one; -1 starts a schedule, other values
+                         resume one and need initial_lr in each group; default: -1 */
+} tt_lr_swa_opts;
+#define TT_LR_SWA_ANNEAL_EPOCHS (UINT64_C(1) << 0)
+#define TT_LR_SWA_ANNEAL_STRATEGY (UINT64_C(1) << 1)
+#define TT_LR_SWA_LAST_EPOCH (UINT64_C(1) << 2)
+tt_status tt_lr_swa(tt_ctx *c, tt_optimizer *optimizer, const double *swa_lr, int64_t n_swa_lr,
+                    const tt_lr_swa_opts *opts, tt_scheduler **out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -276,12 +276,10 @@ def class_overrides(root, classes):
 
 def generate(groups, root):
     own_layers, extended_layers = by_hand(root, "nn")
-    own_optimizers, extended = by_hand(root, "optim")
+    own, extended = by_hand(root, "optim")
     layers = [cls for cls in groups["nn"] if cls.host not in own_layers]
-    optimizers = [
-        cls for cls in groups["optim"] if is_optimizer(cls) and cls.host not in own_optimizers
-    ]
-    schedules = [cls for cls in groups["optim"] if not is_optimizer(cls)]
+    optimizers = [cls for cls in groups["optim"] if is_optimizer(cls) and cls.host not in own]
+    schedules = [cls for cls in groups["optim"] if not is_optimizer(cls) and cls.host not in own]
     tables = class_overrides(root, [*layers, *optimizers])
     absent = {name: table["absent"] for name, table in tables.items() if "absent" in table}
     attributes = {name: table.get("attributes", {}) for name, table in tables.items()}

@@ -63,6 +63,10 @@ tt_status tt_scheduler_step_to(tt_ctx* h, tt_scheduler* s, int64_t epoch) {
   return api_call(h, "scheduler_step_to",
                   [&](Ctx&) { take_scheduler_step_to(scheduler_arg(s, "s", 1), epoch); });
 }
+tt_status tt_scheduler_step_metric(tt_ctx* h, tt_scheduler* s, double metric) {
+  return api_call(h, "scheduler_step_metric",
+                  [&](Ctx&) { take_scheduler_step_metric(scheduler_arg(s, "s", 1), metric); });
+}
 int64_t tt_scheduler_last_epoch(const tt_scheduler* h) { return live(h) ? live(h)->last_epoch : 0; }
 tt_status tt_scheduler_get_last_lr(tt_ctx* h, const tt_scheduler* handle, double* lrs, int64_t cap,
                                    int64_t* n) {

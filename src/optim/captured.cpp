@@ -14,6 +14,10 @@ namespace {
 
 constexpr int64_t kMaxSteps = int64_t(1) << 53;
 
+// Numbers of a group in files: the classes that files name have no more.
+constexpr int kFileValues = 8;
+constexpr int kFileExtras = kMaxMomentum + 1;
+
 enum StepArg { kParams, kGrads, kStates, kCounter };  // of optim_step
 enum ScheduleArg { kScheduler };                      // of schedule_step
 
@@ -81,6 +85,9 @@ void Writer::collect(Scheduler& s) {
     if (known == &s) return;
   if (calls_application(s))
     fail(TT_NOT_IMPLEMENTED, "a step of {} calls the application: it cannot be saved", s.cls->name);
+  const Span<const char> name(s.cls->name, int64_t(strlen(s.cls->name)));
+  if (!find_schedule(name) && !find_composition(name))
+    fail(TT_NOT_IMPLEMENTED, "files have no form for a step of {}", s.cls->name);
   for (const SchedulerRef& part : s.parts) collect(*part);
   used(*s.optimizer);
   schedulers_.push_back(&s);
@@ -120,8 +127,8 @@ void Writer::optimizer(const Used& u) {
     word(next);
     while (next < u.params.size() && u.params[next] < g.end) next++;
     word(next);
-    for (const double v : g.value) number(v);
-    for (const double v : g.extra) number(v);
+    for (int k = 0; k < kFileValues; k++) number(g.value[k]);
+    for (int k = 0; k < kFileExtras; k++) number(g.extra[k]);
     out_.add("\n");
   }
   for (const int64_t i : u.params) {
@@ -270,8 +277,9 @@ void Reader::group(Optimizer& o) {
   const int64_t before = o.groups.empty() ? 0 : o.groups.back().end;
   g.begin = integer(before, before);
   g.end = integer(before, o.params.size());
-  for (double& v : g.value) v = number();
-  for (double& v : g.extra) v = number();
+  for (int k = 0; k < kFileValues; k++) g.value[k] = number();
+  for (double& v : g.extra) v = kNan;
+  for (int k = 0; k < kFileExtras; k++) g.extra[k] = number();
   end_of_line();
   o.groups.push_back(g);
 }

@@ -122,8 +122,8 @@ void zero_grad(Optimizer& o, bool set_to_none) {
 
 // ---- values ----
 
-static constexpr const char* kExtraNames[kNumExtras] = {"initial_lr", "max_lr", "min_lr",
-                                                        "base_momentum", "max_momentum"};
+static constexpr const char* kExtraNames[kNumExtras] = {"initial_lr",    "max_lr",       "min_lr",
+                                                        "base_momentum", "max_momentum", "swa_lr"};
 
 double* find_value(const Optimizer& o, ParamGroup& g, const char* name) {
   for (int64_t i = 0; i < o.cls->values.n; i++)

@@ -10,7 +10,7 @@ constexpr int kMaxValues = 10;
 constexpr int kOptimNumbers = 2;
 struct Kernel;
 // Numbers of a group that schedulers keep.
-enum GroupExtra { kInitialLr, kMaxLr, kMinLr, kBaseMomentum, kMaxMomentum, kNumExtras };
+enum GroupExtra { kInitialLr, kMaxLr, kMinLr, kBaseMomentum, kMaxMomentum, kSwaLr, kNumExtras };
 
 struct ParamSlot {
   TensorRef param;

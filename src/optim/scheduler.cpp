@@ -31,6 +31,7 @@ void start_scheduler(Scheduler& s, int64_t last_epoch) {
   if (last_epoch < -1 || last_epoch == INT64_MAX)
     fail_arg(TT_INVALID_ARG, "last_epoch", "last_epoch is {}: must be at least -1", last_epoch);
   const int64_t n = o.groups.size();
+  const bool given = s.base_lrs.size() != 0;
   s.base_lrs.reserve(n);
   s.last_lr.reserve(n);
   for (int64_t g = 0; g < n; g++) {
@@ -39,14 +40,17 @@ void start_scheduler(Scheduler& s, int64_t last_epoch) {
       fail_arg(TT_INDEX, "last_epoch", "last_epoch is {}, but group {} has no initial_lr",
                last_epoch, g);
     if (base != base) base = group_value(o, g, "lr");
-    s.base_lrs.push_back(base);
+    if (!given) s.base_lrs.push_back(base);
     s.last_lr.push_back(base);
   }
   s.last_epoch = last_epoch;
   s.initial = true;
   scheduler_step(s);
   s.initial = false;
-  for (int64_t g = 0; g < n; g++) o.groups[g].extra[kInitialLr] = s.base_lrs[g];
+  for (int64_t g = 0; g < n; g++) {
+    double& initial = o.groups[g].extra[kInitialLr];
+    if (initial != initial) initial = s.base_lrs[g];
+  }
 }
 
 static void record_rates(Scheduler& s) noexcept {
@@ -175,9 +179,15 @@ static void step_chained(Scheduler& s) {
   record_rates(s);
 }
 
+static void check_takes_no_metric(const Scheduler& s) {
+  if (s.cls->by_metric)
+    fail(TT_INVALID_ARG, "{} needs a metric in each step: use step_metric", s.cls->name);
+}
+
 void scheduler_step(Scheduler& s) {
   if (s.last_epoch == INT64_MAX)
     fail(TT_INVALID_ARG, "{} has reached the largest possible epoch", s.cls->name);
+  check_takes_no_metric(s);
   take_new_groups(s);
   if (s.cls == &kSequential) return step_sequential(s);
   if (s.cls == &kChained) return step_chained(s);
@@ -195,6 +205,7 @@ void scheduler_step_to(Scheduler& s, int64_t epoch) {
     fail_arg(TT_INVALID_ARG, "epoch", "epoch is {}: must be at least 0", epoch);
   if (s.cls == &kSequential || s.cls == &kChained)
     fail_arg(TT_INVALID_ARG, "epoch", "{} cannot skip epochs: use step", s.cls->name);
+  check_takes_no_metric(s);
   take_new_groups(s);
   update(s, epoch, true);
 }
@@ -247,6 +258,12 @@ void take_scheduler_step(Scheduler& s) {
   if (TT_LIKELY(!is_captured())) return scheduler_step(s);
   op::schedule_step(*new_scheduled_step(s), -1);
 }
+void take_scheduler_step_metric(Scheduler& s, double metric) {
+  if (is_captured())
+    fail(TT_NOT_IMPLEMENTED, "a step of {} cannot be captured: its metric changes with each step",
+         s.cls->name);
+  scheduler_step_metric(s, metric);
+}
 void take_scheduler_step_to(Scheduler& s, int64_t epoch) {
   if (TT_LIKELY(!is_captured()) || epoch < 0) return scheduler_step_to(s, epoch);
   op::schedule_step(*new_scheduled_step(s), epoch);
@@ -258,6 +275,9 @@ static void adopt_parts(Scheduler& s, Span<Scheduler* const> parts) {
   for (int64_t i = 0; i < parts.n; i++) {
     if (parts[i]->optimizer.get() != s.optimizer.get())
       fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] belongs to another optimizer", i);
+    if (parts[i]->cls->by_metric)
+      fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] is a {}, whose steps need a metric", i,
+               parts[i]->cls->name);
     if (parts[i]->depth + 1 > kMaxSchedulerDepth)
       fail_arg(TT_INVALID_ARG, "schedulers", "schedulers[{}] is nested {} levels deep: the maximum",
                i, kMaxSchedulerDepth);
@@ -339,6 +359,10 @@ template <class F> static bool each_number(Scheduler& s, Prefix& prefix, F& f) {
   double epoch = double(s.last_epoch);
   double steps = double(s.step_count);
   if (f(prefix, "last_epoch", -1, epoch) || f(prefix, "_step_count", -1, steps)) return true;
+  const bool by_metric = s.cls->by_metric;
+  if (by_metric && f(prefix, "best", -1, s.plateau.best)) return true;
+  if (by_metric && f(prefix, "num_bad_epochs", -1, double(s.plateau.bad_epochs))) return true;
+  if (by_metric && f(prefix, "cooldown_counter", -1, double(s.plateau.cooldown))) return true;
   for (int64_t i = 0; i < s.base_lrs.size(); i++)
     if (f(prefix, "base_lrs", i, s.base_lrs[i])) return true;
   for (int64_t i = 0; i < s.last_lr.size(); i++)
@@ -400,14 +424,25 @@ static Scheduler& part_named(Scheduler& s, const char** name) {
   *name = p;
   return *at;
 }
+// Returns the integer of the state that has this name, NULL if there is none.
+static int64_t* count_named(Scheduler& s, const char* name) {
+  if (strcmp(name, "last_epoch") == 0) return &s.last_epoch;
+  if (strcmp(name, "_step_count") == 0) return &s.step_count;
+  if (!s.cls->by_metric) return nullptr;
+  if (strcmp(name, "num_bad_epochs") == 0) return &s.plateau.bad_epochs;
+  return strcmp(name, "cooldown_counter") == 0 ? &s.plateau.cooldown : nullptr;
+}
 void load_number(Scheduler& whole, const char* name, double value) {
   const char* rest = name;
   Scheduler& s = part_named(whole, &rest);
-  const bool epoch = strcmp(rest, "last_epoch") == 0;
-  if (epoch || strcmp(rest, "_step_count") == 0) {
+  if (s.cls->by_metric && strcmp(rest, "best") == 0) {
+    s.plateau.best = value;
+    return;
+  }
+  if (int64_t* const count = count_named(s, rest)) {
     if (!(value >= -1 && value <= 0x1p53))
       fail_arg(TT_INVALID_ARG, "value", "{} is {}: must be in [-1, 2^53]", rest, value);
-    (epoch ? s.last_epoch : s.step_count) = int64_t(value);
+    *count = int64_t(value);
     return;
   }
   const bool base = strncmp(rest, "base_lrs.", 9) == 0;

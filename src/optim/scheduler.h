@@ -15,6 +15,14 @@ struct LrLambda {
   void (*drop)(void* user);
 };
 
+// Of ReduceLROnPlateau.
+struct Plateau {
+  double best;
+  int32_t flags;
+  int64_t bad_epochs, cooldown;  // steps without improvement, steps to be ignored
+  SmallVec<double, 1> min_lrs;   // one for all groups, or by group
+};
+
 struct Scheduler {
   uint32_t tag;
   RefCount refs;
@@ -31,6 +39,7 @@ struct Scheduler {
   LrLambda lambda;
   SmallVec<Ref<Scheduler>, 1> parts;
   int32_t depth;  // nesting depth of parts
+  Plateau plateau;
   static void destroy(Scheduler*) noexcept;
 };
 using SchedulerRef = Ref<Scheduler>;
@@ -45,16 +54,20 @@ struct SchedulerClass {
   Rate (*next)(Scheduler& s, int64_t epoch, int64_t group, double lr, double base);
   Rate (*closed)(Scheduler& s, int64_t epoch, int64_t group, double lr,
                  double base);  // in closed form, as if all steps had been of this class
+  bool by_metric = false;       // its steps are those of scheduler_step_metric
 };
 
 SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o);
-// sets initial_lr of the groups, then takes the first step
+// Sets initial_lr of the groups, then takes the first step. Initial rates are those of s.base_lrs
+// if the constructor has set them, otherwise those of the groups.
 void start_scheduler(Scheduler& s, int64_t last_epoch);
 void scheduler_step(Scheduler& s);
-void scheduler_step_to(Scheduler& s, int64_t epoch);  // uses the closed form if there is one
+void scheduler_step_to(Scheduler& s, int64_t epoch);      // uses the closed form if there is one
+void scheduler_step_metric(Scheduler& s, double metric);  // of ReduceLROnPlateau
 // The same; while a graph is captured, as the operator schedule_step, which its runs repeat.
 void take_scheduler_step(Scheduler& s);
 void take_scheduler_step_to(Scheduler& s, int64_t epoch);
+void take_scheduler_step_metric(Scheduler& s, double metric);  // fails in a capture
 
 SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicative,
                          int64_t last_epoch);

@@ -1,6 +1,7 @@
 // The schedules, computed as in PyTorch: from the current rate (so that they can be chained), and
 // in closed form.
 #include "core/callback.h"
+#include "ops/gen/ops.h"
 #include "optim/captured.h"
 #include "optim/gen/classes.h"
 
@@ -104,6 +105,121 @@ static Rate cosine_next(Scheduler& s, int64_t e, int64_t g, double lr, double ba
 }
 static constinit const SchedulerClass kCosine = {"CosineAnnealingLR", cosine_next, cosine_closed};
 
+// ---- cosine with restarts: real = eta_min; count = T_0, T_mult ----
+
+static Rate restarts_next(Scheduler& s, int64_t e, int64_t, double, double base) {
+  const double factor = double(s.count[1]);
+  double length = double(s.count[0]);  // of the running period
+  double done = double(e);             // steps of it
+  if (factor == 1) {
+    done = double(e % s.count[0]);
+  } else {
+    while (done >= length) {
+      done -= length;
+      length *= factor;
+    }
+  }
+  return only_lr(s.real[0] + (base - s.real[0]) * (1 + cos(kPi * done / length)) / 2);
+}
+static constinit const SchedulerClass kRestarts = {"CosineAnnealingWarmRestarts", restarts_next,
+                                                   restarts_next};
+
+// Returns a number that the constructor has set in the group.
+static double limit_of(const Scheduler& s, int64_t group, GroupExtra of) {
+  const double v = s.optimizer->groups[group].extra[of];
+  if (v != v)
+    fail(TT_INVALID_ARG, "group {} has no limits of its rate: {} was made without it", group,
+         s.cls->name);
+  return v;
+}
+
+// ---- cycles: real = gamma, step_size_up, step_size_down; count = mode, cycle_momentum ----
+
+static Rate cyclic_next(Scheduler& s, int64_t e, int64_t group, double, double base) {
+  const double total = s.real[1] + s.real[2];
+  const double share = s.real[1] / total;  // of a cycle in which the rate rises
+  const double cycle = floor(1 + double(e) / total);
+  const double at = 1 + double(e) / total - cycle;
+  double height = at <= share ? at / share : (at - 1) / (share - 1);
+  if (s.count[0] == kCyclicModeTriangular2) height /= pow(2, cycle - 1);
+  if (s.count[0] == kCyclicModeExpRange) height *= pow(s.real[0], double(e));
+  double momentum = kNan;
+  if (s.count[1]) {
+    const double heavy = limit_of(s, group, kMaxMomentum);
+    momentum = heavy - (heavy - limit_of(s, group, kBaseMomentum)) * height;
+  }
+  return {base + (limit_of(s, group, kMaxLr) - base) * height, momentum};
+}
+static constinit const SchedulerClass kCyclic = {"CyclicLR", cyclic_next, nullptr};
+
+// ---- to a fixed rate: count = anneal_epochs, anneal_strategy ----
+
+// Returns the share of the annealing that is done after a step.
+static double annealed(const Scheduler& s, int64_t step) {
+  const double t = double(step) / double(TT_NS::max(int64_t(1), s.count[0]));
+  const double done = TT_NS::min(1.0, TT_NS::max(0.0, t));
+  return s.count[1] == kAnnealLinear ? done : (1 - cos(kPi * done)) / 2;
+}
+static Rate swa_next(Scheduler& s, int64_t, int64_t group, double lr, double) {
+  const int64_t step = TT_NS::max(s.step_count - 1, int64_t(s.count[0] == 0));
+  const double before = annealed(s, step - 1);
+  const double now = annealed(s, step);
+  const double last = limit_of(s, group, kSwaLr);
+  const double first = before == 1 ? last : (lr - before * last) / (1 - before);
+  return only_lr(last * now + first * (1 - now));
+}
+static constinit const SchedulerClass kSwa = {"SWALR", swa_next, nullptr};
+
+// ---- by a metric: real = factor, threshold, eps; count = patience, cooldown ----
+
+enum { kHigherIsBetter = 1, kAbsoluteThreshold = 2 };  // Plateau::flags
+
+static constinit const SchedulerClass kPlateau = {
+    .name = "ReduceLROnPlateau", .next = nullptr, .closed = nullptr, .by_metric = true};
+
+static bool is_better(const Scheduler& s, double metric) {
+  const double sign = s.plateau.flags & kHigherIsBetter ? 1 : -1;
+  const double best = s.plateau.best;
+  const double bound = s.plateau.flags & kAbsoluteThreshold ? best + sign * s.real[1]
+                                                            : best * (1 + sign * s.real[1]);
+  return sign > 0 ? metric > bound : metric < bound;
+}
+static void reduce_rates(Scheduler& s) {
+  Optimizer& o = *s.optimizer;
+  const auto& lowest = s.plateau.min_lrs;
+  if (lowest.size() != 1 && lowest.size() != o.groups.size())
+    fail(TT_INVALID_ARG, "the optimizer has {} groups, min_lr was given for {}", o.groups.size(),
+         lowest.size());
+  for (int64_t g = 0; g < o.groups.size(); g++) {
+    double& lr = *find_value(o, o.groups[g], "lr");
+    const double next = TT_NS::max(lr * s.real[0], lowest[lowest.size() == 1 ? 0 : g]);
+    if (lr - next > s.real[2]) lr = next;
+  }
+}
+void scheduler_step_metric(Scheduler& s, double metric) {
+  if (!s.cls->by_metric) fail(TT_INVALID_ARG, "{} takes no metric: use step", s.cls->name);
+  const Optimizer& o = *s.optimizer;
+  Plateau next = s.plateau;
+  next.bad_epochs++;
+  if (is_better(s, metric)) {
+    next.best = metric;
+    next.bad_epochs = 0;
+  }
+  if (next.cooldown > 0) {
+    next.cooldown--;
+    next.bad_epochs = 0;
+  }
+  s.last_lr.resize(o.groups.size(), 0);
+  if (next.bad_epochs > s.count[0]) {
+    reduce_rates(s);
+    next.cooldown = s.count[1];
+    next.bad_epochs = 0;
+  }
+  s.plateau = std::move(next);
+  for (int64_t g = 0; g < o.groups.size(); g++) s.last_lr[g] = group_value(*s.optimizer, g, "lr");
+  s.last_epoch++;
+}
+
 // ---- one cycle: real = pct_start; count = total_steps, flags ----
 
 enum { kLinearAnneal = 1, kCycleMomentum = 2, kThreePhase = 4 };
@@ -124,7 +240,7 @@ static Rate one_cycle_next(Scheduler& s, int64_t e, int64_t group, double, doubl
     fail_arg(TT_INVALID_ARG, "last_epoch", "step {} is past the end of a cycle of {} steps", e,
              s.count[0]);
   const double low = g.extra[kInitialLr];
-  const double high = g.extra[kMaxLr];
+  const double high = limit_of(s, group, kMaxLr);
   const double end = g.extra[kMinLr];
   const double light = g.extra[kBaseMomentum];
   const double heavy = g.extra[kMaxMomentum];
@@ -178,17 +294,24 @@ SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicati
 
 const SchedulerClass* find_schedule(Span<const char> name) {
   static constexpr const SchedulerClass* kAll[] = {
-      &kStep, &kMultiStep, &kConstant, &kLinear, &kPolynomial, &kCosine, &kExponential, &kOneCycle};
+      &kStep,   &kMultiStep,   &kConstant, &kLinear,   &kPolynomial,
+      &kCosine, &kExponential, &kOneCycle, &kRestarts, &kCyclic};
   for (const SchedulerClass* cls : kAll)
     if (strlen(cls->name) == size_t(name.n) && memcmp(cls->name, name.ptr, size_t(name.n)) == 0)
       return cls;
   return nullptr;
 }
 
+static bool is_count(int64_t n) { return n >= 1 && n <= kMaxCount; }
 bool is_valid(const Scheduler& s) {
   const SchedulerClass* cls = s.cls;
   const bool divides = cls == &kStep || cls == &kCosine || cls == &kOneCycle;
-  if (divides && (s.count[0] < 1 || s.count[0] > kMaxCount)) return false;
+  if (divides && !is_count(s.count[0])) return false;
+  if (cls == &kRestarts) return is_count(s.count[0]) && is_count(s.count[1]);
+  if (cls == &kCyclic) {
+    const bool cycles = s.real[1] >= 1 && s.real[2] >= 0;
+    return cycles && (s.count[1] == 0 || (s.count[1] == 1 && s.optimizer->cls->momentum));
+  }
   if (cls != &kOneCycle) return true;
   if (s.count[1] < 0 || s.count[1] > (kLinearAnneal | kCycleMomentum | kThreePhase)) return false;
   return !(s.count[1] & kCycleMomentum) || s.optimizer->cls->momentum;
@@ -254,6 +377,8 @@ static void check_per_group(Span<const double> v, const Optimizer& o, const char
     fail_arg(TT_INVALID_ARG, arg,
              "{} has {} numbers: must have one, or one for each of the {} groups", arg, v.n,
              o.groups.size());
+  for (const double number : v)
+    if (number != number) fail_arg(TT_INVALID_ARG, arg, "{} is nan: must be a number", arg);
 }
 static int64_t total_steps(const OneCycleLRArgs& a) {
   if (a.total_steps) {
@@ -271,6 +396,24 @@ static int64_t total_steps(const OneCycleLRArgs& a) {
   return *a.epochs * *a.steps_per_epoch;
 }
 
+static void check_momentum(const Optimizer& o, Span<const double> base, Span<const double> most) {
+  if (!o.cls->momentum)
+    fail_arg(TT_INVALID_ARG, "cycle_momentum", "{} has no momentum to cycle", o.cls->name);
+  check_per_group(base, o, "base_momentum");
+  check_per_group(most, o, "max_momentum");
+}
+// Starts a scheduler that has written numbers of the groups; if it fails, puts them back.
+static SchedulerRef start_or_restore(SchedulerRef&& s, int64_t last_epoch,
+                                     const SmallVec<ParamGroup, 1>& before) {
+  Optimizer& o = *s->optimizer;
+  try {
+    return start(std::move(s), last_epoch);
+  } catch (...) {
+    for (int64_t i = 0; i < o.groups.size(); i++) o.groups[i] = before[i];
+    throw;
+  }
+}
+
 SchedulerRef construct(const OneCycleLRArgs& a) {
   Optimizer& o = a.optimizer;
   check_between(a.pct_start, 0, 1, "pct_start");
@@ -278,12 +421,7 @@ SchedulerRef construct(const OneCycleLRArgs& a) {
     fail_arg(TT_INVALID_ARG, "anneal_strategy", "anneal_strategy is {}: there is no such value",
              a.anneal_strategy);
   check_per_group(a.max_lr, o, "max_lr");
-  if (a.cycle_momentum) {
-    if (!o.cls->momentum)
-      fail_arg(TT_INVALID_ARG, "cycle_momentum", "{} has no momentum to cycle", o.cls->name);
-    check_per_group(a.base_momentum, o, "base_momentum");
-    check_per_group(a.max_momentum, o, "max_momentum");
-  }
+  if (a.cycle_momentum) check_momentum(o, a.base_momentum, a.max_momentum);
   SchedulerRef s = make(kOneCycle, o, a.pct_start, 0, total_steps(a));
   s->count[1] = 0;
   if (a.anneal_strategy) s->count[1] |= kLinearAnneal;
@@ -301,12 +439,70 @@ SchedulerRef construct(const OneCycleLRArgs& a) {
         g.extra[kBaseMomentum] = of_group(a.base_momentum, i);
       }
     }
-  try {
-    return start(std::move(s), a.last_epoch);
-  } catch (...) {
-    for (int64_t i = 0; i < o.groups.size(); i++) o.groups[i] = before[i];
-    throw;
+  return start_or_restore(std::move(s), a.last_epoch, before);
+}
+
+SchedulerRef construct(const CosineAnnealingWarmRestartsArgs& a) {
+  check_positive(a.T_0, "T_0");
+  check_positive(a.T_mult, "T_mult");
+  SchedulerRef s = make(kRestarts, a.optimizer, a.eta_min, 0, a.T_0);
+  s->count[1] = a.T_mult;
+  return start(std::move(s), a.last_epoch);
+}
+
+SchedulerRef construct(const CyclicLRArgs& a) {
+  Optimizer& o = a.optimizer;
+  check_per_group(a.base_lr, o, "base_lr");
+  check_per_group(a.max_lr, o, "max_lr");
+  if (a.cycle_momentum) check_momentum(o, a.base_momentum, a.max_momentum);
+  check_positive(a.step_size_up, "step_size_up");
+  const int64_t down = a.step_size_down ? *a.step_size_down : a.step_size_up;
+  if (down < 0 || down > kMaxCount)
+    fail_arg(TT_INVALID_ARG, "step_size_down", "step_size_down is {}: must be at least 0", down);
+  SchedulerRef s = make(kCyclic, o, a.gamma, double(a.step_size_up), a.mode);
+  s->real[2] = double(down);
+  s->count[1] = a.cycle_momentum;
+  for (int64_t i = 0; i < o.groups.size(); i++) s->base_lrs.push_back(of_group(a.base_lr, i));
+  SmallVec<ParamGroup, 1> before(o.groups.span());
+  for (int64_t i = 0; i < o.groups.size(); i++) {
+    ParamGroup& g = o.groups[i];
+    g.extra[kMaxLr] = of_group(a.max_lr, i);
+    if (a.last_epoch == -1) *find_value(o, g, "lr") = s->base_lrs[i];
+    if (!a.cycle_momentum) continue;
+    g.extra[kMaxMomentum] = of_group(a.max_momentum, i);
+    g.extra[kBaseMomentum] = of_group(a.base_momentum, i);
   }
+  return start_or_restore(std::move(s), a.last_epoch, before);
+}
+
+SchedulerRef construct(const SWALRArgs& a) {
+  Optimizer& o = a.optimizer;
+  check_per_group(a.swa_lr, o, "swa_lr");
+  if (a.anneal_epochs < 0 || a.anneal_epochs > kMaxCount)
+    fail_arg(TT_INVALID_ARG, "anneal_epochs", "anneal_epochs is {}: must be at least 0",
+             a.anneal_epochs);
+  SchedulerRef s = make(kSwa, o, 0, 0, a.anneal_epochs);
+  s->count[1] = a.anneal_strategy;
+  SmallVec<ParamGroup, 1> before(o.groups.span());
+  for (int64_t i = 0; i < o.groups.size(); i++) o.groups[i].extra[kSwaLr] = of_group(a.swa_lr, i);
+  return start_or_restore(std::move(s), a.last_epoch, before);
+}
+
+SchedulerRef construct(const ReduceLROnPlateauArgs& a) {
+  const Optimizer& o = a.optimizer;
+  if (!(a.factor < 1))
+    fail_arg(TT_INVALID_ARG, "factor", "factor is {}: must be less than 1", a.factor);
+  check_per_group(a.min_lr, o, "min_lr");
+  SchedulerRef s = make(kPlateau, a.optimizer, a.factor, a.threshold, a.patience);
+  s->real[2] = a.eps;
+  s->count[1] = a.cooldown;
+  s->plateau.best = a.mode == kPlateauModeMax ? -kInf : kInf;
+  s->plateau.flags = (a.mode == kPlateauModeMax ? kHigherIsBetter : 0) |
+                     (a.threshold_mode == kThresholdModeAbs ? kAbsoluteThreshold : 0);
+  s->plateau.min_lrs.append(a.min_lr);
+  for (const ParamGroup& g : o.groups)
+    s->last_lr.push_back(*find_value(o, const_cast<ParamGroup&>(g), "lr"));
+  return s;
 }
 
 SchedulerRef construct(const SequentialLRArgs& a) {

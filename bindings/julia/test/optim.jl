@@ -52,6 +52,28 @@ end
     thrown(() -> optim.Muon([tensor([1.0]; requires_grad=true)]), TT.InvalidArgumentError)
 end
 
+@testset "plateaus, cycles and restarts" begin
+    x = tensor([1.0]; requires_grad=true)
+    opt = optim.SGD([x]; lr=1.0)
+    s = optim.ReduceLROnPlateau(opt; factor=0.5, patience=0)
+    for loss in (3.0, 2.0, 2.0)
+        TT.step_metric!(s, loss)
+    end
+    @test TT.get_last_lr(s) == [0.5]
+    thrown(() -> step!(s), TT.InvalidArgumentError)
+    s = optim.CyclicLR(optim.SGD([x]; lr=1.0, momentum=0.9), 0.5, 1.5; step_size_up=2)
+    step!(s)
+    @test TT.get_last_lr(s) == [1.0]
+    s = optim.CosineAnnealingWarmRestarts(optim.SGD([x]; lr=1.0), 2)
+    step!(s)
+    @test TT.get_last_lr(s) ≈ [0.5]
+    step!(s)
+    @test TT.get_last_lr(s) == [1.0]
+    s = optim.SWALR(optim.SGD([x]; lr=1.0), 0.5; anneal_epochs=2, anneal_strategy="linear")
+    step!(s)
+    @test TT.get_last_lr(s) == [0.75]
+end
+
 @testset "LBFGS" begin
     rosenbrock(x) = sum(100 .* (x[2:4] .- x[1:3] .^ 2) .^ 2 .+ (1 .- x[1:3]) .^ 2)
     x = tensor([-1.2, 1.0, -0.5, 0.8]; requires_grad=true)

@@ -438,3 +438,87 @@ tt_status tt_lr_chained(tt_ctx *c, tt_scheduler *const *schedulers, int64_t n_sc
                                                       0)}).leak());
   });
 }
+tt_status tt_lr_cosine_annealing_warm_restarts(tt_ctx *c, tt_optimizer *optimizer, int64_t T_0,
+    const tt_lr_cosine_annealing_warm_restarts_opts *opts, tt_scheduler **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "lr_cosine_annealing_warm_restarts", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const int64_t o_T_mult = opts_has(opts, 0) ? int64_t(opts->T_mult) : int64_t(1);
+    const double o_eta_min = opts_has(opts, 1) ? double(opts->eta_min) : double(0.0);
+    const int64_t o_last_epoch = opts_has(opts, 2) ? int64_t(opts->last_epoch) : int64_t(-1);
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(CosineAnnealingWarmRestartsArgs{optimizer_arg(optimizer, "optimizer", 0), T_0,
+                                                  o_T_mult, o_eta_min, o_last_epoch}).leak());
+  });
+}
+tt_status tt_lr_cyclic(tt_ctx *c, tt_optimizer *optimizer, const double *base_lr, int64_t n_base_lr,
+                       const double *max_lr, int64_t n_max_lr, const tt_lr_cyclic_opts *opts,
+                       tt_scheduler **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "lr_cyclic", [&](Ctx&) {
+    out_arg(out, "out", 11);
+    check_opts(opts, 8);
+    const int64_t o_step_size_up = opts_has(opts, 0) ? int64_t(opts->step_size_up) : int64_t(2000);
+    const Opt<int64_t> o_step_size_down = opts_has(opts, 1) ? Opt<int64_t>(opts->step_size_down)
+        : Opt<int64_t>();
+    const int64_t o_mode = opts_has(opts, 2)
+        ? int64_t(enum_arg(opts->mode, "mode", 5, kCyclicModeValues)) : int64_t(0);
+    const double o_gamma = opts_has(opts, 3) ? double(opts->gamma) : double(1.0);
+    const bool o_cycle_momentum = opts_has(opts, 4) ? bool(opts->cycle_momentum != 0) : bool(true);
+    static constexpr double d_base_momentum[] = {0.8}; const Span<const double> o_base_momentum =
+        opts_has(opts, 5) ? doubles_arg(opts->base_momentum, opts->n_base_momentum, "base_momentum",
+                                        8) : Span<const double>(d_base_momentum);
+    static constexpr double d_max_momentum[] = {0.9}; const Span<const double> o_max_momentum =
+        opts_has(opts, 6) ? doubles_arg(opts->max_momentum, opts->n_max_momentum, "max_momentum", 9)
+        : Span<const double>(d_max_momentum);
+    const int64_t o_last_epoch = opts_has(opts, 7) ? int64_t(opts->last_epoch) : int64_t(-1);
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(CyclicLRArgs{optimizer_arg(optimizer, "optimizer", 0),
+                               doubles_arg(base_lr, n_base_lr, "base_lr", 1),
+                               doubles_arg(max_lr, n_max_lr, "max_lr", 2), o_step_size_up,
+                               o_step_size_down, o_mode, o_gamma, o_cycle_momentum, o_base_momentum,
+                               o_max_momentum, o_last_epoch}).leak());
+  });
+}
+tt_status tt_lr_reduce_on_plateau(tt_ctx *c, tt_optimizer *optimizer,
+                                  const tt_lr_reduce_on_plateau_opts *opts, tt_scheduler **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "lr_reduce_on_plateau", [&](Ctx&) {
+    out_arg(out, "out", 9);
+    check_opts(opts, 8);
+    const int64_t o_mode = opts_has(opts, 0)
+        ? int64_t(enum_arg(opts->mode, "mode", 1, kPlateauModeValues)) : int64_t(0);
+    const double o_factor = opts_has(opts, 1) ? double(opts->factor) : double(0.1);
+    const int64_t o_patience = opts_has(opts, 2) ? int64_t(opts->patience) : int64_t(10);
+    const double o_threshold = opts_has(opts, 3) ? double(opts->threshold) : double(1e-4);
+    const int64_t o_threshold_mode = opts_has(opts, 4)
+        ? int64_t(enum_arg(opts->threshold_mode, "threshold_mode", 5, kThresholdModeValues))
+        : int64_t(0);
+    const int64_t o_cooldown = opts_has(opts, 5) ? int64_t(opts->cooldown) : int64_t(0);
+    static constexpr double d_min_lr[] = {0}; const Span<const double> o_min_lr = opts_has(opts, 6)
+        ? doubles_arg(opts->min_lr, opts->n_min_lr, "min_lr", 7) : Span<const double>(d_min_lr);
+    const double o_eps = opts_has(opts, 7) ? double(opts->eps) : double(1e-8);
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(ReduceLROnPlateauArgs{optimizer_arg(optimizer, "optimizer", 0), o_mode, o_factor,
+                                        o_patience, o_threshold, o_threshold_mode, o_cooldown,
+                                        o_min_lr, o_eps}).leak());
+  });
+}
+tt_status tt_lr_swa(tt_ctx *c, tt_optimizer *optimizer, const double *swa_lr, int64_t n_swa_lr,
+                    const tt_lr_swa_opts *opts, tt_scheduler **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "lr_swa", [&](Ctx&) {
+    out_arg(out, "out", 5);
+    check_opts(opts, 3);
+    const int64_t o_anneal_epochs = opts_has(opts, 0) ? int64_t(opts->anneal_epochs) : int64_t(10);
+    const int64_t o_anneal_strategy = opts_has(opts, 1)
+        ? int64_t(enum_arg(opts->anneal_strategy, "anneal_strategy", 3, kAnnealValues))
+        : int64_t(0);
+    const int64_t o_last_epoch = opts_has(opts, 2) ? int64_t(opts->last_epoch) : int64_t(-1);
+    *out = reinterpret_cast<tt_scheduler*>(
+        construct(SWALRArgs{optimizer_arg(optimizer, "optimizer", 0),
+                            doubles_arg(swa_lr, n_swa_lr, "swa_lr", 1), o_anneal_epochs,
+                            o_anneal_strategy, o_last_epoch}).leak());
+  });
+}

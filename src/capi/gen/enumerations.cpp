@@ -35,6 +35,9 @@ constinit const Enumeration enumerations[] = {
     {2, "none\0strong_wolfe"},
     {2, "q8_0\0q4_0"},
     {4, "none\0original\0match_rms_adamw\0spectral_unclamped"},
+    {3, "triangular\0triangular2\0exp_range"},
+    {2, "min\0max"},
+    {2, "rel\0abs"},
 };
 
 }  // namespace TT_NS

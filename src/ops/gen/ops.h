@@ -1390,6 +1390,9 @@ enum : int64_t { kLineSearchNone = 0, kLineSearchStrongWolfe = 1 };
 enum : int64_t { kBlockFormatQ80 = 0, kBlockFormatQ40 = 1 };
 enum : int64_t { kAdjustLrNone = 0, kAdjustLrOriginal = 1, kAdjustLrMatchRmsAdamw = 2,
                  kAdjustLrSpectralUnclamped = 3 };
+enum : int64_t { kCyclicModeTriangular = 0, kCyclicModeTriangular2 = 1, kCyclicModeExpRange = 2 };
+enum : int64_t { kPlateauModeMin = 0, kPlateauModeMax = 1 };
+enum : int64_t { kThresholdModeRel = 0, kThresholdModeAbs = 1 };
 // ArgInfo::enumeration
 enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValues,
                  kKlReductionValues, kInterpolationValues, kPaddingValues, kScatterValues,
@@ -1398,7 +1401,8 @@ enum : uint8_t { kNoValues, kReductionValues, kRoundingValues, kApproximateValue
                  kAutoPaddingValues, kNonlinearityValues, kGridModeValues, kGridPaddingValues,
                  kBagModeValues, kFftNormValues, kMatrixNormValues, kLeastSquaresValues,
                  kQrModeValues, kTriangleValues, kActivationValues, kLineSearchValues,
-                 kBlockFormatValues, kAdjustLrValues };
+                 kBlockFormatValues, kAdjustLrValues, kCyclicModeValues, kPlateauModeValues,
+                 kThresholdModeValues };
 
 // Typed calls: what tt itself uses. Inputs are borrowed, results owned.
 namespace op {

@@ -494,4 +494,50 @@ struct ChainedSchedulerArgs {
 };
 Ref<Scheduler> construct(const ChainedSchedulerArgs& a);
 
+struct CosineAnnealingWarmRestartsArgs {
+  Optimizer& optimizer;
+  int64_t T_0;
+  int64_t T_mult;
+  double eta_min;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const CosineAnnealingWarmRestartsArgs& a);
+
+struct CyclicLRArgs {
+  Optimizer& optimizer;
+  Span<const double> base_lr;
+  Span<const double> max_lr;
+  int64_t step_size_up;
+  Opt<int64_t> step_size_down;
+  int64_t mode;
+  double gamma;
+  bool cycle_momentum;
+  Span<const double> base_momentum;
+  Span<const double> max_momentum;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const CyclicLRArgs& a);
+
+struct ReduceLROnPlateauArgs {
+  Optimizer& optimizer;
+  int64_t mode;
+  double factor;
+  int64_t patience;
+  double threshold;
+  int64_t threshold_mode;
+  int64_t cooldown;
+  Span<const double> min_lr;
+  double eps;
+};
+Ref<Scheduler> construct(const ReduceLROnPlateauArgs& a);
+
+struct SWALRArgs {
+  Optimizer& optimizer;
+  Span<const double> swa_lr;
+  int64_t anneal_epochs;
+  int64_t anneal_strategy;
+  int64_t last_epoch;
+};
+Ref<Scheduler> construct(const SWALRArgs& a);
+
 }  // namespace TT_NS

@@ -35,6 +35,13 @@ static void one_cycle(tt_optimizer* o, tt_scheduler** out) {
   const tt_lr_one_cycle_opts opts = {.set = TT_LR_ONE_CYCLE_TOTAL_STEPS, .total_steps = kSteps};
   OK(tt_lr_one_cycle(c, o, &max_lr, 1, &opts, out));
 }
+static void restarts(tt_optimizer* o, tt_scheduler** out) {
+  OK(tt_lr_cosine_annealing_warm_restarts(c, o, 7, NULL, out));
+}
+static void cyclic(tt_optimizer* o, tt_scheduler** out) {
+  const tt_lr_cyclic_opts opts = {.set = TT_LR_CYCLIC_STEP_SIZE_UP, .step_size_up = 5};
+  OK(tt_lr_cyclic(c, o, (const double[]){0.01}, 1, (const double[]){0.1}, 1, &opts, out));
+}
 static void chained(tt_optimizer* o, tt_scheduler** out) {
   tt_scheduler* parts[2];
   constant(o, &parts[0]);
@@ -69,12 +76,20 @@ static const struct {
   const char* name;
   Schedule make;
   int calls_application; /* so a file cannot have it */
-} kSchedules[] = {{"StepLR", by_steps, 0},           {"MultiStepLR", by_milestones, 0},
-                  {"ConstantLR", constant, 0},       {"LinearLR", linear, 0},
-                  {"ExponentialLR", exponential, 0}, {"PolynomialLR", polynomial, 0},
-                  {"CosineAnnealingLR", cosine, 0},  {"OneCycleLR", one_cycle, 0},
-                  {"SequentialLR", sequential, 0},   {"ChainedScheduler", chained, 0},
-                  {"LambdaLR", lambda, 1},           {"MultiplicativeLR", multiplicative, 1}};
+} kSchedules[] = {{"StepLR", by_steps, 0},
+                  {"MultiStepLR", by_milestones, 0},
+                  {"ConstantLR", constant, 0},
+                  {"LinearLR", linear, 0},
+                  {"ExponentialLR", exponential, 0},
+                  {"PolynomialLR", polynomial, 0},
+                  {"CosineAnnealingLR", cosine, 0},
+                  {"OneCycleLR", one_cycle, 0},
+                  {"SequentialLR", sequential, 0},
+                  {"ChainedScheduler", chained, 0},
+                  {"CosineAnnealingWarmRestarts", restarts, 0},
+                  {"CyclicLR", cyclic, 0},
+                  {"LambdaLR", lambda, 1},
+                  {"MultiplicativeLR", multiplicative, 1}};
 enum { kNumSchedules = sizeof kSchedules / sizeof kSchedules[0] };
 
 /* ---- replays ---- */

@@ -133,6 +133,217 @@ static void test_one_cycle(void** state) {
   tt_optim_release(flat);
 }
 
+/* ---- cycles, restarts, averages, plateaus: against PyTorch 2.15 ---- */
+
+static tt_status restarts(tt_optimizer* o, tt_scheduler** s) {
+  const tt_lr_cosine_annealing_warm_restarts_opts x = {
+      .set = TT_LR_COSINE_ANNEALING_WARM_RESTARTS_T_MULT |
+             TT_LR_COSINE_ANNEALING_WARM_RESTARTS_ETA_MIN,
+      .T_mult = 2,
+      .eta_min = 0.01};
+  return tt_lr_cosine_annealing_warm_restarts(c, o, 3, &x, s);
+}
+static tt_status triangular2(tt_optimizer* o, tt_scheduler** s) {
+  const tt_lr_cyclic_opts x = {
+      .set = TT_LR_CYCLIC_STEP_SIZE_UP | TT_LR_CYCLIC_STEP_SIZE_DOWN | TT_LR_CYCLIC_MODE,
+      .step_size_up = 3,
+      .step_size_down = 2,
+      .mode = TT_CYCLICMODE_TRIANGULAR2};
+  return tt_lr_cyclic(c, o, DATA(0.01, 0.02), DATA(0.1, 0.3), &x, s);
+}
+static tt_status exp_range(tt_optimizer* o, tt_scheduler** s) {
+  const tt_lr_cyclic_opts x = {
+      .set = TT_LR_CYCLIC_STEP_SIZE_UP | TT_LR_CYCLIC_MODE | TT_LR_CYCLIC_GAMMA,
+      .step_size_up = 4,
+      .mode = TT_CYCLICMODE_EXP_RANGE,
+      .gamma = 0.9};
+  return tt_lr_cyclic(c, o, DATA(0.01), DATA(0.1), &x, s);
+}
+static tt_status swa(tt_optimizer* o, tt_scheduler** s) {
+  const tt_lr_swa_opts x = {.set = TT_LR_SWA_ANNEAL_EPOCHS, .anneal_epochs = 4};
+  return tt_lr_swa(c, o, DATA(0.05), &x, s);
+}
+static tt_status swa_by_lines(tt_optimizer* o, tt_scheduler** s) {
+  const tt_lr_swa_opts x = {.set = TT_LR_SWA_ANNEAL_EPOCHS | TT_LR_SWA_ANNEAL_STRATEGY,
+                            .anneal_epochs = 3,
+                            .anneal_strategy = TT_ANNEAL_LINEAR};
+  return tt_lr_swa(c, o, DATA(0.05, 0.5), &x, s);
+}
+
+enum { kSteps = 10 };
+static const struct {
+  const char* name;
+  Make make;
+  int adam;
+  double first[kSteps], second[kSteps], momentum[kSteps]; /* of both groups, of the first */
+} kRecorded[] = {
+    {"restarts",
+     restarts,
+     0,
+     {0.1, 0.0775, 0.0325, 0.1, 0.0939711431702998, 0.0775, 0.055, 0.0325, 0.0160288568297003, 0.1},
+     {0.02, 0.0175, 0.0125, 0.02, 0.0193301270189222, 0.0175, 0.015, 0.0125, 0.0106698729810778,
+      0.02},
+     {0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9}},
+    {"triangular2",
+     triangular2,
+     0,
+     {0.01, 0.04, 0.07, 0.1, 0.055, 0.01, 0.025, 0.04, 0.055, 0.0325},
+     {0.02, 0.113333333333333, 0.206666666666667, 0.3, 0.16, 0.02, 0.0666666666666667,
+      0.113333333333333, 0.16, 0.0900000000000001},
+     {0.9, 0.866666666666667, 0.833333333333333, 0.8, 0.85, 0.9, 0.883333333333333,
+      0.866666666666667, 0.85, 0.875}},
+    {"exp_range",
+     exp_range,
+     1,
+     {0.01, 0.03025, 0.04645, 0.0592075, 0.069049, 0.049858075, 0.033914845, 0.02076168025, 0.01,
+      0.0187169610025},
+     {0.01, 0.03025, 0.04645, 0.0592075, 0.069049, 0.049858075, 0.033914845, 0.02076168025, 0.01,
+      0.0187169610025},
+     {0.9, 0.8775, 0.8595, 0.845325, 0.83439, 0.85571325, 0.87342795, 0.8880425775, 0.9,
+      0.890314487775}},
+    {"swa",
+     swa,
+     0,
+     {0.1, 0.0926776695296637, 0.075, 0.0573223304703363, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05},
+     {0.02, 0.0243933982822018, 0.035, 0.0456066017177982, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05},
+     {0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9}},
+    {"swa_by_lines",
+     swa_by_lines,
+     0,
+     {0.1, 0.0833333333333333, 0.0666666666666667, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05},
+     {0.02, 0.18, 0.34, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5},
+     {0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9}},
+};
+
+static void test_recorded_schedules(void** state) {
+  (void)state;
+  for (size_t k = 0; k < sizeof kRecorded / sizeof *kRecorded; k++) {
+    tt_optimizer* opt = two_groups(kRecorded[k].adam);
+    tt_scheduler* s = NULL;
+    OK(kRecorded[k].make(opt, &s));
+    for (int i = 0; i < kSteps; i++) {
+      const char* momentum = kRecorded[k].adam ? "beta1" : "momentum";
+      if (fabs(value(opt, 0, "lr") - kRecorded[k].first[i]) > 1e-14 ||
+          fabs(value(opt, 1, "lr") - kRecorded[k].second[i]) > 1e-14 ||
+          fabs(value(opt, 0, momentum) - kRecorded[k].momentum[i]) > 1e-14)
+        fail_msg("%s: rates %.15g and %.15g, momentum %.15g after step %d", kRecorded[k].name,
+                 value(opt, 0, "lr"), value(opt, 1, "lr"), value(opt, 0, momentum), i);
+      OK(tt_scheduler_step(c, s));
+    }
+    tt_scheduler_release(s);
+    tt_optim_release(opt);
+  }
+}
+
+static tt_status plateau(tt_optimizer* o, tt_scheduler** s) {
+  static const double kLowest[] = {0.03, 0};
+  const tt_lr_reduce_on_plateau_opts x = {
+      .set = TT_LR_REDUCE_ON_PLATEAU_FACTOR | TT_LR_REDUCE_ON_PLATEAU_PATIENCE |
+             TT_LR_REDUCE_ON_PLATEAU_THRESHOLD | TT_LR_REDUCE_ON_PLATEAU_COOLDOWN |
+             TT_LR_REDUCE_ON_PLATEAU_MIN_LR,
+      .factor = 0.5,
+      .patience = 1,
+      .threshold = 0.01,
+      .cooldown = 1,
+      .min_lr = kLowest,
+      .n_min_lr = 2};
+  return tt_lr_reduce_on_plateau(c, o, &x, s);
+}
+/* The state after six steps goes on in another scheduler. */
+static void test_plateau(void** state) {
+  static const double kMetrics[] = {1,    0.9,  0.95, 0.9,  0.91, 0.8,
+                                    0.81, 0.82, 0.83, 0.84, 0.85, 0.86};
+  static const double kWant[] = {0.02, 0.02,  0.02,  0.01,  0.01,   0.01,
+                                 0.01, 0.005, 0.005, 0.005, 0.0025, 0.0025};
+  tt_optimizer* opt = two_groups(0);
+  tt_scheduler *s = NULL, *other = NULL;
+  char name[96];
+  double v = 0;
+  (void)state;
+  OK(plateau(opt, &s));
+  for (int i = 0; i < 6; i++) {
+    OK(tt_scheduler_step_metric(c, s, kMetrics[i]));
+    assert_true(fabs(value(opt, 1, "lr") - kWant[i]) < 1e-15);
+  }
+  OK(plateau(opt, &other));
+  for (int64_t i = 0; i < tt_scheduler_num_numbers(s); i++) {
+    OK(tt_scheduler_number_at(c, s, i, name, sizeof name, &v));
+    OK(tt_scheduler_load_number(c, other, name, v));
+  }
+  for (int i = 6; i < 12; i++) {
+    OK(tt_scheduler_step_metric(c, other, kMetrics[i]));
+    assert_true(fabs(value(opt, 1, "lr") - kWant[i]) < 1e-15);
+  }
+  assert_true(fabs(value(opt, 0, "lr") - 0.03) < 1e-15);
+  assert_int_equal(tt_scheduler_last_epoch(other), 12);
+  tt_scheduler_release(other);
+  tt_scheduler_release(s);
+  tt_optim_release(opt);
+}
+
+static void test_plateau_of_rising_metrics(void** state) {
+  const tt_lr_reduce_on_plateau_opts rises = {
+      .set = TT_LR_REDUCE_ON_PLATEAU_MODE | TT_LR_REDUCE_ON_PLATEAU_PATIENCE |
+             TT_LR_REDUCE_ON_PLATEAU_THRESHOLD | TT_LR_REDUCE_ON_PLATEAU_THRESHOLD_MODE,
+      .mode = TT_PLATEAUMODE_MAX,
+      .patience = 0,
+      .threshold = 0.05,
+      .threshold_mode = TT_THRESHOLDMODE_ABS};
+  tt_optimizer* opt = two_groups(0);
+  tt_scheduler* s = NULL;
+  (void)state;
+  OK(tt_lr_reduce_on_plateau(c, opt, &rises, &s));
+  OK(tt_scheduler_step_metric(c, s, 1));
+  assert_true(value(opt, 0, "lr") == 0.1);
+  OK(tt_scheduler_step_metric(c, s, 1.04));
+  assert_true(fabs(value(opt, 0, "lr") - 0.01) < 1e-15);
+  OK(tt_scheduler_step_metric(c, s, NAN)); /* no improvement */
+  assert_true(fabs(value(opt, 0, "lr") - 0.001) < 1e-15);
+  tt_scheduler_release(s);
+  tt_optim_release(opt);
+}
+
+static void test_what_takes_a_metric(void** state) {
+  const tt_lr_reduce_on_plateau_opts grows = {.set = TT_LR_REDUCE_ON_PLATEAU_FACTOR, .factor = 1};
+  tt_optimizer* opt = two_groups(0);
+  tt_scheduler *s = NULL, *other = NULL;
+  tt_graph* g = NULL;
+  (void)state;
+  FAILS(tt_lr_reduce_on_plateau(c, opt, &grows, &s), TT_INVALID_ARG, "factor is 1");
+  OK(plateau(opt, &s));
+  FAILS(tt_scheduler_step(c, s), TT_INVALID_ARG, "needs a metric");
+  FAILS(tt_scheduler_step_to(c, s, 3), TT_INVALID_ARG, "needs a metric");
+  FAILS(tt_lr_chained(c, &s, 1, &other), TT_INVALID_ARG, "whose steps need a metric");
+  OK(tt_capture_begin(c, NULL, 0, NULL));
+  FAILS(tt_scheduler_step_metric(c, s, 1), TT_NOT_IMPLEMENTED, "cannot be captured");
+  OK(tt_capture_end(c, NULL, 0, &g));
+  OK(step_lr(opt, &other));
+  FAILS(tt_scheduler_step_metric(c, other, 1), TT_INVALID_ARG, "StepLR takes no metric");
+  assert_int_equal(tt_scheduler_last_epoch(s), 0);
+  tt_graph_release(g);
+  tt_scheduler_release(other);
+  tt_scheduler_release(s);
+  tt_optim_release(opt);
+}
+
+/* A group that is added later has no limits of its own. */
+static void test_groups_without_limits(void** state) {
+  static const Make kMakes[] = {triangular2, swa};
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    tt_optimizer* opt = two_groups(0);
+    tt_scheduler* s = NULL;
+    tt_tensor* more = leaf(DATA(1));
+    OK(kMakes[k](opt, &s));
+    const double before = value(opt, 0, "lr");
+    OK(tt_optim_add_param_group(c, opt, &more, 1));
+    FAILS(tt_scheduler_step(c, s), TT_INVALID_ARG, "group 2 has no limits");
+    assert_true(value(opt, 0, "lr") == before);
+    tt_scheduler_release(s);
+    tt_optim_release(opt);
+  }
+}
+
 /* ---- schedulers of schedulers ---- */
 
 static void test_sequential(void** state) {
@@ -332,9 +543,18 @@ static void test_failing_part(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_closed_forms), SCOPED(test_one_cycle),
-                                     SCOPED(test_sequential),   SCOPED(test_chained_and_nested),
-                                     SCOPED(test_lambda),       SCOPED(test_resume),
-                                     SCOPED(test_hostile),      SCOPED(test_failing_part)};
+  const struct CMUnitTest tests[] = {SCOPED(test_closed_forms),
+                                     SCOPED(test_one_cycle),
+                                     SCOPED(test_recorded_schedules),
+                                     SCOPED(test_plateau),
+                                     SCOPED(test_plateau_of_rising_metrics),
+                                     SCOPED(test_what_takes_a_metric),
+                                     SCOPED(test_groups_without_limits),
+                                     SCOPED(test_sequential),
+                                     SCOPED(test_chained_and_nested),
+                                     SCOPED(test_lambda),
+                                     SCOPED(test_resume),
+                                     SCOPED(test_hostile),
+                                     SCOPED(test_failing_part)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

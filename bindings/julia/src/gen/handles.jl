@@ -292,6 +292,11 @@ run of the graph repeats it.
 step!(s::Scheduler) = check(C.tt_scheduler_step(ctx(), s))
 "Moves to a given epoch, by the closed form if the schedule has one."
 step!(s::Scheduler, epoch::Integer) = check(C.tt_scheduler_step_to(ctx(), s, epoch))
+"""
+Advances ReduceLROnPlateau by the metric of an epoch, such as its loss. Fails with
+UnimplementedError in a capture: the metric changes with each step.
+"""
+step_metric!(s::Scheduler, metric::Real) = check(C.tt_scheduler_step_metric(ctx(), s, metric))
 "Returns the number of steps taken, less one."
 last_epoch(s::Scheduler) = Int(C.tt_scheduler_last_epoch(s))
 "Makes an empty state dict."

@@ -31,6 +31,9 @@ const ACTIVATION = ("relu" => 0, "gelu" => 1)
 const LINESEARCH = ("none" => 0, "strong_wolfe" => 1)
 const BLOCKFORMAT = ("q8_0" => 0, "q4_0" => 1)
 const ADJUSTLR = ("none" => 0, "original" => 1, "match_rms_adamw" => 2, "spectral_unclamped" => 3)
+const CYCLICMODE = ("triangular" => 0, "triangular2" => 1, "exp_range" => 2)
+const PLATEAUMODE = ("min" => 0, "max" => 1)
+const THRESHOLDMODE = ("rel" => 0, "abs" => 1)
 
 """
     TT.hardtanh(input, min_val=-1.0, max_val=1.0)

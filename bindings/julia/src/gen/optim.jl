@@ -623,6 +623,124 @@ function ChainedScheduler(schedulers::AbstractVector{Scheduler})
         length(schedulers_v), o)))
 end
 
+"""
+    CosineAnnealingWarmRestarts(optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1)
+
+Lowers the learning rate of each group along half a cosine, from its initial value to `eta_min`, and
+starts it again (Loshchilov and Hutter 2017).
+
+- `optimizer`: optimizer whose learning rates are scheduled
+- `T_0`: number of steps before the first restart
+- `T_mult`: factor of this number after each restart
+- `eta_min`: minimum learning rate
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need `initial_lr` in each group
+"""
+function CosineAnnealingWarmRestarts(optimizer::Optimizer, T_0::Integer, T_mult_=1, eta_min_=0.0,
+    last_epoch_=-1; T_mult::Integer=T_mult_, eta_min::Real=eta_min_,
+    last_epoch::Integer=last_epoch_)
+    opts = Ref(C.tt_lr_cosine_annealing_warm_restarts_opts(UInt64(7), i64(T_mult), f64(eta_min),
+        i64(last_epoch)))
+    return own(Scheduler,
+        handle_out(o -> C.tt_lr_cosine_annealing_warm_restarts(ctx(), optimizer, i64(T_0), opts,
+        o)))
+end
+
+"""
+    CyclicLR(optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=nothing;
+        mode=\"triangular\", gamma=1.0, cycle_momentum=true, base_momentum=[0.8],
+        max_momentum=[0.9], last_epoch=-1)
+
+Moves the learning rate of each group up and down between `base_lr` and `max_lr` (Smith 2017). With
+`cycle_momentum`, momentum (or beta1) moves in the opposite direction. Call it after every batch.
+
+- `optimizer`: optimizer whose learning rates are scheduled
+- `base_lr`: lowest learning rate: one number for all groups, or one per group
+- `max_lr`: highest learning rate: one number, or one per group
+- `step_size_up`: number of steps in which the rate rises
+- `step_size_down`: number of steps in which it falls; default: `step_size_up`
+- `mode`: triangular: all cycles have the same height; triangular2: each has half of the one before;
+  `exp_range`: gamma to the power of the step multiplies the height
+- `gamma`: factor of each step, for `exp_range`
+- `cycle_momentum`: whether to cycle the momentum, too
+- `base_momentum`: momentum at the highest rate: one number, or one per group
+- `max_momentum`: momentum at the lowest rate: one number, or one per group
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need `initial_lr` in each group
+"""
+function CyclicLR(optimizer::Optimizer, base_lr::Floats, max_lr::Floats, step_size_up_=2000,
+    step_size_down_=nothing; step_size_up::Integer=step_size_up_,
+    step_size_down::Union{Integer, Nothing}=step_size_down_,
+    mode::Union{AbstractString, Symbol}="triangular", gamma::Real=1.0, cycle_momentum::Bool=true,
+    base_momentum::Floats=[0.8], max_momentum::Floats=[0.9], last_epoch::Integer=-1)
+    base_lr_v = floats(base_lr)
+    max_lr_v = floats(max_lr)
+    base_momentum_v = floats(base_momentum)
+    max_momentum_v = floats(max_momentum)
+    opts = Ref(C.tt_lr_cyclic_opts(UInt64(253) | given(step_size_down, 1), i64(step_size_up),
+        i64(step_size_down), choice(CYCLICMODE, mode, "mode"), f64(gamma), flag(cycle_momentum),
+        pointer(base_momentum_v), length(base_momentum_v), pointer(max_momentum_v),
+        length(max_momentum_v), i64(last_epoch)))
+    return own(Scheduler,
+        GC.@preserve base_lr_v max_lr_v base_momentum_v max_momentum_v handle_out(o ->
+        C.tt_lr_cyclic(ctx(), optimizer, base_lr_v, length(base_lr_v), max_lr_v, length(max_lr_v),
+        opts, o)))
+end
+
+"""
+    ReduceLROnPlateau(optimizer; mode=\"min\", factor=0.1, patience=10, threshold=1e-4,
+        threshold_mode=\"rel\", cooldown=0, min_lr=[0], eps=1e-8)
+
+Multiplies the learning rates by factor when a metric stops improving. Each of its steps takes the
+metric.
+
+- `optimizer`: optimizer whose learning rates are scheduled
+- `mode`: min: a lower metric is better; max: a higher one
+- `factor`: factor of each reduction, less than 1
+- `patience`: number of steps without improvement that are allowed
+- `threshold`: an improvement must exceed it
+- `threshold_mode`: rel: the threshold is a fraction of the best metric; abs: a difference from it
+- `cooldown`: number of steps after a reduction that are ignored
+- `min_lr`: minimum learning rate: one number for all groups, or one per group
+- `eps`: a reduction by less than it is left out
+"""
+function ReduceLROnPlateau(optimizer::Optimizer; mode::Union{AbstractString, Symbol}="min",
+    factor::Real=0.1, patience::Integer=10, threshold::Real=1e-4,
+    threshold_mode::Union{AbstractString, Symbol}="rel", cooldown::Integer=0, min_lr::Floats=[0],
+    eps::Real=1e-8)
+    min_lr_v = floats(min_lr)
+    opts = Ref(C.tt_lr_reduce_on_plateau_opts(UInt64(255), choice(PLATEAUMODE, mode, "mode"),
+        f64(factor), i64(patience), f64(threshold),
+        choice(THRESHOLDMODE, threshold_mode, "threshold_mode"), i64(cooldown), pointer(min_lr_v),
+        length(min_lr_v), f64(eps)))
+    return own(Scheduler,
+        GC.@preserve min_lr_v handle_out(o -> C.tt_lr_reduce_on_plateau(ctx(), optimizer, opts, o)))
+end
+
+"""
+    SWALR(optimizer, swa_lr, anneal_epochs=10; anneal_strategy=\"cos\", last_epoch=-1)
+
+Anneals the learning rate of each group to a fixed one, for averages of the parameters (Izmailov et
+al. 2018).
+
+- `optimizer`: optimizer whose learning rates are scheduled
+- `swa_lr`: the fixed rate: one number for all groups, or one per group
+- `anneal_epochs`: number of steps of the annealing
+- `anneal_strategy`: cos: along half a cosine; linear: along a line
+- `last_epoch`: number of steps already taken, less one; -1 starts a schedule, other values resume
+  one and need `initial_lr` in each group
+"""
+function SWALR(optimizer::Optimizer, swa_lr::Floats, anneal_epochs_=10;
+    anneal_epochs::Integer=anneal_epochs_, anneal_strategy::Union{AbstractString, Symbol}="cos",
+    last_epoch::Integer=-1)
+    swa_lr_v = floats(swa_lr)
+    opts = Ref(C.tt_lr_swa_opts(UInt64(7), i64(anneal_epochs),
+        choice(ANNEAL, anneal_strategy, "anneal_strategy"), i64(last_epoch)))
+    return own(Scheduler,
+        GC.@preserve swa_lr_v handle_out(o -> C.tt_lr_swa(ctx(), optimizer, swa_lr_v,
+        length(swa_lr_v), opts, o)))
+end
+
 # Values whose halves have names of their own.
 const OPTIM_PARTS = (
     betas = ("beta1", "beta2"),
@@ -656,4 +774,8 @@ const OPTIM_CLASSES = (
     :OneCycleLR,
     :SequentialLR,
     :ChainedScheduler,
+    :CosineAnnealingWarmRestarts,
+    :CyclicLR,
+    :ReduceLROnPlateau,
+    :SWALR,
 )

@@ -14,7 +14,7 @@ from ..autograd import enable_grad
 from .optimizer import Optimizer, Params
 
 # values of a group that schedules keep in C
-OF_SCHEDULES = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")
+OF_SCHEDULES = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr")
 NAME_CAP = c_int64(96)
 NAN = float("nan")  # in C: a number that is not given
 

@@ -3628,6 +3628,51 @@ pub struct tt_lr_sequential_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_lr_cosine_annealing_warm_restarts_opts {
+    pub set: u64,
+    pub T_mult: i64,
+    pub eta_min: f64,
+    pub last_epoch: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_lr_cyclic_opts {
+    pub set: u64,
+    pub step_size_up: i64,
+    pub step_size_down: i64,
+    pub mode: i32,
+    pub gamma: f64,
+    pub cycle_momentum: i32,
+    pub base_momentum: *const f64,
+    pub n_base_momentum: i64,
+    pub max_momentum: *const f64,
+    pub n_max_momentum: i64,
+    pub last_epoch: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_lr_reduce_on_plateau_opts {
+    pub set: u64,
+    pub mode: i32,
+    pub factor: f64,
+    pub patience: i64,
+    pub threshold: f64,
+    pub threshold_mode: i32,
+    pub cooldown: i64,
+    pub min_lr: *const f64,
+    pub n_min_lr: i64,
+    pub eps: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_lr_swa_opts {
+    pub set: u64,
+    pub anneal_epochs: i64,
+    pub anneal_strategy: i32,
+    pub last_epoch: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_runtime_opts {
     pub struct_size: usize,
     pub allocator: *const tt_allocator,
@@ -4140,15 +4185,16 @@ zeroed! {
     tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_optim_lbfgs_opts
     tt_optim_adafactor_opts tt_optim_muon_opts tt_lr_step_opts tt_lr_multi_step_opts
     tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts tt_lr_polynomial_opts
-    tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts tt_runtime_opts
-    tt_live_row tt_cuda_math_opts tt_backend_def tt_tensor_info tt_module_load_state_dict_opts
-    tt_module_def tt_nn_multihead_attention_forward_opts tt_safetensors_save_opts tt_checkpoint
-    tt_backward_opts tt_grad_opts tt_function_def tt_vmap_opts tt_saved_tensors_def tt_op_def
-    tt_clip_grad_norm_opts tt_grad_scaler_new_opts tt_loader_opts tt_capture_opts tt_graph_info
-    tt_graph_node tt_graph_arg tt_graph_value tt_graph_storage tt_graph_optimize_opts
-    tt_graph_export_c_opts tt_graph_quantize_opts tt_graph_load_onnx_opts tt_group_opts tt_ddp_opts
-    tt_ddp_bucket tt_plan_opts tt_compile_opts tt_compiled_info tt_profile_row
-    tt_profiler_start_opts tt_profile_event tt_profile_sum
+    tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
+    tt_lr_cosine_annealing_warm_restarts_opts tt_lr_cyclic_opts tt_lr_reduce_on_plateau_opts
+    tt_lr_swa_opts tt_runtime_opts tt_live_row tt_cuda_math_opts tt_backend_def tt_tensor_info
+    tt_module_load_state_dict_opts tt_module_def tt_nn_multihead_attention_forward_opts
+    tt_safetensors_save_opts tt_checkpoint tt_backward_opts tt_grad_opts tt_function_def
+    tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts tt_grad_scaler_new_opts
+    tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
+    tt_graph_storage tt_graph_optimize_opts tt_graph_export_c_opts tt_graph_quantize_opts
+    tt_graph_load_onnx_opts tt_group_opts tt_ddp_opts tt_ddp_bucket tt_plan_opts tt_compile_opts
+    tt_compiled_info tt_profile_row tt_profiler_start_opts tt_profile_event tt_profile_sum
 }
 
 pub const TT_OK: tt_status = 0;
@@ -4311,6 +4357,13 @@ pub const TT_ADJUSTLR_NONE: i32 = 0;
 pub const TT_ADJUSTLR_ORIGINAL: i32 = 1;
 pub const TT_ADJUSTLR_MATCH_RMS_ADAMW: i32 = 2;
 pub const TT_ADJUSTLR_SPECTRAL_UNCLAMPED: i32 = 3;
+pub const TT_CYCLICMODE_TRIANGULAR: i32 = 0;
+pub const TT_CYCLICMODE_TRIANGULAR2: i32 = 1;
+pub const TT_CYCLICMODE_EXP_RANGE: i32 = 2;
+pub const TT_PLATEAUMODE_MIN: i32 = 0;
+pub const TT_PLATEAUMODE_MAX: i32 = 1;
+pub const TT_THRESHOLDMODE_REL: i32 = 0;
+pub const TT_THRESHOLDMODE_ABS: i32 = 1;
 pub const TT_HARDTANH_MIN_VAL: u64 = 1;
 pub const TT_HARDTANH_MAX_VAL: u64 = 2;
 pub const TT_LEAKY_RELU_NEGATIVE_SLOPE: u64 = 1;
@@ -5477,6 +5530,28 @@ pub const TT_LR_ONE_CYCLE_FINAL_DIV_FACTOR: u64 = 512;
 pub const TT_LR_ONE_CYCLE_THREE_PHASE: u64 = 1024;
 pub const TT_LR_ONE_CYCLE_LAST_EPOCH: u64 = 2048;
 pub const TT_LR_SEQUENTIAL_LAST_EPOCH: u64 = 1;
+pub const TT_LR_COSINE_ANNEALING_WARM_RESTARTS_T_MULT: u64 = 1;
+pub const TT_LR_COSINE_ANNEALING_WARM_RESTARTS_ETA_MIN: u64 = 2;
+pub const TT_LR_COSINE_ANNEALING_WARM_RESTARTS_LAST_EPOCH: u64 = 4;
+pub const TT_LR_CYCLIC_STEP_SIZE_UP: u64 = 1;
+pub const TT_LR_CYCLIC_STEP_SIZE_DOWN: u64 = 2;
+pub const TT_LR_CYCLIC_MODE: u64 = 4;
+pub const TT_LR_CYCLIC_GAMMA: u64 = 8;
+pub const TT_LR_CYCLIC_CYCLE_MOMENTUM: u64 = 16;
+pub const TT_LR_CYCLIC_BASE_MOMENTUM: u64 = 32;
+pub const TT_LR_CYCLIC_MAX_MOMENTUM: u64 = 64;
+pub const TT_LR_CYCLIC_LAST_EPOCH: u64 = 128;
+pub const TT_LR_REDUCE_ON_PLATEAU_MODE: u64 = 1;
+pub const TT_LR_REDUCE_ON_PLATEAU_FACTOR: u64 = 2;
+pub const TT_LR_REDUCE_ON_PLATEAU_PATIENCE: u64 = 4;
+pub const TT_LR_REDUCE_ON_PLATEAU_THRESHOLD: u64 = 8;
+pub const TT_LR_REDUCE_ON_PLATEAU_THRESHOLD_MODE: u64 = 16;
+pub const TT_LR_REDUCE_ON_PLATEAU_COOLDOWN: u64 = 32;
+pub const TT_LR_REDUCE_ON_PLATEAU_MIN_LR: u64 = 64;
+pub const TT_LR_REDUCE_ON_PLATEAU_EPS: u64 = 128;
+pub const TT_LR_SWA_ANNEAL_EPOCHS: u64 = 1;
+pub const TT_LR_SWA_ANNEAL_STRATEGY: u64 = 2;
+pub const TT_LR_SWA_LAST_EPOCH: u64 = 4;
 pub const TT_CUDA_MATH_MATMUL_TF32: u64 = 1;
 pub const TT_CUDA_MATH_CONV_TF32: u64 = 2;
 pub const TT_CUDA_MATH_DETERMINISTIC: u64 = 4;
@@ -8357,6 +8432,16 @@ extern "C" {
         -> tt_status;
     pub fn tt_lr_chained(c: *mut tt_ctx, schedulers: *const *mut tt_scheduler, n_schedulers: i64,
         out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_cosine_annealing_warm_restarts(c: *mut tt_ctx, optimizer: *mut tt_optimizer,
+        T_0: i64, opts: *const tt_lr_cosine_annealing_warm_restarts_opts,
+        out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_cyclic(c: *mut tt_ctx, optimizer: *mut tt_optimizer, base_lr: *const f64,
+        n_base_lr: i64, max_lr: *const f64, n_max_lr: i64, opts: *const tt_lr_cyclic_opts,
+        out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_reduce_on_plateau(c: *mut tt_ctx, optimizer: *mut tt_optimizer,
+        opts: *const tt_lr_reduce_on_plateau_opts, out: *mut *mut tt_scheduler) -> tt_status;
+    pub fn tt_lr_swa(c: *mut tt_ctx, optimizer: *mut tt_optimizer, swa_lr: *const f64,
+        n_swa_lr: i64, opts: *const tt_lr_swa_opts, out: *mut *mut tt_scheduler) -> tt_status;
     pub fn tt_version() -> *const c_char;
     pub fn tt_build_info() -> *const c_char;
     pub fn tt_status_name(s: tt_status) -> *const c_char;
@@ -8773,6 +8858,7 @@ extern "C" {
         out: *mut *mut tt_scheduler) -> tt_status;
     pub fn tt_scheduler_step(c: *mut tt_ctx, s: *mut tt_scheduler) -> tt_status;
     pub fn tt_scheduler_step_to(c: *mut tt_ctx, s: *mut tt_scheduler, epoch: i64) -> tt_status;
+    pub fn tt_scheduler_step_metric(c: *mut tt_ctx, s: *mut tt_scheduler, metric: f64) -> tt_status;
     pub fn tt_scheduler_last_epoch(s: *const tt_scheduler) -> i64;
     pub fn tt_scheduler_get_last_lr(c: *mut tt_ctx, s: *const tt_scheduler, lrs: *mut f64, cap: i64,
         n: *mut i64) -> tt_status;

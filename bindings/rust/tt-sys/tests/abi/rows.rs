@@ -515,6 +515,12 @@ fn rows(out: &mut Vec<String>) {
         anneal_strategy, cycle_momentum, base_momentum, n_base_momentum, max_momentum,
         n_max_momentum, div_factor, final_div_factor, three_phase, last_epoch);
     layout!(out, tt_lr_sequential_opts, set, last_epoch);
+    layout!(out, tt_lr_cosine_annealing_warm_restarts_opts, set, T_mult, eta_min, last_epoch);
+    layout!(out, tt_lr_cyclic_opts, set, step_size_up, step_size_down, mode, gamma, cycle_momentum,
+        base_momentum, n_base_momentum, max_momentum, n_max_momentum, last_epoch);
+    layout!(out, tt_lr_reduce_on_plateau_opts, set, mode, factor, patience, threshold,
+        threshold_mode, cooldown, min_lr, n_min_lr, eps);
+    layout!(out, tt_lr_swa_opts, set, anneal_epochs, anneal_strategy, last_epoch);
     layout!(out, tt_runtime_opts, struct_size, allocator, executor, logger, memory_limit, threads,
         isa, queue_drops, pad);
     layout!(out, tt_live_row, kind, dtype, device, requires_grad, ndim, pad, shape, count, bytes);
@@ -727,6 +733,13 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_ADJUSTLR_ORIGINAL);
     constant!(out, TT_ADJUSTLR_MATCH_RMS_ADAMW);
     constant!(out, TT_ADJUSTLR_SPECTRAL_UNCLAMPED);
+    constant!(out, TT_CYCLICMODE_TRIANGULAR);
+    constant!(out, TT_CYCLICMODE_TRIANGULAR2);
+    constant!(out, TT_CYCLICMODE_EXP_RANGE);
+    constant!(out, TT_PLATEAUMODE_MIN);
+    constant!(out, TT_PLATEAUMODE_MAX);
+    constant!(out, TT_THRESHOLDMODE_REL);
+    constant!(out, TT_THRESHOLDMODE_ABS);
     constant!(out, TT_HARDTANH_MIN_VAL);
     constant!(out, TT_HARDTANH_MAX_VAL);
     constant!(out, TT_LEAKY_RELU_NEGATIVE_SLOPE);
@@ -1893,6 +1906,28 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_LR_ONE_CYCLE_THREE_PHASE);
     constant!(out, TT_LR_ONE_CYCLE_LAST_EPOCH);
     constant!(out, TT_LR_SEQUENTIAL_LAST_EPOCH);
+    constant!(out, TT_LR_COSINE_ANNEALING_WARM_RESTARTS_T_MULT);
+    constant!(out, TT_LR_COSINE_ANNEALING_WARM_RESTARTS_ETA_MIN);
+    constant!(out, TT_LR_COSINE_ANNEALING_WARM_RESTARTS_LAST_EPOCH);
+    constant!(out, TT_LR_CYCLIC_STEP_SIZE_UP);
+    constant!(out, TT_LR_CYCLIC_STEP_SIZE_DOWN);
+    constant!(out, TT_LR_CYCLIC_MODE);
+    constant!(out, TT_LR_CYCLIC_GAMMA);
+    constant!(out, TT_LR_CYCLIC_CYCLE_MOMENTUM);
+    constant!(out, TT_LR_CYCLIC_BASE_MOMENTUM);
+    constant!(out, TT_LR_CYCLIC_MAX_MOMENTUM);
+    constant!(out, TT_LR_CYCLIC_LAST_EPOCH);
+    constant!(out, TT_LR_REDUCE_ON_PLATEAU_MODE);
+    constant!(out, TT_LR_REDUCE_ON_PLATEAU_FACTOR);
+    constant!(out, TT_LR_REDUCE_ON_PLATEAU_PATIENCE);
+    constant!(out, TT_LR_REDUCE_ON_PLATEAU_THRESHOLD);
+    constant!(out, TT_LR_REDUCE_ON_PLATEAU_THRESHOLD_MODE);
+    constant!(out, TT_LR_REDUCE_ON_PLATEAU_COOLDOWN);
+    constant!(out, TT_LR_REDUCE_ON_PLATEAU_MIN_LR);
+    constant!(out, TT_LR_REDUCE_ON_PLATEAU_EPS);
+    constant!(out, TT_LR_SWA_ANNEAL_EPOCHS);
+    constant!(out, TT_LR_SWA_ANNEAL_STRATEGY);
+    constant!(out, TT_LR_SWA_LAST_EPOCH);
     constant!(out, TT_CUDA_MATH_MATMUL_TF32);
     constant!(out, TT_CUDA_MATH_CONV_TF32);
     constant!(out, TT_CUDA_MATH_DETERMINISTIC);

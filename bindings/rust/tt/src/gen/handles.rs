@@ -1642,6 +1642,12 @@ impl Scheduler {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_scheduler_step_to(c, self.raw(), epoch)) }
     }
+    /// Advances ReduceLROnPlateau by the metric of an epoch, such as its loss. Fails with
+    /// `Status::NotImplemented` in a capture: the metric changes with each step.
+    pub fn step_metric(&self, metric: f64) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_scheduler_step_metric(c, self.raw(), metric)) }
+    }
     /// Returns the number of steps taken, less one.
     pub fn last_epoch(&self) -> i64 {
         // SAFETY: handles, lists and texts are valid during the call.

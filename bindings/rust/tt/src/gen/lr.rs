@@ -541,3 +541,318 @@ pub fn chained(schedulers: &[impl Borrow<Scheduler>]) -> Result<Scheduler> {
         call1(|c, out| sys::tt_lr_chained(c, schedulers.as_ptr(), schedulers.len() as i64, out))
     }
 }
+
+/// Options of [`cosine_annealing_warm_restarts_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CosineAnnealingWarmRestartsOpts(
+    pub(crate) sys::tt_lr_cosine_annealing_warm_restarts_opts);
+impl CosineAnnealingWarmRestartsOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> CosineAnnealingWarmRestartsOpts {
+        Self::default()
+    }
+    /// Factor of this number after each restart; default: 1.
+    #[must_use]
+    pub fn t_mult(mut self, value: i64) -> CosineAnnealingWarmRestartsOpts {
+        self.0.set |= sys::TT_LR_COSINE_ANNEALING_WARM_RESTARTS_T_MULT;
+        self.0.T_mult = value;
+        self
+    }
+    /// Minimum learning rate; default: 0.0.
+    #[must_use]
+    pub fn eta_min(mut self, value: f64) -> CosineAnnealingWarmRestartsOpts {
+        self.0.set |= sys::TT_LR_COSINE_ANNEALING_WARM_RESTARTS_ETA_MIN;
+        self.0.eta_min = value;
+        self
+    }
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
+    #[must_use]
+    pub fn last_epoch(mut self, value: i64) -> CosineAnnealingWarmRestartsOpts {
+        self.0.set |= sys::TT_LR_COSINE_ANNEALING_WARM_RESTARTS_LAST_EPOCH;
+        self.0.last_epoch = value;
+        self
+    }
+}
+
+/// Lowers the learning rate of each group along half a cosine, from its initial value to eta_min,
+/// and starts it again (Loshchilov and Hutter 2017).
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `t_0`: number of steps before the first restart
+#[doc(alias = "CosineAnnealingWarmRestarts")]
+pub fn cosine_annealing_warm_restarts(optimizer: &Optimizer, t_0: i64) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_lr_cosine_annealing_warm_restarts(c, optimizer.raw(), t_0,
+            std::ptr::null(), out))
+    }
+}
+
+/// Lowers the learning rate of each group along half a cosine, from its initial value to eta_min,
+/// and starts it again (Loshchilov and Hutter 2017).
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `t_0`: number of steps before the first restart
+#[doc(alias = "CosineAnnealingWarmRestarts")]
+pub fn cosine_annealing_warm_restarts_with(optimizer: &Optimizer, t_0: i64,
+    opts: CosineAnnealingWarmRestartsOpts) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_lr_cosine_annealing_warm_restarts(c, optimizer.raw(), t_0, &opts.0,
+            out))
+    }
+}
+
+/// Options of [`cyclic_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CyclicOpts<'a>(pub(crate) sys::tt_lr_cyclic_opts, PhantomData<&'a ()>);
+impl<'a> CyclicOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> CyclicOpts<'a> {
+        Self::default()
+    }
+    /// Number of steps in which the rate rises; default: 2000.
+    #[must_use]
+    pub fn step_size_up(mut self, value: i64) -> CyclicOpts<'a> {
+        self.0.set |= sys::TT_LR_CYCLIC_STEP_SIZE_UP;
+        self.0.step_size_up = value;
+        self
+    }
+    /// Number of steps in which it falls; default: step_size_up.
+    #[must_use]
+    pub fn step_size_down(mut self, value: i64) -> CyclicOpts<'a> {
+        self.0.set |= sys::TT_LR_CYCLIC_STEP_SIZE_DOWN;
+        self.0.step_size_down = value;
+        self
+    }
+    /// Triangular: all cycles have the same height; triangular2: each has half of the one before;
+    /// exp_range: gamma to the power of the step multiplies the height; default: "triangular".
+    #[must_use]
+    pub fn mode(mut self, value: CyclicMode) -> CyclicOpts<'a> {
+        self.0.set |= sys::TT_LR_CYCLIC_MODE;
+        self.0.mode = value as i32;
+        self
+    }
+    /// Factor of each step, for exp_range; default: 1.0.
+    #[must_use]
+    pub fn gamma(mut self, value: f64) -> CyclicOpts<'a> {
+        self.0.set |= sys::TT_LR_CYCLIC_GAMMA;
+        self.0.gamma = value;
+        self
+    }
+    /// Whether to cycle the momentum, too; default: true.
+    #[must_use]
+    pub fn cycle_momentum(mut self, value: bool) -> CyclicOpts<'a> {
+        self.0.set |= sys::TT_LR_CYCLIC_CYCLE_MOMENTUM;
+        self.0.cycle_momentum = value as i32;
+        self
+    }
+    /// Momentum at the highest rate: one number, or one per group; default: \[0.8\].
+    #[must_use]
+    pub fn base_momentum(mut self, value: &'a [f64]) -> CyclicOpts<'a> {
+        self.0.set |= sys::TT_LR_CYCLIC_BASE_MOMENTUM;
+        self.0.base_momentum = value.as_ptr();
+        self.0.n_base_momentum = value.len() as i64;
+        self
+    }
+    /// Momentum at the lowest rate: one number, or one per group; default: \[0.9\].
+    #[must_use]
+    pub fn max_momentum(mut self, value: &'a [f64]) -> CyclicOpts<'a> {
+        self.0.set |= sys::TT_LR_CYCLIC_MAX_MOMENTUM;
+        self.0.max_momentum = value.as_ptr();
+        self.0.n_max_momentum = value.len() as i64;
+        self
+    }
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
+    #[must_use]
+    pub fn last_epoch(mut self, value: i64) -> CyclicOpts<'a> {
+        self.0.set |= sys::TT_LR_CYCLIC_LAST_EPOCH;
+        self.0.last_epoch = value;
+        self
+    }
+}
+
+/// Moves the learning rate of each group up and down between base_lr and max_lr (Smith 2017). With
+/// cycle_momentum, momentum (or beta1) moves in the opposite direction. Call it after every batch.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `base_lr`: lowest learning rate: one number for all groups, or one per group
+/// - `max_lr`: highest learning rate: one number, or one per group
+#[doc(alias = "CyclicLR")]
+pub fn cyclic(optimizer: &Optimizer, base_lr: &[f64], max_lr: &[f64]) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_lr_cyclic(c, optimizer.raw(), base_lr.as_ptr(), base_lr.len() as i64,
+            max_lr.as_ptr(), max_lr.len() as i64, std::ptr::null(), out))
+    }
+}
+
+/// Moves the learning rate of each group up and down between base_lr and max_lr (Smith 2017). With
+/// cycle_momentum, momentum (or beta1) moves in the opposite direction. Call it after every batch.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `base_lr`: lowest learning rate: one number for all groups, or one per group
+/// - `max_lr`: highest learning rate: one number, or one per group
+#[doc(alias = "CyclicLR")]
+pub fn cyclic_with(optimizer: &Optimizer, base_lr: &[f64], max_lr: &[f64], opts: CyclicOpts)
+    -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_lr_cyclic(c, optimizer.raw(), base_lr.as_ptr(), base_lr.len() as i64,
+            max_lr.as_ptr(), max_lr.len() as i64, &opts.0, out))
+    }
+}
+
+/// Options of [`reduce_on_plateau_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReduceOnPlateauOpts<'a>(pub(crate) sys::tt_lr_reduce_on_plateau_opts,
+    PhantomData<&'a ()>);
+impl<'a> ReduceOnPlateauOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> ReduceOnPlateauOpts<'a> {
+        Self::default()
+    }
+    /// Min: a lower metric is better; max: a higher one; default: "min".
+    #[must_use]
+    pub fn mode(mut self, value: PlateauMode) -> ReduceOnPlateauOpts<'a> {
+        self.0.set |= sys::TT_LR_REDUCE_ON_PLATEAU_MODE;
+        self.0.mode = value as i32;
+        self
+    }
+    /// Factor of each reduction, less than 1; default: 0.1.
+    #[must_use]
+    pub fn factor(mut self, value: f64) -> ReduceOnPlateauOpts<'a> {
+        self.0.set |= sys::TT_LR_REDUCE_ON_PLATEAU_FACTOR;
+        self.0.factor = value;
+        self
+    }
+    /// Number of steps without improvement that are allowed; default: 10.
+    #[must_use]
+    pub fn patience(mut self, value: i64) -> ReduceOnPlateauOpts<'a> {
+        self.0.set |= sys::TT_LR_REDUCE_ON_PLATEAU_PATIENCE;
+        self.0.patience = value;
+        self
+    }
+    /// An improvement must exceed it; default: 1e-4.
+    #[must_use]
+    pub fn threshold(mut self, value: f64) -> ReduceOnPlateauOpts<'a> {
+        self.0.set |= sys::TT_LR_REDUCE_ON_PLATEAU_THRESHOLD;
+        self.0.threshold = value;
+        self
+    }
+    /// Rel: the threshold is a fraction of the best metric; abs: a difference from it; default:
+    /// "rel".
+    #[must_use]
+    pub fn threshold_mode(mut self, value: ThresholdMode) -> ReduceOnPlateauOpts<'a> {
+        self.0.set |= sys::TT_LR_REDUCE_ON_PLATEAU_THRESHOLD_MODE;
+        self.0.threshold_mode = value as i32;
+        self
+    }
+    /// Number of steps after a reduction that are ignored; default: 0.
+    #[must_use]
+    pub fn cooldown(mut self, value: i64) -> ReduceOnPlateauOpts<'a> {
+        self.0.set |= sys::TT_LR_REDUCE_ON_PLATEAU_COOLDOWN;
+        self.0.cooldown = value;
+        self
+    }
+    /// Minimum learning rate: one number for all groups, or one per group; default: \[0\].
+    #[must_use]
+    pub fn min_lr(mut self, value: &'a [f64]) -> ReduceOnPlateauOpts<'a> {
+        self.0.set |= sys::TT_LR_REDUCE_ON_PLATEAU_MIN_LR;
+        self.0.min_lr = value.as_ptr();
+        self.0.n_min_lr = value.len() as i64;
+        self
+    }
+    /// A reduction by less than it is left out; default: 1e-8.
+    #[must_use]
+    pub fn eps(mut self, value: f64) -> ReduceOnPlateauOpts<'a> {
+        self.0.set |= sys::TT_LR_REDUCE_ON_PLATEAU_EPS;
+        self.0.eps = value;
+        self
+    }
+}
+
+/// Multiplies the learning rates by factor when a metric stops improving. Each of its steps takes
+/// the metric.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+#[doc(alias = "ReduceLROnPlateau")]
+pub fn reduce_on_plateau(optimizer: &Optimizer) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_lr_reduce_on_plateau(c, optimizer.raw(), std::ptr::null(), out))
+    }
+}
+
+/// Multiplies the learning rates by factor when a metric stops improving. Each of its steps takes
+/// the metric.
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+#[doc(alias = "ReduceLROnPlateau")]
+pub fn reduce_on_plateau_with(optimizer: &Optimizer, opts: ReduceOnPlateauOpts)
+    -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_lr_reduce_on_plateau(c, optimizer.raw(), &opts.0, out)) }
+}
+
+/// Options of [`swa_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SwaOpts(pub(crate) sys::tt_lr_swa_opts);
+impl SwaOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> SwaOpts {
+        Self::default()
+    }
+    /// Number of steps of the annealing; default: 10.
+    #[must_use]
+    pub fn anneal_epochs(mut self, value: i64) -> SwaOpts {
+        self.0.set |= sys::TT_LR_SWA_ANNEAL_EPOCHS;
+        self.0.anneal_epochs = value;
+        self
+    }
+    /// Cos: along half a cosine; linear: along a line; default: "cos".
+    #[must_use]
+    pub fn anneal_strategy(mut self, value: Anneal) -> SwaOpts {
+        self.0.set |= sys::TT_LR_SWA_ANNEAL_STRATEGY;
+        self.0.anneal_strategy = value as i32;
+        self
+    }
+    /// Number of steps already taken, less one; -1 starts a schedule, other values resume one and
+    /// need initial_lr in each group; default: -1.
+    #[must_use]
+    pub fn last_epoch(mut self, value: i64) -> SwaOpts {
+        self.0.set |= sys::TT_LR_SWA_LAST_EPOCH;
+        self.0.last_epoch = value;
+        self
+    }
+}
+
+/// Anneals the learning rate of each group to a fixed one, for averages of the parameters (Izmailov
+/// et al. 2018).
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `swa_lr`: the fixed rate: one number for all groups, or one per group
+#[doc(alias = "SWALR")]
+pub fn swa(optimizer: &Optimizer, swa_lr: &[f64]) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_lr_swa(c, optimizer.raw(), swa_lr.as_ptr(), swa_lr.len() as i64,
+            std::ptr::null(), out))
+    }
+}
+
+/// Anneals the learning rate of each group to a fixed one, for averages of the parameters (Izmailov
+/// et al. 2018).
+///
+/// - `optimizer`: optimizer whose learning rates are scheduled
+/// - `swa_lr`: the fixed rate: one number for all groups, or one per group
+#[doc(alias = "SWALR")]
+pub fn swa_with(optimizer: &Optimizer, swa_lr: &[f64], opts: SwaOpts) -> Result<Scheduler> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_lr_swa(c, optimizer.raw(), swa_lr.as_ptr(), swa_lr.len() as i64,
+            &opts.0, out))
+    }
+}

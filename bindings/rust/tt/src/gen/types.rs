@@ -836,3 +836,65 @@ impl AdjustLr {
         })
     }
 }
+
+/// How the height of a cycle of learning rates changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum CyclicMode {
+    Triangular = 0,
+    triangular2 = 1,
+    ExpRange = 2,
+}
+impl CyclicMode {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<CyclicMode> {
+        Some(match raw {
+            0 => CyclicMode::Triangular,
+            1 => CyclicMode::triangular2,
+            2 => CyclicMode::ExpRange,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether a lower or a higher metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum PlateauMode {
+    Min = 0,
+    Max = 1,
+}
+impl PlateauMode {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<PlateauMode> {
+        Some(match raw {
+            0 => PlateauMode::Min,
+            1 => PlateauMode::Max,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether a threshold is a fraction of the best metric or a difference from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum ThresholdMode {
+    Rel = 0,
+    Abs = 1,
+}
+impl ThresholdMode {
+    /// Returns None for a value that a later library may have added.
+    pub fn from_raw(raw: i32) -> Option<ThresholdMode> {
+        Some(match raw {
+            0 => ThresholdMode::Rel,
+            1 => ThresholdMode::Abs,
+            _ => return None,
+        })
+    }
+}

@@ -1,6 +1,6 @@
 use crate::{floats, temporary, values};
 use tt::opts::*;
-use tt::{nn, optim, Checkpoint, DType, Result, StateDict, Tensor};
+use tt::{lr, nn, optim, Checkpoint, DType, Result, StateDict, Tensor};
 
 fn net() -> Result<tt::Module> {
     tt::sequential([
@@ -365,6 +365,20 @@ fn adafactor_and_muon_resume_from_their_state() -> Result<()> {
         assert_eq!(w.to_vec::<f64>()?, other.to_vec::<f64>()?);
         assert!((&w * &w).sum()?.item::<f64>()? < 14.25);
     }
+    Ok(())
+}
+
+#[test]
+fn a_plateau_lowers_the_rate() -> Result<()> {
+    let w = Tensor::from([1.0f64]).requires_grad_(true)?;
+    let sgd = optim::sgd_with([&w], optim::SgdOpts::new().lr(1.0))?;
+    let opts = lr::ReduceOnPlateauOpts::new().factor(0.5).patience(0);
+    let schedule = lr::reduce_on_plateau_with(&sgd, opts)?;
+    for loss in [3.0, 2.0, 2.0] {
+        schedule.step_metric(loss)?;
+    }
+    assert_eq!(schedule.get_last_lr()?, [0.5]);
+    assert_eq!(schedule.step().unwrap_err().status, tt::Status::InvalidArg);
     Ok(())
 }
 
