@@ -45,5 +45,10 @@ def per_file(paths):
     )
 
 
+def left_out_in_turn(case, cases):
+    """Whether another of so many cases runs with this commit: `./dev test` has time for one."""
+    return int(os.environ.get("TT_TEST_TURN", case)) % cases != case
+
+
 def exports():
     return (ROOT / "src/capi/gen/exports.txt").read_text().split()

@@ -1,19 +1,21 @@
 """The inner loops of products and convolutions on 64-bit ARM keep their accumulators in registers
 and are mostly multiplications. Needs the cross compiler; docs/benchmarks/aarch64-mca.md has
-predicted cycles."""
+predicted cycles. CI compiles them with every second commit: with the others the kernels run
+(test_platforms.py)."""
 import os
 import shutil
 import sys
 
 import pytest
-from common import ROOT
+from common import ROOT, left_out_in_turn
 
 sys.path.insert(0, str(ROOT / "bench"))
 import mca  # noqa: E402
 
-pytestmark = pytest.mark.skipif(
-    not shutil.which(mca.COMPILER), reason="no cross compiler for 64-bit ARM"
-)
+pytestmark = [
+    pytest.mark.skipif(not shutil.which(mca.COMPILER), reason="no cross compiler for 64-bit ARM"),
+    pytest.mark.skipif(left_out_in_turn(1, 2), reason="takes 13 s: every second commit"),
+]
 
 
 @pytest.fixture(scope="module")

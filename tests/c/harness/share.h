@@ -19,4 +19,12 @@ static inline int left_out(void) {
   return (n++ * 2654435769u >> 16) % (unsigned)share() != 0;
 }
 
+/* Whether case i is left out in this turn, TT_TEST_TURN: the cases go round, a share in each turn.
+   `./dev test` takes the turn from the commit. */
+static inline int left_out_in_turn(int i) {
+  const char* text = getenv("TT_TEST_TURN");
+  const int turn = text ? atoi(text) : 0;
+  return (i + turn) % share() != 0;
+}
+
 #endif
