@@ -65,11 +65,15 @@ constexpr int64_t kConvDepthwiseRoom = 4096;  // elements that a block reads, ab
 constexpr int64_t kConvDepthwiseStride = 4;   // at most
 constexpr int64_t kConvDepthwiseReach = 64;   // rows or columns from the first tap to the last
 
+constexpr int64_t kConvDepthwiseWidth = 16;  // of rows that fill vectors, at least
+
 // Whether kConvDepthwisePlanes computes the result of a plan, or the gradient of its weight. Rooms
-// of large strides or windows would be mostly empty or larger than a cache.
+// of large strides or windows would be mostly empty or larger than a cache. Short rows would leave
+// lanes idle; to bring channels last takes less time.
 inline bool conv_takes_depthwise_planes(const ConvShape& s, ConvMode mode) {
   if (!conv_depthwise(s) || s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0) return false;
   if (s.taps() > kConvDepthwiseTaps || s.taps() == 0) return false;
+  if (max(s.x[2], s.y[2]) < kConvDepthwiseWidth && s.groups >= kConvDepthwiseWidth) return false;
   for (int d = 1; d < kConvDims; d++) {
     if (s.stride[d] > kConvDepthwiseStride || s.dil[d] > kConvDepthwiseReach) return false;
     const int64_t reach = s.dil[d] * (s.k[d] - 1);
@@ -287,7 +291,7 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   const bool reads_y = mode == kConvData && p->path != kConvScatter;
   p->gather = reads_y ? conv_gather_y(s) : conv_gather_x(s, conv_merged_width(s));
   // Rows of a tile then reach the padding above and below an image together.
-  p->across_images = p->path != kConvDirect && p->path != kConvPlanes && p->path != kConvScatter &&
+  p->across_images = (p->path == kConvPixels || p->path == kConvColumns || p->path == kConvTiles) &&
                      s.n > 1 && s.pad[1] > 0 && grid[1] <= 32;
   build_conv_units(p, phases, phase_pixels);
   if (cols == 0 || conv_pixels(s, grid) == 0) p->run.units[0] = p->run.units[1] = 0;

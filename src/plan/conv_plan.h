@@ -61,6 +61,9 @@ constexpr int64_t kConvCols = 32;           // columns are packed in multiples o
 constexpr int64_t kConvChain = 130;         // terms of a chain of several taps
 constexpr int64_t kConvDepthwiseTaps = 64;  // of kConvDepthwisePlanes, at most
 constexpr int64_t kConvChunk = 256;         // pixels that a tile of the weight's gradient adds
+// Pixels and taps of kConvDepthwise whose addresses are kept at a time: all of 7 x 7.
+constexpr int64_t kConvDepthwiseRows = 56;
+constexpr int64_t kConvDepthwiseTileTaps = kConvTaps * kConvRows / kConvDepthwiseRows;
 // Bytes of rooms: the sums of a unit of kConvPlanes, and a vector behind each column; a chunk of
 // two vectors per pixel.
 constexpr int64_t kConvPlaneRoom = (kConvPlaneBytes + 64) * kConvCols;

@@ -192,50 +192,93 @@ template <class T> struct ColumnPath {
 };
 
 template <class T> struct DepthwisePath {
+  static constexpr int kL = kLanes<T>;
+  static constexpr int kRows = sizeof(T) == 4 ? 7 : 2;  // whose sums are in registers
+  // Current rows: as many as all taps of a window of 7 x 7 have room for.
+  static constexpr int64_t kPitch = kConvDepthwiseRows;
+
   static void pack(const ConvPlan& p, int64_t, int64_t) { pack_depthwise<T>(p); }
 
   static void unit(const ConvPlan& p, int64_t u) {
     const ConvBlocks& blocks = p.depthwise.blocks;
     const Phase phase(p, u / blocks.count);
     const int64_t begin = u % blocks.count * blocks.rows;
-    if (begin >= phase.pixels) return;
+    const int64_t end = min(begin + blocks.rows, phase.pixels);
     ConvTile<T> tile(p, phase, 0);
-    tile.set_rows(begin, min(begin + blocks.rows, phase.pixels));
+    tile.max_taps = kConvDepthwiseTileTaps;
     while (tile.next_terms()) {
-      tile.fill_indirection();
-      add(tile);
-    }
-  }
-
-  // Adds the current taps to the current rows: a vector of groups, each with its own weight.
-  static void add(const ConvTile<T>& tile) {
-    constexpr int kL = kLanes<T>;
-    const ConvPlan& p = tile.p;
-    const int64_t n = p.s.groups;
-    const T* bias = reinterpret_cast<const T*>(p.bias);
-    for (int64_t g = 0; g < n; g += kL) {
-      const Part<T> part(int(min<int64_t>(n - g, kL)));
-      Vec<T> weights[kConvTaps];
+      const T* weights[kConvDepthwiseTileTaps];
       for (int64_t t = 0; t < tile.n_taps; t++) {
         const int64_t* k = tile.tap[t];
         const int64_t number = (k[0] * p.s.k[1] + k[1]) * p.s.k[2] + k[2];
-        weights[t] = load(reinterpret_cast<const T*>(p.packed) + number * n + g, part);
+        weights[t] = reinterpret_cast<const T*>(p.packed) + number * p.s.groups;
       }
-      const Vec<T> start = tile.first && bias ? load(bias + g, part) : Vec<T>{};
-      for (int64_t i = 0; i < tile.n_rows; i++) {
-        T* out = tile.out[i] + g;
-        const T* const* row = tile.indirection + i;
-        Vec<T> sum = tile.first ? start : load(out, part);
-        if (n - g >= kL) {
-          for (int64_t t = 0; t < tile.n_taps; t++)
-            sum = fma(load(row[t * kConvRows] + g), weights[t], sum);
-          store(out, sum);
-          continue;
-        }
+      for (int64_t m = begin; m < end; m += kPitch) {
+        tile.set_rows(m, min(m + kPitch, end));
         for (int64_t t = 0; t < tile.n_taps; t++)
-          sum = fma(load(row[t * kConvRows] + g, part), weights[t], sum);
-        store(out, sum, part);
+          tile.source.addresses(round_up(tile.n_rows, int64_t(kRows)), tile.shift[t],
+                                tile.indirection + t * kPitch);
+        add(tile, weights);
       }
+    }
+  }
+
+  // Adds the current taps to the current rows, kRows at a time: all groups of few taps, a vector of
+  // groups of many, whose windows of all groups are larger than the L1 cache.
+  static void add(const ConvTile<T>& tile, const T* const* weights) {
+    const int64_t n = tile.p.s.groups;
+    const int64_t whole = n - n % kL;
+    const int64_t step = tile.n_taps > kConvTaps ? kL : whole;
+    for (int64_t from = 0; from < whole; from += step)
+      for (int64_t i = 0; i < tile.n_rows; i += kRows)
+        for (int64_t g = from; g < from + step; g += kL) add_groups(tile, i, weights, g);
+    if (whole < n) add_rest(tile, weights, whole, Part<T>(int(n - whole)));
+  }
+
+  // Adds a vector of groups from g on to rows [i, i + kRows).
+  static TT_INLINE void add_groups(const ConvTile<T>& tile, int64_t i, const T* const* weights,
+                                   int64_t g) {
+    // Rows that are missing read zeros; they are stored before the last one, in its place.
+    T* out[kRows];
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) out[r] = tile.out[min(i + r, tile.n_rows - 1)] + g;
+    const T* bias = reinterpret_cast<const T*>(tile.p.bias);
+    const Vec<T> start = bias ? load(bias + g) : Vec<T>{};
+    Vec<T> sum[kRows];
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) sum[r] = tile.first ? start : load(out[r]);
+    const T* const* row = tile.indirection + i;
+    // Prefetches what the following rows read at the last position of a window, and their results.
+    const int64_t last_tap = tile.p.mode == kConvForward ? tile.n_taps - 1 : 0;
+    const T* const* last = tile.n_taps ? row + last_tap * kPitch : out;
+    const int64_t ahead = kRows * tile.phase.dim[2].step * tile.p.s.groups;
+    const int64_t ahead_of_source = g + kRows * tile.source.step * tile.p.s.groups;
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) {
+      TT_PREFETCH(last[r] + ahead_of_source);
+      TT_PREFETCH_WRITE(out[r] + ahead);
+    }
+    for (int64_t t = 0; t < tile.n_taps; t++, row += kPitch) {
+      const Vec<T> weight = load(weights[t] + g);
+      TT_UNROLL
+      for (int r = 0; r < kRows; r++) sum[r] = fma(load(row[r] + g), weight, sum[r]);
+    }
+    TT_UNROLL
+    for (int r = kRows - 1; r >= 0; r--) store(out[r], sum[r]);
+  }
+  // The groups that fill no vector, row by row.
+  static TT_NOINLINE void add_rest(const ConvTile<T>& tile, const T* const* weights, int64_t g,
+                                   Part<T> part) {
+    const T* bias = reinterpret_cast<const T*>(tile.p.bias);
+    for (int64_t i = 0; i < tile.n_rows; i++) {
+      T* const out = tile.out[i] + g;
+      const T* start = out;
+      if (tile.first) start = bias ? bias + g : tile.source.zeros;
+      const T* const* row = tile.indirection + i;
+      Vec<T> sum = load(start, part);
+      for (int64_t t = 0; t < tile.n_taps; t++, row += kPitch)
+        sum = fma(load(*row + g, part), load(weights[t] + g, part), sum);
+      store(out, sum, part);
     }
   }
 };

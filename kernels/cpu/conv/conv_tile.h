@@ -60,13 +60,14 @@ template <class T> struct ConvTile {
   ConvSource<T, kConvRows> source;
   int64_t n_rows = 0;
   int64_t n_taps = 0, next_tap = 0;  // the current taps; where to look for more
-  int64_t from = 0, to = 0;          // the current terms of each of them: [from, to)
+  int64_t max_taps = kConvTaps;
+  int64_t from = 0, to = 0;  // the current terms of each of them: [from, to)
   bool started = false;
   bool first = true;               // sums start with the bias, not with the values in `out`
   T* out[kConvRows + kConvSlack];  // of each row: column 0
   const T* indirection[kConvTaps * kConvRows + kConvSlack];  // [taps][kConvRows]
   uint32_t tap_mask[kConvRows / kConvMr<T>];  // of each tile: the taps that are not all padding
-  int64_t tap[kConvTaps][kConvDims], shift[kConvTaps][kConvDims];
+  int64_t tap[kConvDepthwiseTileTaps][kConvDims], shift[kConvDepthwiseTileTaps][kConvDims];
   alignas(64) T edge[kConvMr<T> * kConvNr<T>];  // a tile that ends within a vector
   alignas(64) T start[kConvNr<T>];
 
@@ -237,7 +238,7 @@ template <class T> struct ConvTile {
       if (!seen) continue;
       for (int d = 0; d < kConvDims; d++) tap[n_taps][d] = k.at[d];
       n_taps++;
-      if (n_taps == kConvTaps || (n_taps + 1) * p.gather.run > kConvDepth) return;
+      if (n_taps == max_taps || (n_taps + 1) * p.gather.run > kConvDepth) return;
     }
   }
 };

@@ -254,42 +254,78 @@ template <class T> void sum_units(const ConvWeightPlan& p, int64_t begin, int64_
 // ---- groups of one channel: vectors of groups ----
 
 template <class T> struct DepthwiseUnit {
+  static constexpr int kL = kLanes<T>;
+  static constexpr int kTaps = sizeof(T) == 4 ? 9 : 3;  // whose sums are in registers
+  static constexpr int64_t kPixels = 64;                // of a chunk, which starts new sums
+  static constexpr int64_t kPitch = kPixels + kConvSlack;
   const ConvWeightPlan& p;
   ConvSource<T, kConvChunk> source;
-  const T* indirection[kConvChunk + kConvSlack];  // of the current tap
+  const T* indirection[kTaps * kPitch];  // of the current taps
 
   explicit DepthwiseUnit(const ConvWeightPlan& plan)
       : p(plan), source(p.gather, p.src, p.zeros, 0) {}
 
-  // sums[groups] = or += the products of the n pixels from m on with those at the current tap.
-  void add_tap(int64_t m, int64_t n, T* sums, bool first) {
-    constexpr int kL = kLanes<T>;
+  // sums[tap][groups] = or += the products of the n pixels from m on with those at the current
+  // taps, kN of them.
+  template <int kN> TT_NOINLINE void add_taps(int64_t m, int64_t n, T* sums, bool first) const {
     const int64_t groups = p.s.groups;
     const T* y = reinterpret_cast<const T*>(p.y) + m * groups;
-    for (int64_t g = 0; g < groups; g += kL) {
-      const Part<T> part(int(min<int64_t>(groups - g, kL)));
-      Vec<T> sum[4] = {first ? Vec<T>{} : load(sums + g, part)};
+    int64_t g = 0;
+    for (; g + kL <= groups; g += kL) {
+      Vec<T> sum[kN] = {};
+      for (int64_t i = 0; i < n; i++) {
+        const Vec<T> of_y = load(y + i * groups + g);
+        TT_UNROLL
+        for (int t = 0; t < kN; t++)
+          sum[t] = fma(load(indirection[t * kPitch + i] + g), of_y, sum[t]);
+      }
+      TT_UNROLL
+      for (int t = 0; t < kN; t++) {
+        T* to = sums + t * groups + g;
+        store(to, first ? sum[t] : Vec<T>(load(to) + sum[t]));
+      }
+    }
+    if (g < groups) add_rest(y + g, n, kN, g, sums + g, first);
+  }
+  // The groups that fill no vector, tap by tap.
+  TT_NOINLINE void add_rest(const T* y, int64_t n, int taps, int64_t g, T* sums, bool first) const {
+    const int64_t groups = p.s.groups;
+    const Part<T> part(int(groups - g));
+    for (int t = 0; t < taps; t++, sums += groups) {
+      Vec<T> sum = {};
       for (int64_t i = 0; i < n; i++)
-        sum[i & 3] =
-            fma(load(indirection[i] + g, part), load(y + i * groups + g, part), sum[i & 3]);
-      store(sums + g, Vec<T>((sum[0] + sum[1]) + (sum[2] + sum[3])), part);
+        sum = fma(load(indirection[t * kPitch + i] + g, part), load(y + i * groups, part), sum);
+      store(sums, first ? sum : Vec<T>(load(sums, part) + sum), part);
+    }
+  }
+  // Makes taps [t, t + count) current.
+  void fill_indirection(int64_t n, int64_t t, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+      const ConvTap tap(t + i, p.s.k);
+      int64_t shift[kConvDims];
+      for (int d = 0; d < kConvDims; d++) shift[d] = tap.at[d] * p.s.dil[d] - p.gather.pad[d];
+      source.addresses(n, shift, indirection + i * kPitch);
     }
   }
   void run(int64_t split) {
     const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2];
     const int64_t to = conv_piece(pixels, p.splits, split + 1);
-    T* sums = reinterpret_cast<T*>(p.sums) + split * p.s.taps() * p.s.groups;
+    const int64_t taps = p.s.taps();
+    T* sums = reinterpret_cast<T*>(p.sums) + split * taps * p.s.groups;
     int64_t m = conv_piece(pixels, p.splits, split);
     bool first = true;
     while (m < to || first) {  // without pixels the sums are 0
-      const int64_t n = min(to - m, kConvChunk);
+      const int64_t n = min(to - m, kPixels);
       source.set_pixels(p.s, m, n);
-      for (int64_t t = 0; t < p.s.taps(); t++) {
-        const ConvTap tap(t, p.s.k);
-        int64_t shift[kConvDims];
-        for (int d = 0; d < kConvDims; d++) shift[d] = tap.at[d] * p.s.dil[d] - p.gather.pad[d];
-        source.addresses(n, shift, indirection);
-        add_tap(m, n, sums + t * p.s.groups, first);
+      for (int64_t t = 0, count; t < taps; t += count) {
+        const int64_t left = taps - t;
+        count = left >= 3 ? 3 : 1;
+        if (left >= kTaps) count = kTaps;
+        fill_indirection(n, t, count);
+        T* of_taps = sums + t * p.s.groups;
+        if (count == kTaps) add_taps<kTaps>(m, n, of_taps, first);
+        else if (count == 3) add_taps<3>(m, n, of_taps, first);
+        else add_taps<1>(m, n, of_taps, first);
       }
       m += n;
       first = false;
