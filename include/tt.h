@@ -704,6 +704,13 @@ tt_status tt_module_to(tt_ctx *c, tt_module *m, const tt_device *device, tt_dtyp
    inside stay shared. */
 tt_status tt_module_copy(tt_ctx *c, const tt_module *m, tt_module **out);
 
+/* Moves the parameters of m, a copy of model, towards those of model: m += share * (model - m).
+   share 1 - decay keeps an exponential moving average; 1 / (n + 1) in update n, from 0 on, the mean
+   of all models so far (Izmailov et al. 2018). Buffers are copied or, with use_buffers, averaged.
+   Fails, and changes nothing, if names or shapes of both differ. */
+tt_status tt_module_average(tt_ctx *c, tt_module *m, const tt_module *model, double share,
+                            int32_t use_buffers);
+
 /* Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is. An
    absent buffer of this name becomes the parameter.
    @null tensor: the parameter is declared, but absent */

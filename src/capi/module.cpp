@@ -143,6 +143,12 @@ tt_status tt_module_to(tt_ctx* h, tt_module* m, const tt_device* device, tt_dtyp
     convert(module, dtype ? dtype_arg(dtype, "dtype", 3) : Dtype::kNone, to);
   });
 }
+tt_status tt_module_average(tt_ctx* h, tt_module* m, const tt_module* model, double share,
+                            int32_t use_buffers) {
+  return api_call(h, "module_average", [&](Ctx&) {
+    average(module_arg(m), module_arg(model, "model", 2), share, use_buffers != 0);
+  });
+}
 tt_status tt_module_copy(tt_ctx* h, const tt_module* m, tt_module** out) {
   if (out) *out = nullptr;
   return api_call(h, "module_copy", [&](Ctx&) {

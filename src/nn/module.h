@@ -166,6 +166,10 @@ StateDictRef named_tensors(Module& m, Named which);
 // is written. strict: missing and unexpected names fail.
 void load_state_dict(Module& m, const StateDict& from, bool strict);
 
+// Moves the parameters of m towards those of a model with the same names, by share of the distance.
+// Persistent buffers, too, or copies these.
+void average(Module& m, Module& model, double share, bool use_buffers);
+
 // Ends all changes of the tree: evaluation mode, and whatever would change a module fails from now
 // on. Fails if there are hooks.
 void freeze(Module& m);

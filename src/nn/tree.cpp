@@ -90,6 +90,31 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
   for (Copy& c : copies) op::copy_(*c.to, *c.values);
 }
 
+void average(Module& m, Module& model, double share, bool use_buffers) {
+  if (!(share >= 0 && share <= 1))
+    fail_arg(TT_INVALID_ARG, "share", "share is {}: must be in [0, 1]", share);
+  const StateDictRef own = named_tensors(m, Named::kState);
+  const StateDictRef from = named_tensors(model, Named::kState);
+  const StateDictRef buffers = named_tensors(model, Named::kBuffers);
+  const StateDictRef next = new_state_dict();
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  for (int64_t i = 0; i < from->entries.size(); i++) {
+    const char* name = from->entries[i].name.c_str();
+    const TensorRef now = from->entries[i].tensor;
+    const int64_t k = own->find(name, i);
+    const bool is_copied = !use_buffers && buffers->find(name, i) >= 0;
+    const Tensor* before = k < 0 ? nullptr : own->entries[k].tensor.get();
+    if (!before || is_copied || !is_differentiable(before->dtype) ||
+        !same(before->sizes(), now->sizes())) {
+      next->append(name, now);  // loading refuses what does not fit
+      continue;
+    }
+    const TensorRef end = op::to(*now, before->dtype, before->device);
+    next->append(name, op::lerp(*before, *end, Scalar(share)));
+  }
+  load_state_dict(m, *next, true);
+}
+
 void set_training(Module& m, bool on) {
   check_tree_not_frozen(m);
   for (const ModuleRef& x : modules_of(m)) x->training = on;

@@ -191,3 +191,13 @@ end
     @test near(deepcopy(plain)(x), Array(plain(x)))
     @test occursin("nn.custom", thrown(() -> deepcopy(net), ArgumentError).msg)
 end
+
+@testset "averages of models" begin
+    model = nn.Linear(2, 1)
+    follower = deepcopy(model)
+    TT.no_grad(() -> TT.fill!(model.weight, 4.0))
+    TT.no_grad(() -> TT.fill!(follower.weight, 0.0))
+    @test TT.average!(follower, model, 0.25) === follower
+    @test follower.weight == [1.0 1.0]
+    thrown(() -> TT.average!(follower, nn.Linear(3, 1), 0.5), TT.ShapeError)
+end

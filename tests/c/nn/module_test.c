@@ -460,6 +460,42 @@ static tt_status see_nothing(void* user, tt_ctx* ctx, tt_module* m, const tt_ten
   return TT_OK;
 }
 
+static void set_values(tt_tensor* t, const double* values, int64_t n) {
+  OK(tt_set_grad_enabled(c, 0, NULL));
+  OK(tt_copy_(c, t, numbers(TT_F32, values, n)));
+  OK(tt_set_grad_enabled(c, 1, NULL));
+}
+
+/* A copy follows its model: parameters by a share, buffers as they are or by the same share. */
+static void test_averages(void** state) {
+  tt_module *model = NULL, *copy = NULL, *narrow = NULL;
+  tt_tensor *weight = NULL, *mean = NULL, *average = NULL, *buffer = NULL;
+  (void)state;
+  OK(tt_nn_batch_norm1d(c, 2, NULL, &model));
+  OK(tt_nn_batch_norm1d(c, 3, NULL, &narrow));
+  OK(tt_module_copy(c, model, &copy));
+  OK(tt_module_get_tensor(c, model, "weight", &weight));
+  OK(tt_module_get_tensor(c, model, "running_mean", &mean));
+  OK(tt_module_get_tensor(c, copy, "weight", &average));
+  OK(tt_module_get_tensor(c, copy, "running_mean", &buffer));
+  set_values(weight, DATA(5, 9));
+  set_values(mean, DATA(4, 8));
+  OK(tt_module_average(c, copy, model, 0.25, 0));
+  VALUES(average, 2, 3);
+  VALUES(buffer, 4, 8);
+  set_values(mean, DATA(0, 0));
+  OK(tt_module_average(c, copy, model, 0.5, 1));
+  VALUES(average, 3.5, 6);
+  VALUES(buffer, 2, 4);
+  assert_int_equal(tt_tensor_requires_grad(average), 1);
+  FAILS(tt_module_average(c, copy, model, 1.5, 0), TT_INVALID_ARG, "share is 1.5");
+  FAILS(tt_module_average(c, copy, narrow, 0.5, 0), TT_SHAPE, "weight is [3]");
+  VALUES(average, 3.5, 6);
+  tt_module_release(narrow);
+  tt_module_release(copy);
+  tt_module_release(model);
+}
+
 static void test_frozen_modules_do_not_change(void** state) {
   (void)state;
   tt_module *m = mlp(), *inner, *outer, *twin;
@@ -651,6 +687,7 @@ int main(void) {
       SCOPED(test_state_dict),
       SCOPED(test_shared_parameters),
       SCOPED(test_freeze_train_and_move),
+      SCOPED(test_averages),
       SCOPED(test_without_its_weight),
       SCOPED(test_module_of_the_application),
       SCOPED(test_layers_without_what_they_need),

@@ -145,6 +145,14 @@ train!(m::Module, on::Bool=true) = (check(C.tt_module_train(ctx(), m, on)); m)
 "Returns whether the module is in training mode."
 is_training(m::Module) = C.tt_module_training(m) != 0
 """
+Moves the parameters of m, a copy of model, towards those of model: m += share * (model - m). share
+1 - decay keeps an exponential moving average; 1 / (n + 1) in update n, from 0 on, the mean of all
+models so far (Izmailov et al. 2018). Buffers are copied or, with `use_buffers`, averaged. Fails,
+and changes nothing, if names or shapes of both differ.
+"""
+average!(m::Module, model::Module, share::Real;
+    use_buffers::Bool=false) = (check(C.tt_module_average(ctx(), m, model, share, use_buffers)); m)
+"""
 Ends all changes of the module and of all modules below it, for threads that use it at the same
 time: sets evaluation mode, and whatever would change a module fails with InvalidArgumentError from
 now on. Copies can be changed. A module with hooks cannot be frozen. Values of tensors are not

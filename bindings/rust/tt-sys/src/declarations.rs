@@ -8618,6 +8618,8 @@ extern "C" {
         dtype: tt_dtype) -> tt_status;
     pub fn tt_module_copy(c: *mut tt_ctx, m: *const tt_module, out: *mut *mut tt_module)
         -> tt_status;
+    pub fn tt_module_average(c: *mut tt_ctx, m: *mut tt_module, model: *const tt_module, share: f64,
+        use_buffers: i32) -> tt_status;
     pub fn tt_module_register_parameter(c: *mut tt_ctx, m: *mut tt_module, name: *const c_char,
         tensor: *const tt_tensor) -> tt_status;
     pub fn tt_module_register_buffer(c: *mut tt_ctx, m: *mut tt_module, name: *const c_char,

@@ -1185,6 +1185,16 @@ impl Module {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, out| sys::tt_module_copy(c, self.raw(), out)) }
     }
+    /// Moves the parameters of m, a copy of model, towards those of model: m += share \* (model -
+    /// m). share 1 - decay keeps an exponential moving average; 1 / (n + 1) in update n, from 0 on,
+    /// the mean of all models so far (Izmailov et al. 2018). Buffers are copied or, with
+    /// use_buffers, averaged. Fails, and changes nothing, if names or shapes of both differ.
+    pub fn average(&self, model: &Module, share: f64, use_buffers: bool) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call(|c| sys::tt_module_average(c, self.raw(), model.raw(), share, use_buffers as i32))
+        }
+    }
     /// Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is. An
     /// absent buffer of this name becomes the parameter. If `tensor` is None: the parameter is
     /// declared, but absent.

@@ -369,6 +369,22 @@ fn adafactor_and_muon_resume_from_their_state() -> Result<()> {
 }
 
 #[test]
+fn a_copy_follows_the_average_of_its_model() -> Result<()> {
+    let model = nn::linear(2, 1)?;
+    let follower = model.copy()?;
+    let of = |m: &tt::Module| m.get_tensor("weight")?.expect("a weight").to_vec::<f32>();
+    let (before, decay) = (of(&model)?, 0.75);
+    let sgd = optim::sgd_with(&model.parameters()?, optim::SgdOpts::new().lr(1.0))?;
+    model.call(&tt::ones(&[1, 2])?)?.sum()?.backward()?;
+    sgd.step()?;
+    follower.average(&model, 1.0 - decay, false)?;
+    for (average, (old, new)) in of(&follower)?.iter().zip(before.iter().zip(of(&model)?)) {
+        assert!((average - (old * 0.75 + new * 0.25)).abs() < 1e-6);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_plateau_lowers_the_rate() -> Result<()> {
     let w = Tensor::from([1.0f64]).requires_grad_(true)?;
     let sgd = optim::sgd_with([&w], optim::SgdOpts::new().lr(1.0))?;
