@@ -58,6 +58,8 @@ struct GraphHooks : CtxPart {
   bool (*check_call)(GraphHooks&, const CheckCall&);
   // The application changes what runs of the graph would not change again. NULL: it may.
   void (*change)(GraphHooks&, const char* what);
+  // A step of this class comes next, which cannot be recorded. NULL: nothing is.
+  void (*uncaptured_step)(GraphHooks&, const char* of);
   CaptureVisitor* visitor;  // NULL: none
 };
 
@@ -91,6 +93,13 @@ inline bool recorded_check(const CheckCall& check) {
 inline void note_change(const char* what) {
   GraphHooks* hooks = ctx().graph;
   if (TT_UNLIKELY(hooks && hooks->change)) hooks->change(*hooks, what);
+}
+
+// Called before a step of an optimizer or scheduler whose numbers, which a graph would keep, change
+// with each step.
+inline void note_uncaptured_step(const char* of) {
+  GraphHooks* hooks = ctx().graph;
+  if (TT_UNLIKELY(hooks && hooks->uncaptured_step)) hooks->uncaptured_step(*hooks, of);
 }
 
 inline void note_grad(const Tensor& leaf, bool replaces) {

@@ -367,6 +367,15 @@ void note_changed(GraphHooks& hooks, const char* what) {
   });
 }
 
+void note_uncaptured_step(GraphHooks& hooks, const char* of) {
+  auto& c = static_cast<Capture&>(hooks);
+  if (c.in_node || c.refused) return;
+  recorded(c, [&] {
+    fail(TT_NOT_IMPLEMENTED, "a step of {} cannot be captured: its numbers change with each step",
+         of);
+  });
+}
+
 // ---- what a deferred capture leaves ----
 
 // A tensor for each storage that nodes have made and that is alive.
@@ -434,6 +443,7 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
   c->draw = draw_numbers;
   c->check_call = check_as_operator;
   c->change = note_changed;
+  c->uncaptured_step = note_uncaptured_step;
   c->launch = launch_in_node;
   c->read = note_read;
   c->write = [](WorkObserver&, const Tensor&) {};

@@ -2,6 +2,7 @@
 
 #include "base/finalizer.h"
 #include "base/text/format.h"
+#include "core/graph_hooks.h"
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "optim/captured.h"
@@ -259,9 +260,7 @@ void take_scheduler_step(Scheduler& s) {
   op::schedule_step(*new_scheduled_step(s), -1);
 }
 void take_scheduler_step_metric(Scheduler& s, double metric) {
-  if (is_captured())
-    fail(TT_NOT_IMPLEMENTED, "a step of {} cannot be captured: its metric changes with each step",
-         s.cls->name);
+  note_uncaptured_step(s.cls->name);
   scheduler_step_metric(s, metric);
 }
 void take_scheduler_step_to(Scheduler& s, int64_t epoch) {

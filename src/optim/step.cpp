@@ -298,10 +298,7 @@ void Step::update() {
 }
 
 void Step::update_by_operators() {
-  const Ctx& c = ctx();
-  if (c.include & ~c.exclude & bit(kKeyCapture))
-    fail(TT_NOT_IMPLEMENTED, "a step of {} cannot be captured: its numbers change with each step",
-         o_.cls->name);
+  note_uncaptured_step(o_.cls->name);
   const MaskGuard own_dtypes(bit(kKeyAutocast));
   for (int64_t i = 0; i < o_.params.size(); i++)
     if (grads_[i]) remember_values(*o_.params[i].param);

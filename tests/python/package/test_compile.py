@@ -342,3 +342,21 @@ def test_norms_under_autocast():
         assert all(map(tt.equal, compiled(x), call(x)))
         with tt.profiler.profile():
             assert tt.equal(call(x)[0], tt.linalg.vector_norm(x, 2, 1))
+
+
+def test_steps_that_cannot_be_recorded_run_as_ever():
+    def train(compiled):
+        p = tt.ones(2, 2, requires_grad=True)
+        opt = tt.optim.Adafactor([p], lr=0.1)
+
+        def step(x):
+            opt.zero_grad()
+            loss = (p * x).square().sum()
+            loss.backward()
+            opt.step()
+            return loss
+
+        step = tt.compile(step) if compiled else step
+        return [step(tt.full((2, 2), float(i))).item() for i in range(1, 4)]
+
+    assert train(True) == train(False)
