@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/convert.h"
 #include "kernels/cuda/rows.h"
 #include "plan/reduce_build.h"
 
@@ -337,6 +337,62 @@ void test_unaligned_numbers(uint64_t order) {
   g_failed = 1;
 }
 
+// Rows of floats by where their first extreme is: at `first` and again later, or a nan there.
+struct ExtremeRow {
+  const char* name;
+  double others, extreme;  // of maxima; minima have them with the other sign
+  int first;
+};
+constexpr int kExtremeRow = 2051;
+constexpr ExtremeRow kExtremeRows[] = {
+    {"at the start", 1, 2, 0},
+    {"in a pack", -3, 0.5, 402},
+    {"in another thread", 1, 2, 1101},
+    {"at the end", -2, -1, kExtremeRow - 1},
+    {"infinite", 1, INFINITY, 403},
+    {"nan", 1, NAN, 405},
+    {"nan among infinities", INFINITY, NAN, 406},
+    {"everywhere", -INFINITY, -INFINITY, 0},
+};
+
+// `rows` rows of which each is kExtremeRows[row % 8]; several rows may be one in memory.
+void test_extremes(int32_t dtype, double sign, int64_t offset, int64_t rows, uint64_t order) {
+  emu::set_order(order);
+  constexpr int64_t kRows = int64_t(sizeof kExtremeRows / sizeof *kExtremeRows);
+  const int64_t item = item_size(dtype);
+  std::vector<double> memory(size_t(kRows * kExtremeRow + offset));
+  char* const data = reinterpret_cast<char*>(memory.data()) + offset * item;
+  for (int64_t i = 0; i < kRows * kExtremeRow; i++) {
+    const ExtremeRow& row = kExtremeRows[i / kExtremeRow];
+    const int at = int(i % kExtremeRow);
+    const bool here = at == row.first || (at > row.first && at % 5 == 2);
+    store_element(data + i * item, dtype, sign * (here ? row.extreme : row.others));
+  }
+  const int64_t size[] = {rows / kRows, kRows, kExtremeRow};
+  const int64_t stride[] = {0, kExtremeRow * item, item};
+  ReduceArgs args = {3, size, stride, 4, dtype, dtype, nullptr, nullptr, true};
+  ReducePlan p;
+  build_reduce(&p, args);
+  std::vector<double> values(static_cast<size_t>(rows));
+  std::vector<int64_t> positions(static_cast<size_t>(rows));
+  p.in = data;
+  p.out = reinterpret_cast<char*>(values.data());
+  p.index = reinterpret_cast<char*>(positions.data());
+  p.workspace = nullptr;
+  if (sign > 0) run(cuda::reduce_max_index, cuda::reduce_max_index_workspace, p);
+  else run(cuda::reduce_min_index, cuda::reduce_min_index_workspace, p);
+  for (int64_t r = 0; r < rows; r++) {
+    const ExtremeRow& row = kExtremeRows[r % kRows];
+    const double got = load_element<double>(p.out + r * item, dtype);
+    const double want = sign * row.extreme;
+    const bool same = got == want || (isnan(got) && isnan(want));
+    if (same && positions[size_t(r)] == row.first) continue;
+    printf("%s of dtype %d, sign %g, order %d: %g at %lld\n", row.name, dtype, sign, int(order),
+           got, static_cast<long long>(positions[size_t(r)]));
+    g_failed = 1;
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -349,7 +405,11 @@ int main() {
   for (uint64_t order : {0, 1, 7}) {
     test_unaligned_numbers(order);
     test_exponentials(order);
+    for (int32_t dtype : {TT_F32, TT_BF16, TT_F64})
+      for (double sign : {1, -1})
+        for (int64_t offset : {0, 1}) test_extremes(dtype, sign, offset, 8, order);
   }
+  test_extremes(TT_F64, -1, 0, 2048, 0);  // blocks of half as many threads
   printf(g_failed ? "FAILED\n" : "ok\n");
   return g_failed;
 }

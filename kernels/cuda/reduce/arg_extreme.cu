@@ -1,5 +1,6 @@
 // reduce_max_index, reduce_min_index: the extreme element and the position of its first occurrence,
-// of the first nan if there is one.
+// of the first nan if there is one. Of a run of memory each thread keeps the pack in which it is,
+// which takes an instruction or two for an element; its place in the pack is found at the end.
 #include "kernels/cuda/reduce/reduce.h"
 #include "kernels/cuda/rows.h"
 
@@ -10,6 +11,19 @@ template <class T, class I> struct alignas(sizeof(T) + sizeof(I) > 8 ? 16 : 8) O
   T value;
   I position;
 };
+
+// The better one, nan if one is.
+template <class T> __device__ __forceinline__ T better_or_nan(ReduceKind kind, T x, T y) {
+  return is_better(kind, y, x) || y != y ? y : x;
+}
+#if defined(__CUDA_ARCH__)
+__device__ __forceinline__ float better_or_nan(ReduceKind kind, float x, float y) {
+  float most, least;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(y));
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(x), "f"(y));
+  return kind == ReduceKind::kMax ? most : least;
+}
+#endif
 
 template <class E> struct Extreme {
   using T = E;
@@ -34,6 +48,28 @@ template <class E> struct Extreme {
     }
     return {best, position + at * step};
   }
+  // *all = the better of it and the pack, at whose position the element is somewhere. Positions
+  // rise from call to call.
+  template <int kN> static __device__ __forceinline__ void add_pack(const ReduceArguments& a,
+                                                                    P* all, const T (&v)[kN],
+                                                                    int position) {
+    T best = v[0];
+#pragma unroll
+    for (int k = 1; k < kN; k++) best = better_or_nan(a.kind, best, v[k]);
+    const bool first_nan = best != best && all->value == all->value;
+    const bool takes = is_better(a.kind, best, all->value) || first_nan;
+    all->value = takes ? best : all->value;
+    all->position = takes ? position : all->position;
+  }
+  template <class S>
+  static __device__ __forceinline__ P refined(const P& x, const S* elements, int n) {
+    const bool is_nan = x.value != x.value;
+    for (int k = 0; k < n; k++) {
+      const T v = value_as<T>(elements[k]);
+      if (v == x.value || (is_nan && v != v)) return {v, x.position + k};
+    }
+    return x;
+  }
   static __device__ __forceinline__ Joined joined(const ReduceArguments&, const P& x,
                                                   int64_t from) {
     return {x.value, x.position == INT32_MAX ? INT64_MAX : from + x.position};
@@ -57,6 +93,8 @@ template <class E> struct Extreme {
     if (index) *reinterpret_cast<int64_t*>(index) = value.position;
   }
 };
+
+template <class E> constexpr bool kRefined<Extreme<E>> = true;
 
 int32_t run_extreme(const void* plan, ReduceKind kind, void* stream, void* workspace) {
   const ReducePlan& p = *static_cast<const ReducePlan*>(plan);

@@ -24,12 +24,13 @@ struct Centred {
   static __device__ __forceinline__ P identity(const ReduceArguments&) { return {0, 0}; }
   template <int kN> static __device__ __forceinline__ P group(const ReduceArguments&, double base,
                                                               const double (&v)[kN], int, int) {
-    P all = {0, 0};
+    const double first = v[0] - base;
+    P all = {first, first * first};
 #pragma unroll
-    for (int i = 0; i < kN; i++) {
+    for (int i = 1; i < kN; i++) {
       const double d = v[i] - base;
       all.sum += d;
-      all.squares += d * d;
+      all.squares = ::fma(d, d, all.squares);
     }
     return all;
   }

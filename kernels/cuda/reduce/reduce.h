@@ -22,6 +22,9 @@
 //   position + k * step; P combine(args, P, P)
 //   Joined joined(args, P, int64_t from): of the piece that begins there; the three also of Joined
 //   void finish(args, Base, Joined, char* out, char* index)
+// and, if kRefined<R>, whose partials say in which pack of a run something was found,
+//   void add_pack(args, P*, const T (&)[n], int position)
+//   P refined(P, const S* elements, int n): elements begin at the position of P
 #pragma once
 
 #include "kernels/cuda/convert.h"
@@ -166,6 +169,8 @@ __device__ __forceinline__ typename R::P group_of(const ReduceArguments& a, cons
 // Whether partials are numbers, which know nothing of positions.
 template <class R> constexpr bool kPlain = __is_same(typename R::P, typename R::Joined) &&
                                            __is_same(typename R::Base, Nothing);
+
+template <class R> constexpr bool kRefined = false;
 
 template <class R> struct Reducer {
   using T = typename R::T;
@@ -313,7 +318,9 @@ template <class R> struct Reducer {
       T v[kN];
 #pragma unroll
       for (int j = 0; j < kN; j++) v[j] = value_as<T>(stored[j]);
-      acc = combine(acc, R::group(a, base[0], v, int(start - from) + i * kN, 1));
+      const int position = int(start - from) + i * kN;
+      if constexpr (kRefined<R>) R::add_pack(a, &acc, v, position);
+      else acc = combine(acc, R::group(a, base[0], v, position, 1));
     };
     P acc[kReducePacks];
 #pragma unroll
@@ -339,7 +346,18 @@ template <class R> struct Reducer {
     }
     return tree(acc);
   }
-  // The same of kN neighbouring sequences.
+  // The value of the elements from `from` on, given that of their packs.
+  __device__ __forceinline__ P refined(const char* p, int64_t from, const P& value) const {
+    P result = value;
+    const int64_t first = from + value.position;
+    with_stored<typename R::Reads>(a.dtype, [&](auto s) {
+      using S = decltype(s);
+      const char* const at = p + (a.two ? place_of_two(first) : first * int64_t(sizeof(S)));
+      result = R::refined(value, reinterpret_cast<const S*>(at), int(16 / sizeof(S)));
+    });
+    return result;
+  }
+  // What `along` does, of kN neighbouring sequences.
   template <class S, int kN>
   __device__ __forceinline__ void across(const char* p, int64_t from, int64_t to, int thread,
                                          int threads, P (&acc)[kReduceWidth]) const {
@@ -422,12 +440,13 @@ template <> inline constexpr int kReduceMost<AnyComplex> = 2;
 // Blocks of a multiprocessor, at least: memory is what they wait for.
 template <class R> constexpr int kReduceResident = 4 - int(sizeof(typename R::P)) / 8;
 template <class R> constexpr int kRunsResident = sizeof(typename R::P) > 4 ? 1 : 5;
+template <class R> constexpr int kRowsResident = 3 + int(sizeof(typename R::P) == 4);
 template <class T> __device__ __forceinline__ T smaller(T x, T y) { return y < x ? y : x; }
 
 // A unit, one piece of one output, is a warp (blockDim.x = kWarp, several units in a block) or a
 // block. kOne: sequences are one run of memory, partials plain numbers.
 template <class R, bool kOne>
-__global__ void __launch_bounds__(kReduceThreads, kOne ? kRunsResident<R> : kReduceResident<R>)
+__global__ void __launch_bounds__(kReduceThreads, kOne ? kRunsResident<R> : kRowsResident<R>)
     reduce_rows(const __grid_constant__ ReduceArguments a) {
   device::wait_for_previous();
   using P = typename R::P;
@@ -454,7 +473,9 @@ __global__ void __launch_bounds__(kReduceThreads, kOne ? kRunsResident<R> : kRed
       });
     }
     value = reducer.gather(value, shared, R::identity(a));
-    if (thread == 0) reducer.put(output, split, value);
+    if (thread != 0) continue;
+    if constexpr (kRefined<R>) value = reducer.refined(in, from, value);
+    reducer.put(output, split, value);
   }
 }
 
@@ -628,11 +649,19 @@ inline unsigned reduce_grid(int64_t units, int64_t per_block) {
   return unsigned(min(ceil_div(units, per_block), kMaxReduceGrid));
 }
 
+// Halves the threads of long sequences where these fill the device anyway, and partials of several
+// words take long to combine: twice as many blocks are resident, and some read meanwhile.
+inline void narrow_teams(const ReducePlan& p, ReduceShape* s) {
+  const bool fills = s->splits == 1 && p.n_out >= kReduceBlocks;
+  if (s->runs && fills && s->block.x == kReduceThreads) s->block.x = kReduceThreads / 2;
+}
+
 template <class R>
 int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* workspace) {
   static_assert(sizeof(typename R::P) <= 16 && sizeof(typename R::Joined) <= 16);
   if (p.n_out == 0) return TT_OK;
-  const ReduceShape shape = reduce_shape(p);
+  ReduceShape shape = reduce_shape(p);
+  if (sizeof(typename R::P) > 4) narrow_teams(p, &shape);
   ReduceArguments a;
   a.kind = kind;
   a.dtype = p.dtype;
