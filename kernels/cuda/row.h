@@ -119,8 +119,10 @@ struct Row {
   int64_t dim;    // 0 outside
   bool inside;    // else there is no such row, but its threads take part in `combined`
   int part, parts;
+  bool columns;  // g.columns, which the compiler knows where it is inlined
 
   __device__ __forceinline__ bool leads() const { return part == 0 && inside; }
+  __device__ __forceinline__ bool packs() const { return !columns && g.packs; }
   // Where the row is kept in shared memory, or NULL.
   template <class S> __device__ __forceinline__ S* kept(char* shared) const {
     return g.kept ? reinterpret_cast<S*>(shared + int64_t(threadIdx.y) * g.kept) : nullptr;
@@ -129,7 +131,7 @@ struct Row {
   // kRowShared of them.
   template <class P, class Combine>
   __device__ __forceinline__ P combined(P value, P* shared, const Combine& combine) const {
-    if (g.columns) {
+    if (columns) {
       const int thread = int(threadIdx.y * blockDim.x + threadIdx.x);
       shared[thread] = value;
       __syncthreads();
@@ -164,20 +166,24 @@ struct Row {
 
 // Calls f(row) for each row of this thread; all threads of a team, in a column tile all threads of
 // the block, call it equally often.
-template <class F> __device__ __forceinline__ void for_rows(const RowGeometry& g, const F& f) {
-  if (g.columns) {
-    for (int64_t u = blockIdx.x; u < g.units; u += gridDim.x) {
-      const int64_t o = u / g.tiles;
-      const int64_t i = (u - o * g.tiles) * blockDim.x + threadIdx.x;
-      const bool inside = i < g.inner;
-      f(Row{g, o * g.inner + i, o * g.dim * g.inner + i, inside ? g.dim : 0, inside,
-            int(threadIdx.y), int(blockDim.y)});
-    }
-    return;
+template <class F> __device__ __forceinline__ void for_columns(const RowGeometry& g, const F& f) {
+  for (int64_t u = blockIdx.x; u < g.units; u += gridDim.x) {
+    const int64_t o = u / g.tiles;
+    const int64_t i = (u - o * g.tiles) * blockDim.x + threadIdx.x;
+    const bool inside = i < g.inner;
+    f(Row{g, o * g.inner + i, o * g.dim * g.inner + i, inside ? g.dim : 0, inside, int(threadIdx.y),
+          int(blockDim.y), true});
   }
+}
+// Of geometries without columns.
+template <class F> __device__ __forceinline__ void for_lines(const RowGeometry& g, const F& f) {
   const int64_t step = int64_t(gridDim.x) * blockDim.y;
   for (int64_t u = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; u < g.units; u += step)
-    f(Row{g, u, u * g.dim, g.dim, true, int(threadIdx.x), int(blockDim.x)});
+    f(Row{g, u, u * g.dim, g.dim, true, int(threadIdx.x), int(blockDim.x), false});
+}
+template <class F> __device__ __forceinline__ void for_rows(const RowGeometry& g, const F& f) {
+  if (g.columns) for_columns(g, f);
+  else for_lines(g, f);
 }
 
 // ---- elements ----
@@ -218,7 +224,7 @@ __device__ __forceinline__ void read_row(const Row& r, const Rows<S, kIn>& in, c
   using T = Compute<S>;
   constexpr int kN = kPackOf<S>;
   constexpr int kUnroll = kIn == 1 ? 4 : 2;
-  if (r.g.packs) {
+  if (r.packs()) {
     const auto take = [&](int64_t i, const Loaded<S, kIn, kN>& loaded) {
 #pragma unroll
       for (int k = 0; k < kIn; k++)

@@ -10,6 +10,7 @@ namespace TT_NS {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int64_t kManyRows = 2048;  // as many blocks fill a device
 
 // What a kernel knows of row r of a ClassLossPlan.
 template <class T> struct LossRow {
@@ -48,7 +49,8 @@ struct LossArguments {
   ClassLossPlan p;
 };
 
-template <class S> __global__ void __launch_bounds__(kRowThreads)
+// With the bounds nvcc spends registers on four loads at once; without them it loads one by one.
+template <class S> __global__ void __launch_bounds__(kRowThreads, kHeldBlocks<S>)
     entropies(const __grid_constant__ LossArguments a) {
   using T = Compute<S>;
   TT_SHARED(OnlineSum<S>, shared, kRowShared);
@@ -112,7 +114,10 @@ template <bool kBackward> int32_t run_cross_entropy(const ClassLossPlan& p, void
   return with_floating(p.dtype, [&](auto s) {
     using S = decltype(s);
     const bool aligned = is_aligned(p.x) && is_aligned(p.dx);
-    const RowLaunch l = row_launch(p.outer, p.classes, p.inner, sizeof(S), aligned, 0);
+    RowLaunch l = row_launch(p.outer, p.classes, p.inner, sizeof(S), aligned, 0);
+    // Partials take long to combine: of more blocks, some read meanwhile.
+    const bool wide = !kBackward && !l.g.columns && p.outer >= kManyRows;
+    if (wide && l.block.x > kThreads) l.block.x = kThreads;
     const auto kernel = kBackward ? entropy_gradients<S> : entropies<S>;
     return device::launch(kernel, l.grid, l.block, 0, stream, LossArguments{l.g, p});
   });

@@ -78,7 +78,7 @@ template <class S> __global__ void __launch_bounds__(kRowThreads)
   TT_SHARED_DYNAMIC(char, kept_rows);
   const LayerNormPlan& p = a.p;
   const auto plus = [](T u, T v) { return u + v; };
-  for_rows(a.g, [&](const Row& r) {
+  for_lines(a.g, [&](const Row& r) {
     const S* const x = reinterpret_cast<const S*>(p.x) + r.at;
     S* const y = reinterpret_cast<S*>(p.y) + r.at;
     S* const kept = r.kept<S>(kept_rows);
@@ -243,7 +243,7 @@ template <class S> __global__ void __launch_bounds__(kRowThreads)
   TT_SHARED(TwoSums<T>, shared, kRowShared);
   TT_SHARED_DYNAMIC(char, kept_rows);
   const LayerNormBackwardPlan& p = a.p;
-  for_rows(a.g, [&](const Row& r) {
+  for_lines(a.g, [&](const Row& r) {
     const RowStats<T> s(p, r.index);
     const S* const g = reinterpret_cast<const S*>(p.g) + r.at;
     const S* const x = reinterpret_cast<const S*>(p.x) + r.at;

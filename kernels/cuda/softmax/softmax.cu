@@ -21,7 +21,7 @@ template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads, kHe
   using T = Compute<S>;
   constexpr int kN = kPackOf<S>;
   TT_SHARED(T, shared, kRowShared);
-  for_rows(a.g, [&](const Row& r) {
+  for_lines(a.g, [&](const Row& r) {
     const HeldRow<S, 1> row(r, {reinterpret_cast<const S*>(a.a) + r.at});
     T top = OnlineSum<S>::none();
     row.each([&](int, int64_t, const T(&v)[1][kN]) {
@@ -79,7 +79,7 @@ template <class S, bool kLog> __global__ void __launch_bounds__(kRowThreads, kHe
   using T = Compute<S>;
   constexpr int kN = kPackOf<S>;
   TT_SHARED(T, shared, kRowShared);
-  for_rows(a.g, [&](const Row& r) {
+  for_lines(a.g, [&](const Row& r) {
     const HeldRow<S, 2> row(
         r, {reinterpret_cast<const S*>(a.a) + r.at, reinterpret_cast<const S*>(a.b) + r.at});
     T part = 0;
