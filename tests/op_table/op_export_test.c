@@ -6,7 +6,7 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { kMaxCases = 1200, kMaxTensors = kMaxArgs + kMaxItems, kPerRow = 1 };
+enum { kMaxCases = 1201, kMaxTensors = kMaxArgs + kMaxItems, kPerRow = 1 };
 
 typedef struct Case {
   const char* name;
@@ -93,6 +93,40 @@ static void export_sample(const Sample* s, void* user) {
   n_cases++;
 }
 
+/* Numbers: x >= 0.5, calls without a dimension, each of which has variables of its own, and a
+   constant of which only the shape is used. */
+static void export_numbers(void) {
+  Case* k = &cases[n_cases];
+  const float x[] = {0.25f, 0.75f, -0.5f};
+  const int64_t n = 3;
+  tt_tensor *in, *shape, *sum, *twice, *more, *outs[3];
+  tt_graph* g;
+  char name[32];
+  OK(tt_tensor_from_data(c, x, TT_F32, &n, 1, &in));
+  OK(tt_clone(c, in, NULL, &shape));
+  OK(tt_capture_begin(c, (const tt_tensor* const*)&in, 1, NULL));
+  OK(tt_ge_f64(c, in, 0.5, &outs[0]));
+  OK(tt_sum(c, in, NULL, &sum));
+  OK(tt_mul_f64(c, sum, 2, &twice));
+  OK(tt_add_f64(c, twice, 0.125, &more));
+  OK(tt_norm(c, more, 2, NULL, 0, NULL, &outs[1]));
+  OK(tt_zeros_like(c, shape, NULL, &outs[2]));
+  OK(tt_capture_end(c, (const tt_tensor* const*)outs, 3, &g));
+  snprintf(name, sizeof name, "case_%d", n_cases);
+  OK(tt_graph_export_c(c, g, folder, name));
+  tt_graph_release(g);
+  fprintf(all, "#include \"%s.h\"\nvoid call_%d(void **in, void **out) { ", name, n_cases);
+  fprintf(all, "%s(in[0], out[0], out[1], out[2]); }\n", name);
+  *k = (Case){.name = "numbers", .n_in = 1, .n_out = 3};
+  k->in[0] = malloc(sizeof x);
+  memcpy(k->in[0], x, sizeof x);
+  for (int i = 0; i < 3; i++) {
+    k->want[i] = outs[i];
+    tt_tensor_retain(outs[i]);
+  }
+  n_cases++;
+}
+
 static void check_case(const Case* k, int number, void (*call)(void** in, void** out)) {
   void *in[kMaxTensors], *out[kMaxOuts];
   int i;
@@ -136,6 +170,9 @@ static void test_all(void** state) {
     OK(tt_scope_pop(c, NULL, 0));
     scratch_clear();
   }
+  OK(tt_scope_push(c));
+  export_numbers();
+  OK(tt_scope_pop(c, NULL, 0));
   fclose(all);
   snprintf(text, sizeof text,
            "cd %s && cc -std=c99 -pedantic -Wall -Wextra -Werror -shared -fPIC "

@@ -25,6 +25,36 @@ const char* c_expression_of(const char* op) noexcept {
   return e ? e->text : nullptr;
 }
 
+// Whether a number is an integer or missing.
+static bool is_whole(const IrArg& a) {
+  if (a.kind == Value::kScalar) return a.scalar.is_int() || a.scalar.is_bool();
+  return a.kind != Value::kFloat;
+}
+
+// The element of a tensor, as a variable of the argument's name.
+void CExporter::declare_element(const char* name, int32_t v, bool as_float, int64_t n_loops) {
+  const IrValue& x = value(v);
+  const char* type = c_type(x.dtype);
+  if (!type) refuse("a dtype other than float32, int8 to int64, uint8 and bool");
+  body_.add("const ").add(as_float ? "float" : type).add(" ").add(name).add(" = ");
+  add_pointer(body_, v);
+  body_.add("[");
+  add_index(body_, x.sizes, x.strides, n_loops);
+  body_.add("]; ");
+}
+
+void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_float) {
+  const bool is_float = as_float || !is_whole(a);
+  if (info.type == ArgType::kOptScalar || info.type == ArgType::kOptFloat) {
+    body_.add("const int has_").add(info.name).add(" = ");
+    body_.add(int64_t(a.kind != Value::kNone)).add("; ");
+  }
+  body_.add(is_float ? "const float " : "const int64_t ").add(info.name).add(" = ");
+  if (a.kind == Value::kNone) body_.add("0");
+  else add_scalar(body_, a, is_float);
+  body_.add("; ");
+}
+
 bool CExporter::emit_elementwise() {
   const CExpression* e = find_expression(op());
   if (!e) return false;
@@ -35,31 +65,14 @@ bool CExporter::emit_elementwise() {
   open_loops(y.sizes);
   for (int32_t i = 0; i < s.n_args; i++) {
     const IrArg& a = node().args[i];
-    const char* name = s.args[i].name;
-    if (strcmp(name, "dst") == 0) continue;
-    if (a.kind == Value::kTensor) {
-      const IrValue& x = value(a.values[0]);
-      const char* type = c_type(x.dtype);
-      if (!type) refuse("a dtype other than float32, int8 to int64, uint8 and bool");
-      if (e->calls && !as_float && x.dtype != Dtype::kF32) refuse("is exported for float32");
-      body_.add("const ").add(as_float ? "float" : type).add(" ").add(name).add(" = ");
-      add_pointer(body_, a.values[0]);
-      body_.add("[");
-      add_index(body_, x.sizes, x.strides, y.ndim());
-      body_.add("]; ");
-    } else {
-      const ArgType type = s.args[i].type;
-      if (type == ArgType::kOptScalar || type == ArgType::kOptFloat)
-        body_.add("const int has_")
-            .add(name)
-            .add(" = ")
-            .add(int64_t(a.kind != Value::kNone))
-            .add("; ");
-      body_.add(as_float ? "const float " : "const int64_t ").add(name).add(" = ");
-      if (a.kind == Value::kNone) body_.add("0");
-      else add_scalar(body_, a, as_float);
-      body_.add("; ");
+    if (strcmp(s.args[i].name, "dst") == 0) continue;
+    if (a.kind != Value::kTensor) {
+      declare_number(s.args[i], a, as_float);
+      continue;
     }
+    if (e->calls && !as_float && value(a.values[0]).dtype != Dtype::kF32)
+      refuse("is exported for float32");
+    declare_element(s.args[i].name, a.values[0], as_float, y.ndim());
   }
   body_.add("\n    ");
   add_pointer(body_, out);

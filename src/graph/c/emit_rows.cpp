@@ -167,11 +167,14 @@ void CExporter::emit_attention() {
   body_.add(call.span());
 }
 
-// sum, mean, amax, amin over some dims: loops over those that stay around loops over the others.
+// sum, mean, norm, amax, amin over some dims: loops over those that stay around loops over the
+// others.
 void CExporter::emit_reduce() {
   const bool largest = is("amax") || is("max");
   const bool smallest = is("amin") || is("min");
   const bool mean = is("mean") || is("mean_dim");
+  const double p = is("norm") ? number("p") : 0;
+  if (is("norm") && p != 1 && p != 2) refuse("p other than 1 and 2");
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
   if (x.dtype != Dtype::kF32 || y.dtype != Dtype::kF32) refuse("is exported for float32");
@@ -194,19 +197,19 @@ void CExporter::emit_reduce() {
     target.add(" + i").add(i).add(" * ").add(y.strides[at++]);
   }
   target.add("]");
-  const auto loop = [&](int64_t i) {
-    body_.add("  for (long i").add(i).add(" = 0; i").add(i).add(" < ").add(x.sizes[i]);
-    body_.add("; i").add(i).add("++) {\n");
-  };
-  int64_t open = 0;
+  int64_t n_around = 0;
+  for (const bool r : reduced) n_around += !r;
+  const int64_t n_inside = x.ndim() - n_around;
+  if (!n_around) open_loops({});
   for (int64_t i = 0; i < x.ndim(); i++)
-    if (!reduced[i]) loop(i), open++;
+    if (!reduced[i]) open_loop(i, x.sizes[i]);
   const char* first = largest ? "-INFINITY" : "0.0f";
   if (smallest) first = "INFINITY";
   body_.add("    float sum = ").add(first);
   body_.add(";\n");
+  if (!n_inside) open_loops({});
   for (int64_t i = 0; i < x.ndim(); i++)
-    if (reduced[i]) loop(i);
+    if (reduced[i]) open_loop(i, x.sizes[i]);
   body_.add("    const float a = ");
   add_pointer(body_, tensor("self"));
   body_.add("[");
@@ -214,12 +217,14 @@ void CExporter::emit_reduce() {
   body_.add("];\n    ");
   if (largest) body_.add("if (a > sum || a != a) sum = a;\n");
   else if (smallest) body_.add("if (a < sum || a != a) sum = a;\n");
+  else if (p == 1) body_.add("sum += fabsf(a);\n");
+  else if (p == 2) body_.add("sum += a * a;\n");
   else body_.add("sum += a;\n");
-  close_loops(x.ndim() - open);
-  body_.add("    ").add(target.span()).add(" = sum");
+  close_loops(n_inside);
+  body_.add("    ").add(target.span()).add(p == 2 ? " = sqrtf(sum)" : " = sum");
   if (mean) body_.add(" / ").add(count).add(".0f");
   body_.add(";\n");
-  close_loops(open);
+  close_loops(n_around);
 }
 
 void CExporter::emit_cat() {
@@ -281,8 +286,6 @@ void CExporter::emit_gather(int64_t dim, const char* indices) {
   body_.add("];\n");
   close_loops(y.ndim());
 }
-
-// Whether all results are views and nothing is written.
 
 // ---- recurrent layers ----
 

@@ -140,6 +140,7 @@ void CExporter::add_pointer(Text& out, int32_t v, int64_t more_offset) {
   if (!type) refuse("a dtype other than float32, int8 to int64, uint8 and bool");
   const IrStorage& s = g_.storages[x.storage];
   const int64_t offset = x.offset / item_size(x.dtype) + more_offset;
+  places_[x.storage].is_named = true;
   out.add("(");
   if (s.role == IrRole::kInput) {
     int64_t n = 0;
@@ -200,22 +201,19 @@ void CExporter::add_address(Text& out, int32_t v, bool contiguous, Dtype dtype) 
   else add_dense_copy(out, v, dtype);
 }
 
+void CExporter::open_loop(int64_t i, int64_t n) {
+  body_.add("  for (long i").add(i).add(" = 0; i").add(i).add(" < ").add(n);
+  body_.add("; i").add(i).add("++) {\n");
+}
+// Without a dimension it is a block, since variables are declared inside.
 void CExporter::open_loops(Ints sizes) {
-  for (int64_t i = 0; i < sizes.n; i++)
-    body_.add("  for (long i")
-        .add(i)
-        .add(" = 0; i")
-        .add(i)
-        .add(" < ")
-        .add(sizes[i])
-        .add("; i")
-        .add(i)
-        .add("++) {\n");
+  if (!sizes.n) body_.add("  {\n");
+  for (int64_t i = 0; i < sizes.n; i++) open_loop(i, sizes[i]);
   body_.add("    ");
 }
 void CExporter::close_loops(int64_t n) {
   body_.add("  ");
-  for (int64_t i = 0; i < n; i++) body_.add("}");
+  for (int64_t i = 0; i < max(n, int64_t(1)); i++) body_.add("}");
   body_.add("\n");
 }
 // The index of an element, aligned at the last dim; dims of size 1 are broadcast.
@@ -347,7 +345,8 @@ void CExporter::emit_node() {
   if (is("native_group_norm")) return emit_group_norm();
   if (is("native_batch_norm")) return emit_batch_norm();
   if (is("native_attention")) return emit_attention();
-  for (const char* name : {"sum", "sum_dim", "mean", "mean_dim", "amax", "amin", "max", "min"})
+  for (const char* name :
+       {"sum", "sum_dim", "mean", "mean_dim", "norm", "amax", "amin", "max", "min"})
     if (is(name)) return emit_reduce();
   if (is("cat")) return emit_cat();
   if (is("embedding")) return emit_rows("weight", "indices");
@@ -437,7 +436,7 @@ void CExporter::add_constants(CFiles& files) {
     const bool unused = places_[i].first < 0 && places_[i].last < 0;
     if (s.role == IrRole::kMade || s.role == IrRole::kInput || unused) continue;
     if (!blob_) {
-      add_constant(files.source, i);
+      if (places_[i].is_named) add_constant(files.source, i);
       continue;
     }
     files.blob.append({static_cast<const char*>(s.tensor->storage->data), s.bytes});

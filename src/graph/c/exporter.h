@@ -7,11 +7,13 @@
 
 namespace TT_NS {
 
-// One storage that nodes make: its place in the arena while it is in use.
+// A storage: the place in the arena, while it is in use, of one that nodes make.
 struct StoragePlace {
   int64_t offset = -1;
   int64_t bytes = 0;
-  int32_t first = -1, last = -1;  // nodes
+  int32_t first = -1;  // node that uses it
+  int32_t last = -1;
+  bool is_named = false;  // in the source: of other constants only the geometry is used
 };
 
 // The type of elements in C; NULL: a dtype that no exported function takes.
@@ -44,6 +46,8 @@ class CExporter {
   int64_t node_scratch(int64_t bytes);
   void emit_node();
   bool emit_elementwise();
+  void declare_element(const char* name, int32_t v, bool as_float, int64_t n_loops);
+  void declare_number(const ArgInfo& info, const IrArg& a, bool as_float);
   void emit_copy(int32_t from, int32_t to, int64_t to_offset = 0);
   void emit_fill(int32_t to, double v);
   void emit_linear();
@@ -102,6 +106,7 @@ class CExporter {
   void use(const char* name, uint8_t how = kOnce);
   void begin_bytes_call(Text& call, const char* name, Dtype dtype);
   void add_templates(Text& out);
+  void open_loop(int64_t i, int64_t n);
   void open_loops(Ints sizes);
   void close_loops(int64_t n);
   void add_index(Text& out, Ints sizes, Ints strides, int64_t n_loops);
