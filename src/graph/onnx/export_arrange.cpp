@@ -4,7 +4,21 @@ namespace TT_NS {
 
 // ---- reductions ----
 
-bool OnnxExporter::emit_reduce() {
+void OnnxExporter::emit_position() {
+  const bool whole = !has("dim");
+  const int64_t all = value("self").numel();
+  ModelValue x = tensor("self");
+  if (x.dtype == Dtype::kBool) x = cast(x, Dtype::kI32);
+  if (whole) x = reshape(x, Ints(&all, 1));
+  AttrWriter a;
+  a.integer("axis", whole ? 0 : integer("dim"));
+  a.integer("keepdims", 0);
+  const ModelValue y = node(is("argmax") ? "ArgMax" : "ArgMin", {x}, Dtype::kI64, a);
+  give(reshape(y, out_value().sizes));
+}
+
+// The reduction of ONNX for the operator at hand; NULL: there is none.
+const char* OnnxExporter::reduction() const {
   static constexpr struct {
     const char *tt, *onnx;
   } kSame[] = {{"sum", "ReduceSum"},
@@ -22,24 +36,23 @@ bool OnnxExporter::emit_reduce() {
                {"any_dim", "ReduceMax"},
                {"all", "ReduceMin"},
                {"all_dim", "ReduceMin"}};
-  const char* type = nullptr;
   for (const auto& f : kSame)
-    if (is(f.tt)) type = f.onnx;
-  const bool position = is("argmax") || is("argmin");
-  if (!type && !position) return false;
-  Dtype d = out_value().dtype;
-  ModelValue x = tensor("self");
-  if (position) {
-    AttrWriter a;
-    const bool whole = !has("dim");
-    const int64_t all = value("self").numel();
-    if (whole) x = reshape(x, Ints(&all, 1));
-    a.integer("axis", whole ? 0 : integer("dim"));
-    a.integer("keepdims", 0);
-    ModelValue y = node(is("argmax") ? "ArgMax" : "ArgMin", {x}, Dtype::kI64, a);
-    give(reshape(y, out_value().sizes));
+    if (is(f.tt)) return f.onnx;
+  if (!is("norm")) return nullptr;
+  if (real("p") == 1) return "ReduceL1";
+  if (real("p") == 2) return "ReduceL2";
+  refuse("p other than 1 and 2");
+}
+
+bool OnnxExporter::emit_reduce() {
+  if (is("argmax") || is("argmin")) {
+    emit_position();
     return true;
   }
+  const char* const type = reduction();
+  if (!type) return false;
+  Dtype d = out_value().dtype;
+  ModelValue x = tensor("self");
   if (d == Dtype::kBool) {
     x = cast(cast(x, Dtype::kBool), Dtype::kI32);
     d = Dtype::kI32;

@@ -158,6 +158,8 @@ class OnnxExporter {
   bool reads_only(int32_t v, int64_t begin, int64_t end) const;
   int32_t gates_of(int32_t v) const;
   void find_gates();
+  void emit_position();
+  const char* reduction() const;
   bool emit_reduce();
   bool emit_arrange();
   void emit_cat();
