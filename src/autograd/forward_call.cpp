@@ -59,6 +59,13 @@ struct Operand {
   TensorRef primal, tangent;
 };
 
+// A term of the product rule.
+struct ProductTerm {
+  const Operand* varied;  // the factor whose tangent replaces it; nullptr: no factor is dual
+  bool is_first, is_only;
+  bool has_zero = false;  // without a dual factor, the first factor is 0
+};
+
 // A call of an operator at the level of the innermost of its dual arguments.
 class DualCall {
  public:
@@ -79,6 +86,8 @@ class DualCall {
   void find_operands();
   TensorList call(const Value* args) const;
 
+  TensorRef in_term(ProductTerm& term, int32_t i, const Tensor& t, const Operand* o);
+  TensorList call_term(ProductTerm& term);
   TensorList by_product(const Value* plain, TensorList& results);
   TensorList by_symmetry(const Value* plain, TensorList& results);
   TensorList by_formula(const Value* plain, TensorList& results);
@@ -198,63 +207,71 @@ TensorList terms_of(TensorRef only) {
   return list;
 }
 
+// What the product rule puts in place of tensor t of argument i. o: the operand that t is, if any.
+TensorRef DualCall::in_term(ProductTerm& term, int32_t i, const Tensor& t, const Operand* o) {
+  const ForwardRole which = role(i);
+  if (which == ForwardRole::kAddend) {
+    if (term.is_first && o) return o->tangent;
+    if (info(i).type == ArgType::kOptTensor) return {};
+    return zeros_as(t);
+  }
+  if (which != ForwardRole::kFactor) return primal_of(t, &level_);
+  if (term.varied) return o == term.varied ? o->tangent : primal_of(t, &level_);
+  if (term.has_zero) return primal_of(t, &level_);
+  term.has_zero = true;
+  return zeros_as(t);
+}
+
+// Calls the operator for a term. In place, it writes into a copy of self or, for an only term, into
+// self's tangent.
+TensorList DualCall::call_term(ProductTerm& term) {
+  SmallVec<Value, 16> values;
+  const Scalar zero(int64_t(0));
+  TensorRef target;
+  TensorList owned;
+  SmallVec<SmallVec<const Tensor*, 8>, 1> lists;
+  owned.reserve(8);
+  lists.reserve(schema().n_args);
+  for (int32_t i = 0; i < schema().n_args; i++) {
+    const auto replaced = [&](const Tensor& t) {
+      owned.push_back(in_term(term, i, t, operand_at(i, t)));
+      return owned.back().get();
+    };
+    Value v = args_[i];
+    if (in_place_ && !i) {
+      const bool of_self = role(0) != ForwardRole::kFactor || (term.varied && !term.varied->arg);
+      target = term.is_only && of_self
+                   ? TensorRef::share(&own_tangent(self()))
+                   : op::clone(*in_term(term, 0, self(), operand_at(0, self())));
+      v = to_value(*target);
+    } else if (v.kind == Value::kTensor) {
+      v = to_value(replaced(*v.tensor));
+    } else if (v.kind == Value::kTensorList) {
+      lists.push_back({});
+      for (int64_t k = 0; k < v.n; k++)
+        lists.back().push_back(v.tensors[k] ? replaced(*v.tensors[k]) : nullptr);
+      v.tensors = lists.back().data();
+    } else if (v.kind == Value::kScalar && role(i) == ForwardRole::kAddend) {
+      v.scalar = &zero;
+    }
+    values.push_back(v);
+  }
+  TensorList outs = call(values.data());
+  return in_place_ ? terms_of(std::move(target)) : std::move(outs);
+}
+
 // The product rule: the sum of the operator's results with the tangent of one dual factor in place
 // of it and 0 in place of the addends. The first term has the tangents of the addends, too.
 TensorList DualCall::by_product(const Value* plain, TensorList& results) {
   SmallVec<int32_t, 4> factors;
   for (int32_t k = 0; k < operands_.size(); k++)
     if (role(operands_[k].arg) == ForwardRole::kFactor) factors.push_back(k);
-  const bool one_term = factors.size() < 2;
   TensorList sums;
   for (int32_t k = 0; k < max<int64_t>(1, factors.size()); k++) {
-    const Operand* varied = factors.empty() ? nullptr : &operands_[factors[k]];
-    int32_t at = -1;
-    bool zeroed = false;  // without a dual factor the first factor is 0
-    const auto tangent_for = [&](const Tensor& t, const Operand* o) -> TensorRef {
-      const ForwardRole which = role(at);
-      if (which == ForwardRole::kAddend) {
-        if (!k && o) return o->tangent;
-        if (info(at).type == ArgType::kOptTensor) return {};
-        return zeros_as(t);
-      }
-      if (which != ForwardRole::kFactor) return primal_of(t, &level_);
-      if (varied) return o == varied ? o->tangent : primal_of(t, &level_);
-      if (zeroed) return primal_of(t, &level_);
-      zeroed = true;
-      return zeros_as(t);
-    };
-    SmallVec<Value, 16> values;
-    const Scalar zero(int64_t(0));
-    TensorRef target;
-    TensorList owned;
-    SmallVec<SmallVec<const Tensor*, 8>, 1> lists;
-    lists.reserve(schema().n_args);
-    const auto other = [&](const Tensor& t) {
-      owned.push_back(tangent_for(t, operand_at(at, t)));
-      return owned.back().get();
-    };
-    owned.reserve(8);
-    for (at = 0; at < schema().n_args; at++) {
-      Value v = args_[at];
-      if (in_place_ && !at) {
-        const bool of_self = role(0) != ForwardRole::kFactor || (varied && !varied->arg);
-        target = one_term && of_self ? TensorRef::share(&own_tangent(self()))
-                                     : op::clone(*tangent_for(self(), operand_at(0, self())));
-        v = to_value(*target);
-      } else if (v.kind == Value::kTensor) {
-        v = to_value(other(*v.tensor));
-      } else if (v.kind == Value::kTensorList) {
-        lists.push_back({});
-        for (int64_t i = 0; i < v.n; i++)
-          lists.back().push_back(v.tensors[i] ? other(*v.tensors[i]) : nullptr);
-        v.tensors = lists.back().data();
-      } else if (v.kind == Value::kScalar && role(at) == ForwardRole::kAddend) {
-        v.scalar = &zero;
-      }
-      values.push_back(v);
-    }
-    TensorList term = call(values.data());
-    add_to(sums, in_place_ ? terms_of(std::move(target)) : std::move(term));
+    ProductTerm term = {.varied = factors.empty() ? nullptr : &operands_[factors[k]],
+                        .is_first = k == 0,
+                        .is_only = factors.size() < 2};
+    add_to(sums, call_term(term));
   }
   results = call(plain);
   return sums;

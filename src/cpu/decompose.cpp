@@ -389,73 +389,94 @@ template <class T> int64_t eigh_of(int64_t n, T* a, T* w, bool upper, bool vecto
 
 // ---- singular values ----
 
+// A matrix that reflections from both sides make bidiagonal, a panel of columns at a time.
+template <class T> struct Bidiagonal {
+  const int64_t m, n;  // m >= n
+  const int64_t row, height;
+  const bool keeps_reflectors;
+  Numbers<T> beside;               // the diagonal above the main one
+  Numbers<T> left, right;          // the reflectors, as rows, if they are kept
+  Numbers<T> left_tau, right_tau;  // their factors
+
+  Bidiagonal(int64_t rows, int64_t columns, bool keep)
+      : m(rows),
+        n(columns),
+        row(padded<T>(columns)),
+        height(padded<T>(rows)),
+        keeps_reflectors(keep),
+        beside(columns),
+        left(keep ? columns * height : 0),
+        right(keep ? columns * row : 0),
+        left_tau(columns),
+        right_tau(columns) {}
+
+  // a [m][row] is overwritten; d gets the main diagonal.
+  void reduce(T* a, T* d) {
+    const Numbers<T> factors(2 * round_up(kPanel, kLine));
+    Numbers<T> left_panels(2 * kPanel * height);
+    Numbers<T> right_panels(2 * kPanel * row);
+    for (int64_t at = 0; at < n; at += kPanel) {
+      const int64_t width = min(kPanel, n - at);
+      left_panels.clear();
+      right_panels.clear();
+      const Condense<T> p = {.m = m,
+                             .n = n,
+                             .at = at,
+                             .width = width,
+                             .a = a,
+                             .row = row,
+                             .height = height,
+                             .left = left_panels.get(),
+                             .right = right_panels.get(),
+                             .d = d,
+                             .e = beside.get(),
+                             .tau = left_tau.get(),
+                             .tau_u = right_tau.get(),
+                             .x = factors.get()};
+      kernels<T>().bidiagonal(p);
+      if (keeps_reflectors) {
+        memcpy(left.get() + at * height, p.left, size_t(width * height) * sizeof(T));
+        memcpy(right.get() + at * row, p.right + width * row, size_t(width * row) * sizeof(T));
+      }
+      const int64_t from = at + width;
+      multiply_parts(kDtype<T>, {a + from * row + from, m - from, n - from, row, 1},
+                     {p.left + from, m - from, 2 * width, 1, height},
+                     {p.right + from, 2 * width, n - from, row, 1}, -1, true);
+    }
+  }
+};
+
 // Without vectors, u and vt are NULL.
 template <class T> int64_t svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, T* vt) {
   const bool wide = m < n;
-  const int64_t long_side = max(m, n);
   const int64_t k = min(m, n);
-  const int64_t row = padded<T>(k);
-  const int64_t height = padded<T>(long_side);
   const double by = range_scale(a, m * n);
-  const Numbers<T> matrix(height * row);
-  if (wide) transpose_rows(matrix.get(), row, a, n, n, m);
-  else copy_rows(matrix.get(), row, a, n, m, n);
-  multiply(matrix.get(), height * row, by);
-  const Numbers<T> left(u ? k * height : 0);
-  const Numbers<T> right(u ? k * row : 0);
-  const Numbers<T> beside(k);
-  const Numbers<T> tau(k);
-  const Numbers<T> tau_u(k);
-  const Numbers<T> factors(2 * round_up(kPanel, kLine));
-  Numbers<T> left_panels(2 * kPanel * height);
-  Numbers<T> right_panels(2 * kPanel * row);
-  for (int64_t at = 0; at < k; at += kPanel) {
-    const int64_t width = min(kPanel, k - at);
-    left_panels.clear();
-    right_panels.clear();
-    const Condense<T> p = {.m = long_side,
-                           .n = k,
-                           .at = at,
-                           .width = width,
-                           .a = matrix.get(),
-                           .row = row,
-                           .height = height,
-                           .left = left_panels.get(),
-                           .right = right_panels.get(),
-                           .d = s,
-                           .e = beside.get(),
-                           .tau = tau.get(),
-                           .tau_u = tau_u.get(),
-                           .x = factors.get()};
-    kernels<T>().bidiagonal(p);
-    if (u) {
-      memcpy(left.get() + at * height, p.left, size_t(width * height) * sizeof(T));
-      memcpy(right.get() + at * row, p.right + width * row, size_t(width * row) * sizeof(T));
-    }
-    const int64_t from = at + width;
-    multiply_parts(kDtype<T>,
-                   {matrix.get() + from * row + from, long_side - from, k - from, row, 1},
-                   {p.left + from, long_side - from, 2 * width, 1, height},
-                   {p.right + from, 2 * width, k - from, row, 1}, -1, true);
-  }
+  Bidiagonal<T> b(max(m, n), k, u);
+  const Numbers<T> matrix(b.height * b.row);
+  if (wide) transpose_rows(matrix.get(), b.row, a, n, n, m);
+  else copy_rows(matrix.get(), b.row, a, n, m, n);
+  multiply(matrix.get(), b.height * b.row, by);
+  b.reduce(matrix.get(), s);
   if (!u) {
     const Numbers<T> work(4 * k);
-    const int64_t info = lapack_bidiagonal_svdvals(kDtype<T>, k, s, beside.get(), work.get());
+    const int64_t info = lapack_bidiagonal_svdvals(kDtype<T>, k, s, b.beside.get(), work.get());
     multiply(s, k, 1 / by);
     return info;
   }
   // The rows of the long factor and of the short one, transposed.
-  const Numbers<T> long_rows(k * height);
-  const Numbers<T> short_rows(k * row);
-  divide_svd<T>(kernels<T>().secular, k, s, beside.get(), {long_rows.get(), height},
-                {short_rows.get(), row});
+  const Numbers<T> long_rows(k * b.height);
+  const Numbers<T> short_rows(k * b.row);
+  divide_svd<T>(kernels<T>().secular, k, s, b.beside.get(), {long_rows.get(), b.height},
+                {short_rows.get(), b.row});
   multiply(s, k, 1 / by);
-  reflect_rows<T>({left.get(), height, long_side, k, 0, tau.get()}, long_rows.get(), k, height);
-  reflect_rows<T>({right.get(), row, k, k - 1, 1, tau_u.get()}, short_rows.get(), k, row);
+  reflect_rows<T>({b.left.get(), b.height, b.m, k, 0, b.left_tau.get()}, long_rows.get(), k,
+                  b.height);
+  reflect_rows<T>({b.right.get(), b.row, k, k - 1, 1, b.right_tau.get()}, short_rows.get(), k,
+                  b.row);
   const T* const u_rows = wide ? short_rows.get() : long_rows.get();
   const T* const v_rows = wide ? long_rows.get() : short_rows.get();
-  transpose_rows(u, k, u_rows, wide ? row : height, m, k);
-  copy_rows(vt, n, v_rows, wide ? height : row, k, n);
+  transpose_rows(u, k, u_rows, wide ? b.row : b.height, m, k);
+  copy_rows(vt, n, v_rows, wide ? b.height : b.row, k, n);
   return 0;
 }
 
