@@ -21,7 +21,8 @@ TT_USED void (*const terminate_handler)() = tt_abort_on_terminate;
 
 // The offending shapes and dtypes are the first two of each among the arguments of the message.
 void note_operands(tt_error* e, Span<const FmtArg> args) {
-  int shapes = 0, dtypes = 0;
+  int shapes = 0;
+  int dtypes = 0;
   for (const FmtArg& a : args) {
     if (a.kind == FmtArg::kShape && shapes < 2) {
       e->ndim[shapes] = int32_t(a.n);

@@ -25,7 +25,8 @@ int64_t dims_taken(const tt_index& i) {
 class Indexing {
  public:
   Indexing(const Tensor& self, Indices items) : view_(TensorRef::share(&self)) {
-    int64_t taken = 0, ellipses = 0;
+    int64_t taken = 0;
+    int64_t ellipses = 0;
     for (const tt_index& i : items) {
       taken += dims_taken(i);
       ellipses += i.kind == TT_IDX_ELLIPSIS;
@@ -113,9 +114,10 @@ class Indexing {
   TensorRef view_;
   SmallVec<const Tensor*, 8> tensors_;
   TensorList owned_;
-  int64_t left_out_ = 0;            // dimensions that the ellipsis covers
-  int64_t dim_ = 0, self_dim_ = 0;  // the next dimension of the view and of self
-  int64_t covered_ = 0;             // dimensions of the view covered by tensors_
+  int64_t left_out_ = 0;  // dimensions that the ellipsis covers
+  int64_t dim_ = 0;       // the next dimension of the view
+  int64_t self_dim_ = 0;  // the next dimension of self
+  int64_t covered_ = 0;   // dimensions of the view covered by tensors_
 };
 
 // Removes leading dimensions of size 1 that `to` does not have.

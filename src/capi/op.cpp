@@ -35,7 +35,8 @@ const char* tt_manifest(void) {
 // ---- lookup ----
 
 static const OpInfo* find_builtin(const char* name) {
-  int64_t lo = 0, hi = num_all_ops;
+  int64_t lo = 0;
+  int64_t hi = num_all_ops;
   while (lo < hi) {
     int64_t mid = (lo + hi) / 2;
     int order = strcmp(all_ops[mid]->name(), name);

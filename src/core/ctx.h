@@ -118,8 +118,8 @@ struct WorkObserver {
   // The running call, whose kernels have computed `found`, is about to fail if that is not what the
   // check wants. Returns false if kernels do not run, so that nothing is found. May fail.
   bool (*check)(WorkObserver&, const Tensor& found, const DeviceCheck& check);
-  // Takes the place of fn(object, data of t), which each run of a captured call repeats. NULL: it
-  // runs as ever.
+  // Replaces a call fn(object, data of t), which each run of a captured call repeats. NULL: it is
+  // called directly.
   void (*call)(WorkObserver&, Object& object, HostFn fn, const Tensor& t);
 };
 

@@ -107,7 +107,8 @@ void fail_device_memory(CudaDevice& d, int64_t bytes) {
   DeviceAllocStats s;
   device_alloc_stats(d.alloc, &s);
   if (d.lost || !*d.alive) fail_unusable(d);
-  int64_t left = 0, total = 0;
+  int64_t left = 0;
+  int64_t total = 0;
   if (d.backend->memory_info) d.backend->memory_info(d.index, &left, &total);
   fail(TT_OOM,
        "out of memory on {}: cannot allocate {} bytes: {} are in use, {} reserved, the limit is {} "

@@ -103,7 +103,7 @@ DeviceBlock* cuda_block(CudaDevice&, int64_t bytes) noexcept;
 // Fails with OOM and the figures of the allocator.
 [[noreturn]] TT_COLD void fail_device_memory(CudaDevice&, int64_t bytes);
 
-// ---- side streams: a storage knows who works on it (Storage::users) ----
+// ---- side streams: a storage knows the streams that use it (Storage::users) ----
 // The bits of users and, above them, the number of the stream that wrote last.
 constexpr int kWriterShift = 32;
 // Has the stream wait for the last writer of the storage if that is another stream.

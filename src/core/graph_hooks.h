@@ -46,15 +46,15 @@ struct DeviceHooks {
 };
 
 struct GraphHooks : CtxPart {
-  // Reserves counters of a generator; reserve(g, counters) does it as ever.
+  // Reserves counters of a generator; reserve(g, counters) does so without a capture.
   Rng (*draw)(GraphHooks&, Generator& g, uint64_t counters, Rng (*reserve)(Generator&, uint64_t));
-  // Sets data and release of a new storage of s.bytes > 0 on the CPU; may fail. NULL: allocated as
-  // ever.
+  // Sets data and release of a new storage of s.bytes > 0 on the CPU; may fail. NULL: the heaps
+  // allocate it.
   void (*place)(GraphHooks&, Storage& s);
   void (*place_on_device)(GraphHooks&, Storage& s);  // the same on a CUDA device
-  const DeviceHooks* device;                         // NULL: devices compute as ever
+  const DeviceHooks* device;                         // NULL: devices compute at once
   // Makes the check as an operator, which is recorded; returns false if a recorded one is running.
-  // NULL: checks are made as ever.
+  // NULL: checks run directly.
   bool (*check_call)(GraphHooks&, const CheckCall&);
   // The application changes what runs of the graph would not change again. NULL: it may.
   void (*change)(GraphHooks&, const char* what);

@@ -51,7 +51,9 @@ struct Column {
   bool is_unsigned = false;
   int digits = 4;  // after the point
   int64_t width = 1;
-  double low = 0, high = 0;  // magnitudes of the finite nonzero values
+  // magnitudes of the finite nonzero values
+  double low = 0;
+  double high = 0;
 
   int write(char* out, double v, int64_t i, bool boolean) const;
   void look(double v);

@@ -5,7 +5,8 @@ namespace TT_NS {
 int64_t checked_numel(Ints sizes, Dtype dtype, const char* arg) {
   if (sizes.n > kMaxDims)
     fail_arg(TT_SHAPE, arg, "{} has {} dims, at most {} are supported", arg, sizes.n, kMaxDims);
-  int64_t n = 1, bytes;
+  int64_t n = 1;
+  int64_t bytes;
   bool zero = false;
   for (int64_t s : sizes) {
     if (s < 0) fail_arg(TT_SHAPE, arg, "{} is {}: sizes must not be negative", arg, sizes);
@@ -81,7 +82,8 @@ bool broadcastable_to(Ints from, Ints to) {
 
 Shape infer_size(Ints sizes, int64_t numel, const char* arg) {
   Shape out(sizes);
-  int64_t known = 1, hole = -1;
+  int64_t known = 1;
+  int64_t hole = -1;
   bool zero = false;
   if (sizes.n > kMaxDims)
     fail_arg(TT_SHAPE, arg, "{} has {} dims, at most {} are supported", arg, sizes.n, kMaxDims);

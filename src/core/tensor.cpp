@@ -209,7 +209,8 @@ static void check_built(Dtype dtype) {
 static int64_t checked_bytes(Ints sizes, Dtype dtype) {
   check_built(dtype);
   int64_t bytes = 1;
-  bool zero = false, wide = false;
+  bool zero = false;
+  bool wide = false;
   for (int64_t s : sizes) {
     zero |= s == 0;
     wide |= mul_overflow(bytes, s ? s : 1, &bytes);
@@ -329,7 +330,8 @@ void check_import(const void* data, Ints sizes, Ints strides, Dtype dtype) {
   if (uintptr_t(data) % uintptr_t(item_size(real_of(dtype))))
     fail_arg(TT_INVALID_ARG, "data", "data is not aligned to the {} bytes of a {}",
              item_size(real_of(dtype)), fmt(dtype));
-  int64_t reach = 0, step;
+  int64_t reach = 0;
+  int64_t step;
   for (int64_t i = 0; i < strides.n; i++) {
     if (strides[i] < 0)
       fail_arg(TT_INVALID_ARG, "strides", "strides is {}: must not be negative", strides);

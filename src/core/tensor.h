@@ -91,8 +91,8 @@ enum TensorFlags : uint16_t {
   kUntrackedView = 32,  // made without recording, of a tensor that requires a gradient
   kOneOfViews = 64,     // one of the views that a single call returned
   kPackedTensor = 128,  // stands for a saved tensor that hooks of the application have packed
-  kOwnVersion = 256,    // graphs of other tensors do not heed what is written through this one or
-                        // its views, nor its graphs what is written through others
+  kOwnVersion = 256,    // writes through this one and its views do not invalidate what graphs of
+                        // other tensors saved, nor writes through others what its graphs saved
 };
 // Views that must not be written in place while gradients are recorded; their views neither.
 constexpr uint16_t kNoInplaceViews = kUntrackedView | kOneOfViews;
@@ -145,7 +145,7 @@ struct alignas(kHeaderAlign) Tensor {
   bool is_cpu() const { return device.type == TT_CPU; }
   template <class T> T* as() const { return reinterpret_cast<T*>(data); }
   uint32_t version() const { return atomic_load(&storage->version, kRelaxed); }
-  // The number of those writes that autograd heeds.
+  // The number of those writes that invalidate saved tensors.
   uint32_t tracked_version() const {
     const uint32_t apart = atomic_load(&storage->data_writes, kRelaxed);
     return flags & kOwnVersion ? apart : version() - apart;

@@ -275,7 +275,8 @@ int32_t run_cut_packed(const void* cut, int64_t begin, int64_t end) noexcept {
   Cut& w = *static_cast<Cut*>(const_cast<void*>(cut));
   const int64_t parts = w.split.pieces * w.split.units;
   const int64_t tasks = w.split.tasks;
-  uint32_t seen = atomic_load(&w.busy, kRelaxed), bit;
+  uint32_t seen = atomic_load(&w.busy, kRelaxed);
+  uint32_t bit;
   do bit = ~seen & (seen + 1);
   while (!atomic_compare_exchange_weak(&w.busy, &seen, seen | bit, kAcquire, kRelaxed));
   char* panels = w.panels + trailing_zeros(bit) * w.layout.bytes();

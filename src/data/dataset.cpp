@@ -122,7 +122,8 @@ static Place place_of(const Dataset& d, int64_t i) {
   if (i < 0 || i >= d.size())
     fail_arg(TT_INDEX, "index", "index is {}: the dataset has {} samples", i, d.size());
   if (d.chosen) i = d.indices[i];
-  int64_t low = 0, high = d.ends.size() - 1;
+  int64_t low = 0;
+  int64_t high = d.ends.size() - 1;
   while (low < high) {
     const int64_t middle = (low + high) / 2;
     if (d.ends[middle] > i) high = middle;

@@ -113,7 +113,9 @@ void check_nccl(Group& g, NcclComm& c, int result) {
 
 // Waits until done() or until NCCL, another lane of the connection, or the timeout ends it.
 template <class F> void wait_until(Group& g, Work& w, NcclComm& c, const F& done) {
-  constexpr int64_t kBusyNs = 200'000, kNapNs = 50'000, kTickNs = 50'000'000;
+  constexpr int64_t kBusyNs = 200'000;
+  constexpr int64_t kNapNs = 50'000;
+  constexpr int64_t kTickNs = 50'000'000;
   const int64_t begin = os_now_ns();
   int64_t last_tick = begin;
   for (;;) {
@@ -137,7 +139,7 @@ template <class F> void wait_until(Group& g, Work& w, NcclComm& c, const F& done
     else os_sleep(kNapNs);
     if (now - last_tick < kTickNs) continue;
     last_tick = now;
-    tick(w);  // who waits may poll the application
+    tick(w);  // a thread that waits may poll the application
   }
 }
 

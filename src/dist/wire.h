@@ -60,7 +60,8 @@ class Wire {
 // this one fail, too.
 [[noreturn]] void fail_broken(Group& g, const char* text, bool abort = true);
 void check_unbroken(Group& g);
-void tick(Work& w) noexcept;  // wakes those who wait for the work, which may poll the application
+// Wakes the threads that wait for the work, which may poll the application.
+void tick(Work& w) noexcept;
 
 // Polls the application that runs the work itself. Returns false if it wants to stop.
 bool poll_caller(Work& w) noexcept;

@@ -116,7 +116,8 @@ void Parser::number(ArgInfo& a) {
   const bool negative = *p == '-';
   if (*p == '-' || *p == '+') p++;
   int64_t mantissa = 0;
-  int32_t scale = 0, digits = 0;
+  int32_t scale = 0;
+  int32_t digits = 0;
   bool real = false;
   for (; is_digit(*p) || (*p == '.' && !real); p++) {
     if (*p == '.') {

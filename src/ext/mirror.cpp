@@ -5,7 +5,8 @@
 namespace TT_NS {
 
 ExtMirrors::ExtMirrors(const OpSchema& schema, const Value* args) {
-  int64_t n_list = 0, n_indices = 0;
+  int64_t n_list = 0;
+  int64_t n_indices = 0;
   each_tensor(schema, args, [&](const Tensor& t, const ArgInfo& a) { cover(t, a.mutates); });
   fetch();
   for (int32_t i = 0; i < schema.n_args; i++) {

@@ -268,8 +268,10 @@ class Csv {
   bool whole_;
   char point_;  // that the C library reads in numbers
   int64_t at_ = 0;
-  int64_t line_ = 1, field_ = 0;
-  int64_t rows_ = 0, columns_ = 0;
+  int64_t line_ = 1;
+  int64_t field_ = 0;
+  int64_t rows_ = 0;
+  int64_t columns_ = 0;
   SmallVec<int64_t, 16> values_;  // bits of doubles, or integers
 };
 
@@ -393,7 +395,8 @@ SmallVec<char, 24> inflated_entry(const ZipReader& archive, int64_t i) {
 
 // The content of a file of gzip (RFC 1952), which has one member.
 SmallVec<char, 24> gunzip(const Bytes& b) {
-  constexpr int64_t kHead = 10, kTail = 8;
+  constexpr int64_t kHead = 10;
+  constexpr int64_t kTail = 8;
   enum Flag { kHeaderCrc = 2, kExtra = 4, kName = 8, kComment = 16, kReserved = 224 };
   const auto* u = reinterpret_cast<const uint8_t*>(b.data.ptr);
   const int64_t end = b.data.n - kTail;  // of the compressed data

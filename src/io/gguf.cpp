@@ -288,7 +288,8 @@ void GgufReader::check_unique(const char* why) {
   SmallVec<int64_t, 16> order;
   for (int64_t i = 0; i < names_.size(); i++) order.push_back(i);
   const auto compare = [&](int64_t a, int64_t b) {
-    const String x = names_[a], y = names_[b];
+    const String x = names_[a];
+    const String y = names_[b];
     const int c = memcmp(bytes(x.at), bytes(y.at), size_t(min(x.n, y.n)));
     return c ? int64_t(c) : x.n - y.n;
   };

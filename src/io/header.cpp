@@ -84,7 +84,8 @@ class Parser : JsonReader {
 
   void tensor(const char* name, const char* at) {
     FileTensor t = {name, Dtype::kNone, 0, 0, 0, 0};
-    bool shape = false, offsets = false;
+    bool shape = false;
+    bool offsets = false;
     each_member([&](const char* key, const char* where) {
       if (strcmp(key, "dtype") == 0 && t.dtype == Dtype::kNone) {
         const char* text = string().ptr;

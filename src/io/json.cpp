@@ -103,7 +103,8 @@ uint32_t JsonReader::escaped() {
 // The unescaped text is never longer, so it overwrites the escaped one.
 Span<const char> JsonReader::string() {
   expect('"', "expected a string");
-  char *start = p_, *to = p_;
+  char* start = p_;
+  char* to = p_;
   while (p_ < end_ && *p_ != '"') {
     if (uint8_t(*p_) < 0x20) bad(p_, "control character in a string");
     if (*p_ == '\\') {

@@ -417,7 +417,8 @@ int64_t profiler_dropped(Ctx& c) {
 static int64_t merge(const EventRing& a, const EventRing* b, Span<ProfileEvent> room) {
   const int64_t n_b = b ? b->size() : 0;
   const int64_t n = min(room.n, a.size() + n_b);
-  int64_t i = 0, j = 0;
+  int64_t i = 0;
+  int64_t j = 0;
   for (int64_t k = 0; k < n; k++) {
     const bool from_b = j < n_b && (i == a.size() || (*b)[j].begin < a[i].begin);
     to_event(from_b ? (*b)[j++] : a[i++], &room.ptr[k]);

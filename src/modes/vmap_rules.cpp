@@ -26,7 +26,7 @@ bool any_batched(const BatchCall& b, int32_t from) {
   return false;
 }
 TensorRef all_of(const BatchCall& b, int32_t i) { return whole_batch(tensor(b, i), b.level); }
-// The same without strides of 0: kernels read the statistics of a forward pass as they lie.
+// The same without strides of 0: kernels read the statistics of a forward pass as dense rows.
 TensorRef dense_of(const BatchCall& b, int32_t i) { return op::contiguous(*all_of(b, i)); }
 // Gives a result that is batched already, or the same for all samples.
 bool give(const BatchCall& b, TensorRef result) {

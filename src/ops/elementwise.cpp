@@ -169,7 +169,8 @@ static Ints sizes_of(const Operand& o) { return o.t ? o.t->sizes() : Ints(); }
 
 static Shape result_shape(const ElementSpec& spec, Operands ins) {
   Shape shape;
-  int i = 0, first = -1;
+  int i = 0;
+  int first = -1;
   for (const Operand& o : ins) {
     if (o.t && first < 0) {
       shape = Shape(o.t->sizes());

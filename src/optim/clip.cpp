@@ -26,7 +26,8 @@ static TensorList gradients(TensorSpan params) {
 
 // Work in units, of which a gradient has a whole number, and in elements.
 struct Amount {
-  int64_t units = 0, elements = 0;
+  int64_t units = 0;
+  int64_t elements = 0;
 };
 
 class Clip {

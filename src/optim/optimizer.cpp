@@ -334,7 +334,8 @@ double number_at(const Optimizer& o, int64_t i, char* name, int64_t cap) {
 static int64_t parse_name(const char* name, const char* head, const char** rest) {
   const size_t n = strlen(head);
   if (strncmp(name, head, n)) return -1;
-  int64_t i = 0, digits = 0;
+  int64_t i = 0;
+  int64_t digits = 0;
   for (name += n; *name >= '0' && *name <= '9' && digits < 15; name++, digits++)
     i = 10 * i + (*name - '0');
   if (!digits || *name != '.') return -1;

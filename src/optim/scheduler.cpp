@@ -166,7 +166,8 @@ class StepUndo {
   Scheduler& s_;
   SmallVec<int64_t, 16> counts_;
   SmallVec<double, 16> rates_, values_;
-  int64_t count_ = 0, rate_ = 0;
+  int64_t count_ = 0;
+  int64_t rate_ = 0;
 };
 
 static void step_chained(Scheduler& s) {

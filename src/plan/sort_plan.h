@@ -67,7 +67,7 @@ enum SelectKind : int32_t {
   kSelectMode = 4,        // the last of the first longest run of equal elements
 };
 
-// What stands at m ranks of each row of an array [outer][n][inner] once it is sorted, in the order
+// The elements at m ranks of each row of an array [outer][n][inner], once it is sorted in the order
 // of SortPlan. Units: rows, m = 1 unless ranks are given.
 struct SelectPlan {
   Stages run;
@@ -91,11 +91,11 @@ struct SearchPlan {
   int32_t dtype;  // of rows and values: f32, f64 or i64
   bool right, narrow;
   int64_t total, row;
-  int64_t n,
-      step;  // elements of a sorted row, and from one to the next: n, or 0 if there is one for all
+  int64_t n;     // elements of a sorted row
+  int64_t step;  // from one sorted row to the next: n, or 0 if there is one for all
   const char* sorted;
-  const int64_t*
-      sorter;  // where a row's elements stand in order, laid out as sorted; NULL: as they are
+  // The positions of a row's elements in order, laid out as sorted. NULL: 0, 1, …
+  const int64_t* sorter;
   const char* values;
   char* out;  // [total] of i64, or of i32 if narrow
 };

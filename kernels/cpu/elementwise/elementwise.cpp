@@ -42,7 +42,8 @@ int32_t run_dense(const ElementPlan& plan, int64_t begin, int64_t end, Block blo
   int64_t item[kMaxOperands] = {};
   int64_t widest = 1;
   const char* in[kMaxOperands] = {};
-  bool any_scalar = false, in_place = false;
+  bool any_scalar = false;
+  bool in_place = false;
   for (int k = 0; k < plan.n_operands; k++) {
     item[k] = kItemSize[native_of(native, k)];
     widest = max(item[k], widest);
@@ -162,7 +163,8 @@ struct Strided {
 
   TT_INLINE Strided(const ElementPlan& p, uint32_t native_dtypes) : plan(p), native(native_dtypes) {
     int64_t widest = 1;
-    bool all_direct = true, all_native = true;
+    bool all_direct = true;
+    bool all_native = true;
     short_rows = p.ndim > 1 && p.size[0] < kShortRow;
     for (int k = 0; k < p.n_operands; k++) {
       const int64_t stored = kItemSize[p.dtype[k]];

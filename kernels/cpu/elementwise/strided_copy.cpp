@@ -106,7 +106,9 @@ int64_t copy_crossed_block(const ElementPlan& p, const Walk& w, int64_t left, in
   const int64_t n = planes * p.size[0] * p.size[d];
   if (n > left) return 0;
   for (int64_t i = 0; i < planes; i++) {
-    int64_t dst = 0, src = 0, rest = i;
+    int64_t dst = 0;
+    int64_t src = 0;
+    int64_t rest = i;
     for (int k = 1; k < d; k++) {
       dst += rest % p.size[k] * p.stride[0][k];
       src += rest % p.size[k] * p.stride[1][k];

@@ -125,7 +125,9 @@ template <class T> inline void partial(const ChannelSumPlan& p, int64_t u) {
 
 // Stage 1. Means and squared deviations are combined after Chan, Golub, LeVeque (1983).
 template <class T> inline void join_stats(const ChannelSumPlan& p, int64_t c) {
-  double mean = 0, squares = 0, n = 0;
+  double mean = 0;
+  double squares = 0;
+  double n = 0;
   for (int64_t k = 0; k < p.n_chunks; k++) {
     const T* part = static_cast<const T*>(p.workspace) + k * 2 * p.channels + c;
     const int64_t row = k / p.n_parts * p.chunk;
@@ -146,7 +148,8 @@ template <class T> inline void join_stats(const ChannelSumPlan& p, int64_t c) {
   out[2 * p.channels] = T(variance);
 }
 template <class T> inline void join_sums(const ChannelSumPlan& p, int64_t c) {
-  double sum_g = 0, sum_gx = 0;
+  double sum_g = 0;
+  double sum_gx = 0;
   for (int64_t k = 0; k < p.n_chunks; k++) {
     const T* part = static_cast<const T*>(p.workspace) + k * 2 * p.channels + c;
     sum_g += double(part[0]);

@@ -39,7 +39,8 @@ template <class T> struct GroupRow {
   void sum_channel(int64_t c) {
     const RowIn<T> g{p.g + offset(c), p.dtype};
     const RowIn<T> x{p.x + offset(c), p.dtype};
-    T of_g = 0, of_gx = 0;
+    T of_g = 0;
+    T of_gx = 0;
     if (p.inner < kShortPlane) {
       const T* gv = g.get(0, p.inner, gs);
       const T* xv = x.get(0, p.inner, xs);
@@ -61,7 +62,8 @@ template <class T> struct GroupRow {
 
   // dx of the channels [from, to).
   void compute_dx(int64_t from, int64_t to) {
-    double of_u = 0, of_uh = 0;
+    double of_u = 0;
+    double of_uh = 0;
     for (int64_t c = 0; c < p.channels; c++) {
       of_u += double(sums(0)[c]) * double(weight(c));
       of_uh += double(sums(1)[c]) * double(weight(c));

@@ -244,7 +244,8 @@ template <class T> struct BackwardRow {
     const RowStats<T> s{p.mean ? load_one<T>(p.mean + stat, p.stat_dtype) : T(0),
                         load_one<T>(p.rstd + stat, p.stat_dtype)};
     const RowParts parts{p.parts, p.rows, p.n_parts, r};
-    T total_u = 0, total_uh = 0;
+    T total_u = 0;
+    T total_uh = 0;
     if (steps.has(kSum)) {
       RowSum<T> su, suh;
       for_blocks(n, [&](int64_t i, int64_t k) {
@@ -345,7 +346,8 @@ inline void backward_chunk(const LayerNormBackwardPlan& p, int64_t c, int64_t pa
   const int64_t n = min(p.n - first, p.part);
   BackwardRow<T> row{p, part, first, n, {p.weight, p.weight_dtype}, {}, {}, {}};
   for (int64_t i = 0; i < kRowBlock; i++) row.ws[i] = 1;
-  T *dw = nullptr, *db = nullptr;
+  T* dw = nullptr;
+  T* db = nullptr;
   if ((p.dweight || p.dbias) && p.run.stage == 0) {
     const bool joined = p.run.units[2] != 0;
     dw = joined ? static_cast<T*>(p.workspace) + c * 2 * p.n : reinterpret_cast<T*>(p.dweight);

@@ -57,7 +57,7 @@ TensorRef solve_triangular_forward(TensorSpan tangents, const Tensor& self, cons
                                    bool upper, bool left, bool unit);
 
 // ---- loss ----
-// The sums over the classes for which each element of a loss stands.
+// Sums over classes, one for each element of the loss.
 TensorRef class_sums(const Tensor& x, const Tensor& loss);
 
 // ---- norm ----

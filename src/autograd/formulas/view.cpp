@@ -34,7 +34,8 @@ static TensorRef part_of(const Tensor& g, int64_t d, int64_t begin, int64_t n) {
 // The sum of g over d, which stays with size 1: halves are added, so an element is rounded as often
 // as the size has binary digits.
 static TensorRef sum_of_halves(const Tensor& g, int64_t d) {
-  TensorRef sum = TensorRef::share(&g), odd;
+  TensorRef sum = TensorRef::share(&g);
+  TensorRef odd;
   for (int64_t n = g.size(d); n > 1; n /= 2) {
     const int64_t half = n / 2;
     if (n % 2) {

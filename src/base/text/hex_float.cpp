@@ -41,7 +41,8 @@ bool parse_hex(Span<const char> t, double* out) noexcept {
   if (is("nan")) v = kNan;
   if (v == 0) {
     uint64_t m = 0;
-    int64_t e = 0, power = 0;
+    int64_t e = 0;
+    int64_t power = 0;
     int digits = 0;
     bool point = false;
     if (end - p < 3 || p[0] != '0' || (p[1] | 32) != 'x') return false;

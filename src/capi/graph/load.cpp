@@ -1,4 +1,4 @@
-// Loading of graphs with all operators at hand.
+// Loading of graphs whose operators may be any of the library's.
 #include "capi/graph/graph.h"
 #include "dispatch/all_ops.h"
 #include "ext/custom_op.h"
@@ -11,7 +11,8 @@ using namespace TT_NS;
 
 // Internal operators, too: graphs consist of them.
 static const OpInfo* find_any(const void* runtime, const char* name) {
-  int64_t low = 0, high = num_all_ops;
+  int64_t low = 0;
+  int64_t high = num_all_ops;
   while (low < high) {
     const int64_t mid = (low + high) / 2;
     const int order = strcmp(all_ops[mid]->name(), name);

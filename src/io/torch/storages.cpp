@@ -46,7 +46,9 @@ void TorchStorages::read(int64_t entry, Tensor& flat) const {
 
 void TorchStorages::check_view(int64_t at, const Tensor& flat, int64_t offset, Ints sizes,
                                Ints strides) const {
-  int64_t numel = 1, reach = offset, step;
+  int64_t numel = 1;
+  int64_t reach = offset;
+  int64_t step;
   bool fits = sizes.n == strides.n && sizes.n <= kMaxDims && offset >= 0;
   bool empty = false;
   for (int64_t d = 0; fits && d < sizes.n; d++) {

@@ -30,8 +30,8 @@ struct PickleObject {
   bool complete;   // it is part of another one and accepts no more items, so that no container
                    // contains itself
   bool hashable;   // it may be a key
-  int32_t first,
-      last;  // its cells, -1: none. Tensors: `first` is their number in TorchStorages
+  // Its cells, -1: none. Of tensors, `first` is their number in TorchStorages.
+  int32_t first, last;
 };
 struct PickleCell {
   PickleValue value;

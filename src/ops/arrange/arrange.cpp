@@ -31,7 +31,8 @@ static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
   for (int64_t d = 0; d < self.ndim; d++)
     if (shift[d]) moving.push_back(d);
   for (uint64_t box = 0; box < uint64_t(1) << moving.size(); box++) {
-    int64_t from = 0, to = 0;
+    int64_t from = 0;
+    int64_t to = 0;
     for (int64_t i = 0; i < moving.size(); i++) {
       const int64_t d = moving[i];
       const int64_t s = shift[d];

@@ -143,7 +143,9 @@ class Advanced {
 
   // The index dimensions replace the indexed ones if those are adjacent, else they come first.
   void place_dims() {
-    bool first = true, ended = false, neighbours = true;
+    bool first = true;
+    bool ended = false;
+    bool neighbours = true;
     for (int64_t d = 0; d < dims_.size(); d++) {
       if (!dims_[d].index) {
         ended |= !first;

@@ -71,8 +71,8 @@ inline BatchData matrices_of(const Tensor& t) {
 }
 inline BatchData vectors_of(const Tensor& t) { return {t.data, t.size(-1) * t.item_size()}; }
 
-// A kernel, for the CPU only, of one unit: a function of a plan that calls LAPACK. So it is
-// launched, and seen by those who observe launches, as other kernels are.
+// A kernel, for the CPU only, of one unit: a function of a plan that calls LAPACK. As a kernel it
+// is launched, and seen by observers of launches.
 template <class Plan, void (*compute)(const Plan&)>
 int32_t run_lapack(const void* plan, int64_t, int64_t) noexcept {
   try {

@@ -13,7 +13,9 @@ namespace {
 struct Order {
   int64_t place[kLetters];  // of a letter; -1: unused
   int64_t ellipsis = -1;    // first place of the ellipsis
-  int64_t ellipsis_dims = 0, n_out = 0, n = 0;
+  int64_t ellipsis_dims = 0;
+  int64_t n_out = 0;
+  int64_t n = 0;
 
   Order(const Equation& e, TensorSpan operands) {
     for (int64_t& p : place) p = -1;

@@ -30,7 +30,9 @@ struct Network {
 // The parameters of one layer in one direction.
 struct LayerParams {
   const Tensor *w_ih, *w_hh;
-  const Tensor *b_ih = nullptr, *b_hh = nullptr, *w_hr = nullptr;
+  const Tensor* b_ih = nullptr;
+  const Tensor* b_hh = nullptr;
+  const Tensor* w_hr = nullptr;
 };
 
 void check_dtype(const Tensor& t, const char* name, Dtype dtype) {

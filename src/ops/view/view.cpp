@@ -163,7 +163,8 @@ static void check_inside(const Tensor& self, Ints size, Ints stride, int64_t off
     fail_arg(TT_INVALID_ARG, "storage_offset", "storage_offset is {}: must not be negative",
              offset);
   if (n == 0) return;
-  int64_t room = self.storage->bytes / self.item_size(), step;
+  int64_t room = self.storage->bytes / self.item_size();
+  int64_t step;
   for (int64_t d = 0; d < size.n; d++)
     if (mul_overflow(size[d] - 1, stride[d], &step) || add_overflow(last, step, &last)) {
       last = INT64_MAX;
