@@ -24,7 +24,7 @@ from .one_hot import (
     RelaxedOneHotCategorical,
 )
 from .transformed import TransformedDistribution
-from .more import (
+from .composed import (
     FisherSnedecor,
     InverseGamma,
     Kumaraswamy,

@@ -19,7 +19,13 @@ from .losses import CTCLoss, GaussianNLLLoss, LinearCrossEntropyLoss, TripletMar
 from .module import Module
 from .normalization import SyncBatchNorm
 from .parameter import Buffer, Parameter
-from .pools import FractionalMaxPool2d, FractionalMaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
+from .pooling_layers import (
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell
 from .resizing import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 from .transformer import (

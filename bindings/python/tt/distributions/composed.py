@@ -1,4 +1,4 @@
-"""Distributions made of others: transformed, mixed, or of ratios."""
+"""Distributions made of others (transformed, mixed, or ratios), and VonMises."""
 from __future__ import annotations
 
 from math import inf, log, nan, pi
