@@ -22,8 +22,8 @@ chosen = {
     "cusolver": True,
     "cufft": True,
 }
-# What each of PyTorch's switches for it says of determinism; a switch that was never set is absent.
-wishes: dict[str, bool] = {}
+# PyTorch's switches for determinism -> whether they ask for it; one that was never set is absent.
+deterministic_switches: dict[str, bool] = {}
 precision = "highest"  # of float32 in products, as set_float32_matmul_precision names it
 
 
@@ -46,10 +46,11 @@ def choice(**values: bool) -> Iterator[None]:
         choose(**before)
 
 
-def wish_deterministic(switch: str, on: bool) -> None:
-    """Notes what a switch says. Any order is permitted once one asks for it and none objects."""
-    wishes[switch] = on
-    choose(deterministic=any(wishes.values()))
+def set_deterministic(switch: str, on: bool) -> None:
+    """Sets a switch. Sums may be added in any order once switches are set and none asks for
+    determinism."""
+    deterministic_switches[switch] = on
+    choose(deterministic=any(deterministic_switches.values()))
 
 
 def set_precision(name: str) -> None:

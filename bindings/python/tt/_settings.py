@@ -83,7 +83,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """Sets whether results have the same bits in every run, as they have at first. With False,
     libraries on CUDA devices may add in another order in each run; all kernels of tt are
     deterministic."""
-    _cuda_math.wish_deterministic("all", bool(mode))
+    _cuda_math.set_deterministic("all", bool(mode))
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -98,7 +98,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """Calls use_deterministic_algorithms(False) for 0 and "default", otherwise with True."""
-    _cuda_math.wish_deterministic("all", debug_mode not in (0, "default"))
+    _cuda_math.set_deterministic("all", debug_mode not in (0, "default"))
 
 
 def get_float32_matmul_precision() -> str:

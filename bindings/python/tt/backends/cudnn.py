@@ -47,7 +47,7 @@ class Switches(ModuleType):
 
     @deterministic.setter
     def deterministic(self, on: bool) -> None:
-        _cuda_math.wish_deterministic("cudnn", bool(on))
+        _cuda_math.set_deterministic("cudnn", bool(on))
 
     @property
     def allow_tf32(self) -> bool:
@@ -84,11 +84,11 @@ def flags(
     allow_tf32: bool = True,
 ) -> Iterator[None]:
     """Sets cuDNN's switches in a block."""
-    before = dict(_cuda_math.wishes)
+    before = dict(_cuda_math.deterministic_switches)
     with _cuda_math.choice(cudnn=enabled, conv_tf32=allow_tf32, deterministic=True):
-        _cuda_math.wish_deterministic("cudnn", bool(deterministic))
+        _cuda_math.set_deterministic("cudnn", bool(deterministic))
         try:
             yield
         finally:
-            _cuda_math.wishes.clear()
-            _cuda_math.wishes.update(before)
+            _cuda_math.deterministic_switches.clear()
+            _cuda_math.deterministic_switches.update(before)
