@@ -8,6 +8,7 @@ containers of tt.nn.
 """
 import ast
 import json
+import re
 import textwrap
 import tomllib
 from functools import partial
@@ -216,7 +217,7 @@ def optimizer(cls, absent):
     out += ['    __module__ = "tt.optim"', ""]
     out += [f'    _class, _function = "{cls.host}", "tt_{cls.name}"']
     out += table("_arguments", list(rows(cls)))
-    out += table("_values", list(group_values(cls)))
+    out += table("_values: tuple[Any, ...]", list(group_values(cls)))
     names = [a.name for a in cls.args] + list(ignored)
     return out + ["", *constructor(cls, more, kinds, names)]
 
@@ -240,7 +241,9 @@ def text(head, make, classes, extended):
     public = [cls.host for cls in classes if cls.host not in extended]
     names = ["", "", "__all__ = [", *(f'    "{name}",' for name in public), "]"]
     text = "\n".join([*body, *names]) + "\n"
-    typing = [name for name in ("Literal", "Sequence") if f"{name}[" in text]
+    typing = [
+        name for name in ("Any", "Literal", "Sequence") if re.search(rf"\b{name}\b[,\[]", text)
+    ]
     if typing:
         future = "from __future__ import annotations\n\n"
         head = head.replace(future, f"{future}from typing import {', '.join(typing)}\n\n", 1)
