@@ -3,6 +3,7 @@
 #include "kernel_test.h"
 
 #include "plan/scan_build.h"
+#include "tests/c/harness/share.h"
 
 using namespace TT_NS;
 using namespace TT_NS::test;
@@ -12,8 +13,11 @@ namespace {
 struct Shape {
   int64_t outer, dim, inner;
 };
-constexpr Shape kShapes[] = {{1, 1, 1},      {3, 40, 1}, {2, 5000, 1}, {2, 4104, 1},
-                             {512, 2052, 1}, {2, 9, 40}, {1, 700, 3}};
+constexpr Shape kShapes[] = {{1, 1, 1},    {3, 40, 1}, {2, 5000, 1},
+                             {2, 4104, 1}, {2, 9, 40}, {1, 700, 3}};
+// Take seconds: `./dev test` runs one of their four tests with each commit.
+constexpr Shape kManyRows = {512, 2052, 1};    // a block takes all chunks of a row
+constexpr Shape kManyChunks = {1, 530000, 1};  // more than a block has threads
 
 template <class F> void each_row(const Shape& s, const F& f) {
   for (int64_t r = 0; r < s.outer * s.inner; r++)
@@ -120,16 +124,22 @@ void test_products(int64_t outer, int64_t inner, int32_t dtype) {
   expect("cumprod", y, want, 0);
 }
 
+void test_shapes() {
+  for (const Shape& s : kShapes) {
+    for (int32_t dtype : {TT_F32, TT_F64}) test_floating(s, dtype);
+    test_whole(s);
+  }
+  if (!left_out_in_turn(0)) test_floating(kManyRows, TT_F32);
+  if (!left_out_in_turn(1)) test_floating(kManyRows, TT_F64);
+  if (!left_out_in_turn(2)) test_whole(kManyRows);
+  if (!left_out_in_turn(3)) test_whole(kManyChunks, true);
+}
+
 }  // namespace
 
 int main() {
   if (EMU_TSAN) test_floating({1, 2100, 1}, TT_F32);
-  for (const Shape& s : kShapes) {
-    if (EMU_TSAN) break;
-    for (int32_t dtype : {TT_F32, TT_F64}) test_floating(s, dtype);
-    test_whole(s);
-  }
-  if (!EMU_TSAN) test_whole({1, 530000, 1}, true);  // more chunks than a block has threads
+  else test_shapes();
   for (int32_t dtype : {TT_F32, TT_F64}) {
     test_products(2, 1, dtype);
     test_products(1, 3, dtype);
