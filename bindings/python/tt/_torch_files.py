@@ -71,6 +71,17 @@ def malformed(message: str) -> errors.FormatError:
     return error
 
 
+class UnsafeFileError(errors.FormatError, pickle.UnpicklingError):
+    """A file names what only weights_only=False creates."""
+
+
+def unsafe(message: str) -> UnsafeFileError:
+    """Returns the exception for a file that needs weights_only=False."""
+    error = UnsafeFileError(message)
+    error.code = Status(8)  # FORMAT
+    return error
+
+
 # ---- writing ----
 
 
@@ -237,11 +248,22 @@ def relocation(map_location: Any) -> Relocate:
 
 
 def rebuild_tensor(
-    storage: TypedStorage, offset: int, size: Any, stride: Any, requires_grad: bool, *rest: Any
+    storage: TypedStorage,
+    offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    hooks: Any = None,
+    metadata: Any = None,
 ) -> Tensor:
-    """Implements PyTorch's _rebuild_tensor_v2."""
+    """Implements PyTorch's _rebuild_tensor_v2. metadata: whether the tensor is a conjugate or
+    negative view of its storage."""
     with no_grad():
         view = storage.elements.as_strided(tuple(size), tuple(stride), offset).detach()
+        if metadata and metadata.get("conj"):
+            view = view.conj()
+        if metadata and metadata.get("neg"):
+            view = -view
     return view.requires_grad_() if requires_grad else view
 
 
@@ -253,11 +275,25 @@ def rebuild_typed_tensor(
     requires_grad: bool,
     hooks: Any,
     dtype: _types.dtype,
-    *rest: Any,
+    metadata: Any = None,
 ) -> Tensor:
     """Implements PyTorch's _rebuild_tensor_v3, over a storage of bytes."""
     typed = TypedStorage(storage.elements.view(dtype))
-    return rebuild_tensor(typed, offset, size, stride, requires_grad)
+    return rebuild_tensor(typed, offset, size, stride, requires_grad, hooks, metadata)
+
+
+TENSOR = TorchGlobal("torch", "Tensor")  # the class, which makes nothing here
+
+
+def rebuild_from_type(function: Any, cls: Any, args: Any, state: Any) -> Tensor:
+    """Implements PyTorch's _rebuild_from_type_v2, for tensors with attributes of their own."""
+    made = function(*args)
+    if isinstance(cls, type) and not isinstance(made, cls):
+        made = made.as_subclass(cls)
+    attributes = state[0] if isinstance(state, tuple) else state
+    if attributes:
+        made.__dict__.update(attributes)
+    return made
 
 
 def rebuild_parameter(data: Tensor, requires_grad: bool, *rest: Any) -> Parameter:
@@ -308,6 +344,7 @@ ALLOWED: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v2": rebuild_tensor,
     "torch._utils._rebuild_tensor_v3": rebuild_typed_tensor,
     "torch._utils._rebuild_tensor": lambda *args: rebuild_tensor(*args, False),
+    "torch._tensor._rebuild_from_type_v2": rebuild_from_type,
     "torch._utils._rebuild_sparse_tensor": rebuild_sparse_tensor,
     "torch.serialization._get_layout": layout_of,
     "torch._utils._rebuild_parameter": rebuild_parameter,
@@ -323,6 +360,7 @@ ALLOWED: dict[str, Any] = {
 }
 ALLOWED.update((f"torch.{name}", dtype) for name, dtype in _types.BY_NAME.items())
 PYTHON2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}  # modules in protocol 2
+PYTHON2_NAMES = {"xrange": "range", "unicode": "str", "long": "int"}  # of __builtin__
 safe: dict[str, Any] = {}  # what add_safe_globals has been given
 
 
@@ -333,16 +371,20 @@ class Names:
     load_storage: Any
 
     def find_class(self, module: str, name: str) -> Any:
+        if module == "__builtin__":
+            name = PYTHON2_NAMES.get(name, name)
         module = PYTHON2.get(module, module)
         full = f"{module}.{name}"
         if full in safe:
             return safe[full]
         if full in ALLOWED:
             return ALLOWED[full]
+        if self.weights_only and full == "torch.Tensor":
+            return TENSOR
         if module in ("torch", "torch.storage") and name in BY_STORAGE:
             return BY_STORAGE[name]
         if self.weights_only:
-            raise malformed(f"load: the file names {module} {name}: {ADVICE}")
+            raise unsafe(f"load: the file names {module} {name}: {ADVICE}")
         return trusted(module, name)
 
     def persistent_load(self, pid: Any) -> Any:

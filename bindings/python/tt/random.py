@@ -137,12 +137,13 @@ class DefaultGenerator:
 default_generator = DefaultGenerator()
 
 
-def manual_seed(seed: int) -> Generator:
+def manual_seed(seed: float) -> Generator:
     """Seeds this thread's generator and the generators of threads that begin to use tt later.
 
     Each of those has its own sequence, derived from the seed and the order of the threads. Existing
     generators of other threads are unchanged. Returns this thread's generator.
     """
+    seed = int(seed)
     generator = thread_generator().manual_seed(seed)
     lib.tt_runtime_manual_seed(runtime, uint64(seed, "manual_seed", "seed"))
     return generator

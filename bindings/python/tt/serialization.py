@@ -17,7 +17,7 @@ from . import _types
 from ._absent import absent_class
 from ._handles import StateDictHandle, torch_load, torch_save
 from ._tensor import Tensor
-from ._torch_files import ADVICE, LEGACY_START, malformed, read_archive, read_legacy
+from ._torch_files import ADVICE, LEGACY_START, malformed, read_archive, read_legacy, unsafe
 from ._torch_files import relocation, safe, write_archive
 from .errors import FileError, FormatError
 from .nn.parameter import Parameter
@@ -307,14 +307,14 @@ def load_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
                 raise malformed(str(error)) from other
             if "the file names" not in str(other):
                 raise  # a name that libtt does not know, with wrong values
-            raise malformed(f"{error}; {ADVICE}") from other
+            raise unsafe(f"{error}; {ADVICE}") from other
     tensors = {name: state.get(i) for i, name in enumerate(state.keys())}
     return arranged(tensors, state.structure(), map_location)
 
 
 def names_more(message: str) -> bool:
-    """Returns whether libtt refused a name or an opcode that read_archive may support."""
-    return any(word in message for word in (" names ", "the opcode", "has protocol"))
+    """Returns whether libtt refused a name, an opcode or metadata that read_archive may support."""
+    return any(word in message for word in (" names ", "the opcode", "has protocol", "metadata"))
 
 
 def arranged(tensors: dict[str, Tensor], structure: str | None, map_location: Any) -> Any:

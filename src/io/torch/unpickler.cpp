@@ -363,7 +363,8 @@ PickleValue Unpickler::tensor(const Items& args, bool typed) {
                        (is(args[last], PickleKind::kDict) && object(args[last]).first < 0);
   if (typed && (!is(args[6], PickleOp::kGlobal) || name(args[6], &dtype) != PickleName::kDtype))
     bad(at_, "invalid dtype of a tensor");
-  if (!is(args[0], PickleKind::kStorage) || !number(args[1], &offset) || !no_more)
+  if (!no_more) bad(at_, "a tensor has metadata, such as conj");
+  if (!is(args[0], PickleKind::kStorage) || !number(args[1], &offset))
     bad(at_, "invalid sizes, strides or offset of a tensor");
   const Shape sizes = numbers(args[2]);
   const Shape strides = numbers(args[3]);

@@ -215,6 +215,38 @@ def test_numpy(tmp_path):
     assert back["a"].tolist() == [0, 1, 2] and back["n"] == 2.5
 
 
+def test_views_that_conjugate_and_tensors_with_attributes(tmp_path):
+    """As PyTorch writes tensor.conj(), with metadata, and a tensor with an attribute."""
+    storage = STORAGE.replace(b"Float", b"ComplexFloat").replace(b"K\x04tQ", b"K\x02tQ")
+    rebuild, place = b"ctorch._utils\n_rebuild_tensor_v2\n", b"K\x00(K\x02t(K\x01t\x89"
+    ordered = b"ccollections\nOrderedDict\n)R"
+    metadata = b"}X\x04\x00\x00\x00conj\x88s"
+    memory = [("version", b"3\n"), ("data/0", struct.pack("<4f", 1, 2, 3, -4))]
+    path = written(
+        tmp_path / "x.pt", rebuild + storage + place + ordered + metadata + b"tR", memory
+    )
+    for weights_only in (True, False):
+        assert tt.load(path, weights_only=weights_only).tolist() == [1 - 2j, 3 + 4j]
+    body = (
+        b"ctorch._tensor\n_rebuild_from_type_v2\n("
+        + rebuild
+        + b"ctorch\nTensor\n"
+        + (storage + place + ordered + b"t")
+        + b"}X\x03\x00\x00\x00tagK\x07stR"
+    )
+    path = written(tmp_path / "y.pt", body, memory)
+    for weights_only in (True, False):
+        x = tt.load(path, weights_only=weights_only)
+        assert type(x) is tt.Tensor and x.tag == 7 and x.tolist() == [1 + 2j, 3 - 4j]
+
+
+def test_names_of_python_2(tmp_path):
+    path = written(tmp_path / "x.pt", b"c__builtin__\nxrange\nK\x01K\x05K\x02\x87R")
+    assert tt.load(path, weights_only=False) == range(1, 5, 2)
+    with pytest.raises(pickle.UnpicklingError, match="xrange.*weights_only=False"):
+        tt.load(path)
+
+
 def test_safe_globals(tmp_path):
     path = tmp_path / "x.pt"
     tt.save(Trainer(), path)

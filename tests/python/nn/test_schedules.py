@@ -300,3 +300,24 @@ def test_state_dicts_hold_the_arguments():
     steps = lrs.MultiStepLR(optimizer, [5, 7])
     steps.load_state_dict({**steps.state_dict(), "milestones": Counter([1, 3])})
     assert steps.state_dict()["milestones"] == [1, 3]
+
+
+def test_state_dicts_of_functions():
+    """They hold the attributes of callable objects, as PyTorch's do."""
+
+    class Decay:
+        def __init__(self, base):
+            self.base = base
+
+        def __call__(self, epoch):
+            return self.base**epoch
+
+    optimizer = tt.optim.SGD([{"params": [tt.nn.Parameter(tt.ones(1))]} for _ in range(2)], lr=1.0)
+    schedule = lrs.LambdaLR(optimizer, [lambda epoch: 1.0, Decay(0.5)])
+    state = schedule.state_dict()
+    assert state["lr_lambdas"] == [None, {"base": 0.5}]
+    state["lr_lambdas"][1]["base"] = 0.25
+    schedule.load_state_dict(state)
+    optimizer.step()
+    schedule.step()
+    assert schedule.get_last_lr() == [1, 0.25]

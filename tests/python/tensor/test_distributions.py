@@ -724,3 +724,11 @@ def test_helpers_of_distributions():
     for binary in (False, True):
         logits = utils.probs_to_logits(probs, binary)
         tt.testing.assert_close(utils.logits_to_probs(logits, binary), probs)
+
+
+def test_values_at_the_ends_of_supports():
+    relaxed = tt.distributions.RelaxedBernoulli(0.5, tt.tensor([0.3, 0.6]))
+    assert relaxed.log_prob(tt.tensor([0.0, 1.0])).isfinite().all()
+    assert tt.distributions.Gamma(1.0, 2.0).log_prob(3).item() == pytest.approx(log(2) - 6)
+    part = tt.distributions.Multinomial(4, tt.tensor([0.5, 0.5])).log_prob(tt.tensor([1.0, 1.0]))
+    assert part.item() == pytest.approx(log(0.5))

@@ -184,6 +184,10 @@ def test_sobol_points_with_scipys_table():
     assert engine.sobolstate[-1, -3:].tolist() == [906168668, 56201214, 254952011]
 
 
+def test_seeds_may_be_floats():
+    assert tt.manual_seed(3.7).initial_seed() == 3
+
+
 def test_bernoulli_in_place():
     certain = tt.tensor([0.0, 1.0, 1.0])
     x = tt.empty(2, 3, dtype=tt.int64)

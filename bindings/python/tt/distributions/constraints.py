@@ -216,7 +216,7 @@ class OneHot(Constraint):
 
 
 class Multinomial(Constraint):
-    """Vectors of nonnegative numbers whose sum is upper_bound."""
+    """Vectors of nonnegative numbers whose sum is at most upper_bound."""
 
     is_discrete = True
     event_dim = 1
@@ -225,7 +225,7 @@ class Multinomial(Constraint):
         self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & (value.sum(-1) == self.upper_bound)
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
 # ---- matrices ----

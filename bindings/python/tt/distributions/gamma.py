@@ -5,6 +5,7 @@ from math import inf, log, nan, pi
 from typing import Any
 
 from .. import _ops as ops
+from .._create import as_tensor
 from .._limits import finfo
 from .._tensor import Tensor
 from . import constraints
@@ -47,7 +48,8 @@ class Gamma(Distribution):
         shape = self._extended_shape(sample_shape)
         return positive_part(standard_gamma(self.concentration.expand(shape)) / self.rate)
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: Any) -> Tensor:
+        value = as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         self._validate_sample(value)
         a, rate = self.concentration, self.rate
         return ops.xlogy(a, rate) + ops.xlogy(a - 1, value) - rate * value - ops.lgamma(a)

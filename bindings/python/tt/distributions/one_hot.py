@@ -13,6 +13,7 @@ from .categorical import Categorical
 from .distribution import Distribution
 from .distribution import Shape
 from .locations import uniform
+from .transforms import _clipped_sigmoid
 
 __all__ = [
     "OneHotCategorical",
@@ -176,11 +177,13 @@ class RelaxedBernoulli(Distribution):
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         u = uniform(self.logits, self._extended_shape(sample_shape))
         noise = u.log() - (-u).log1p()
-        return ((self.logits + noise) / self.temperature).sigmoid()
+        return _clipped_sigmoid((self.logits + noise) / self.temperature)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         temperature = as_tensor(self.temperature, dtype=self.logits.dtype)
+        limits = finfo(value.dtype)
+        value = value.clamp(limits.tiny, 1 - limits.eps)
         y = value.log() - (-value).log1p()
         difference = self.logits - y * temperature
         density = temperature.log() + difference - 2 * softplus(difference)

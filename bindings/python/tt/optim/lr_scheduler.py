@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from ctypes import CFUNCTYPE, POINTER, byref, c_double, c_int32, c_int64, c_void_p
+from types import FunctionType
 from typing import Any, Callable, Iterable, Sequence, Union
 
 from .._hints import Self
@@ -225,6 +226,20 @@ class ByFunction(NativeScheduler):
                 byref(self._handle),
             ):
                 fail()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the state. It includes the attributes of callable objects, but no functions."""
+        attributes = [
+            None if isinstance(f, FunctionType) else dict(getattr(f, "__dict__", {}))
+            for f in self.lr_lambdas
+        ]
+        return {**super().state_dict(), "lr_lambdas": attributes}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        for f, attributes in zip(self.lr_lambdas, state_dict.get("lr_lambdas", ())):
+            if attributes:
+                f.__dict__.update(attributes)
 
 
 class LambdaLR(ByFunction):
