@@ -111,7 +111,9 @@ def converted(t: Tensor, force: bool) -> Any:
     if force:
         return to_numpy(t.detach().cpu(), False)
     if t.requires_grad:
-        raise AutogradError("numpy: self requires a gradient; use x.detach().numpy()")
+        if quick.tt_grad_enabled(local.ctx):
+            raise AutogradError("numpy: self requires a gradient; use x.detach().numpy()")
+        return to_numpy(t.detach(), False)
     if not t.is_cpu:
         raise DeviceError(f"numpy: self is on {t.device}; use x.cpu().numpy()")
     if not t.dtype.typestr:

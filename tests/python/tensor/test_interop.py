@@ -72,6 +72,12 @@ def test_numpy_functions_on_tensors():
     ].tolist() == [4, 1]
     with pytest.raises(RuntimeError):
         np.sqrt(tt.ones(2, requires_grad=True))
+    leaf = tt.ones(2, requires_grad=True)
+    with tt.no_grad():
+        array = leaf.numpy()
+        assert np.sqrt(leaf).tolist() == [1, 1]
+    array[0] = 3
+    assert leaf.tolist() == [3, 1]
 
 
 def test_memory_outlives_its_tensor():
