@@ -606,6 +606,20 @@ def test_forms_of_the_multivariate_normal():
         near(d.covariance_matrix, covariance)
         near(d.precision_matrix @ covariance, tt.eye(2, dtype=tt.float64))
         assert d.expand((3,)).sample((2,)).shape == (2, 3, 2)
+
+    class Lazy(D.MultivariateNormal):
+        """Computes its factor when it is asked, as GPyTorch's does."""
+
+        def __init__(self):
+            D.Distribution.__init__(self, (), (2,))
+            self.loc = loc
+
+        _unbroadcasted_scale_tril = property(lambda self: tril)
+
+    near(Lazy().log_prob(x), forms[0].log_prob(x))
+    near(Lazy().scale_tril, tril)
+    several = D.MultivariateNormal(T64([[1.0, -1.0]] * 3), covariance)
+    assert several.entropy().shape == (3,) and several.scale_tril.shape == (3, 2, 2)
     leaf = tril.clone().requires_grad_()
     D.MultivariateNormal(loc, scale_tril=leaf).rsample((5,)).sum().backward()
     assert leaf.grad is not None

@@ -374,7 +374,7 @@ def trace_of_quotient(p: Any, q: Any) -> Tensor:
     if isinstance(p, LowRankMultivariateNormal):
         factor = ops.cat([p.cov_factor, p.cov_diag.sqrt().diag_embed()], -1)
     else:
-        factor = p._tril
+        factor = p._unbroadcasted_scale_tril
     batch = broadcast_shapes(p.batch_shape, q.batch_shape)
     return q.mahalanobis(factor.expand(*batch, *factor.shape[-2:]).movedim(-1, 0)).sum(0)
 

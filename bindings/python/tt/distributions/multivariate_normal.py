@@ -58,31 +58,38 @@ class MultivariateNormal(Distribution):
             )
         batch = ops.broadcast_tensors(matrix[..., 0], loc)[1].shape[:-1]
         self.loc = loc.expand(*batch, loc.shape[-1])
-        matrix = matrix.expand(*batch, *matrix.shape[-2:])
-        self.__dict__[name] = matrix
+        self.__dict__[name] = matrix.expand(*batch, *matrix.shape[-2:])
         super().__init__(batch, loc.shape[-1:], validate_args)
+        # Subclasses of packages override this name of PyTorch, so every method reads it.
         if name == "scale_tril":
-            self._tril = matrix
+            self._unbroadcasted_scale_tril = matrix
         elif name == "covariance_matrix":
-            self._tril = linalg.cholesky(matrix)
+            self._unbroadcasted_scale_tril = linalg.cholesky(matrix)
         else:
-            self._tril = linalg.cholesky(linalg.inv(matrix))
+            self._unbroadcasted_scale_tril = linalg.cholesky(linalg.inv(matrix))
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
             """Computes the matrices that were not given."""
-            if name == "scale_tril" and "_tril" in self.__dict__:
-                return self._tril
-            if name == "covariance_matrix" and "_tril" in self.__dict__:
-                return self._tril @ self._tril.mT
-            if name == "precision_matrix" and "_tril" in self.__dict__:
-                return linalg.inv(self._tril @ self._tril.mT)
-            raise AttributeError(f"'MultivariateNormal' object has no attribute '{name}'")
+            if name == "scale_tril":
+                return self._tril_of_batch()
+            if name == "covariance_matrix":
+                tril = self._tril_of_batch()
+                return tril @ tril.mT
+            if name == "precision_matrix":
+                tril = self._tril_of_batch()
+                return linalg.inv(tril @ tril.mT)
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _tril_of_batch(self) -> Tensor:
+        """Returns the Cholesky factor with the dimensions of the batch."""
+        tril = self._unbroadcasted_scale_tril
+        return tril.expand(*self.batch_shape, *tril.shape[-2:])
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> MultivariateNormal:
         shape, n = tuple(batch_shape), self.loc.shape[-1]
-        loc, tril = self.loc.expand(*shape, n), self._tril.expand(*shape, n, n)
+        loc, tril = self.loc.expand(*shape, n), self._tril_of_batch().expand(*shape, n, n)
         return self._expanded(
             MultivariateNormal(loc, scale_tril=tril, validate_args=self._validate_args), _instance
         )
@@ -97,16 +104,17 @@ class MultivariateNormal(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return (self._tril**2).sum(-1)
+        return (self._tril_of_batch() ** 2).sum(-1)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         noise = ops.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
-        return self.loc + (self._tril @ noise.unsqueeze(-1)).squeeze(-1)
+        return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
 
     def mahalanobis(self, difference: Tensor) -> Tensor:
         """Returns the squared distance of a value from loc, measured by the covariance."""
-        whitened = linalg.solve_triangular(self._tril, difference.unsqueeze(-1), upper=False)
+        tril = self._unbroadcasted_scale_tril
+        whitened = linalg.solve_triangular(tril, difference.unsqueeze(-1), upper=False)
         return (whitened**2).sum((-2, -1))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -116,7 +124,7 @@ class MultivariateNormal(Distribution):
 
     def half_log_det(self) -> Tensor:
         """Returns half the log-determinant of the covariance matrix."""
-        return ops.diagonal(self._tril, 0, -2, -1).log().sum(-1)
+        return ops.diagonal(self._tril_of_batch(), 0, -2, -1).log().sum(-1)
 
     def entropy(self) -> Tensor:
         n = self.loc.shape[-1]
