@@ -156,6 +156,8 @@ def layer(cls, legacy, attributes):
         base = "ParameterLayer"
     if "running_mean" in slots:
         base = "NormLayer"
+    if "weight" in slots and cls.arg("dilation"):
+        base = "ConvLayer"
     out = [f"class {cls.host}({base}):", *documentation(cls), "", '    __module__ = "tt.nn"', ""]
     for slot, is_buffer in zip(of.slots, of.buffers):
         kind = "Tensor" if is_buffer else "Parameter"
@@ -293,7 +295,7 @@ def generate(groups, root):
         imports="from .._convert import legacy_reduction\n"
         "from .._tensor import Tensor\n"
         "from .._types import device, dtype\n"
-        "from .layer import Layer, NormLayer, ParameterLayer\n"
+        "from .layer import ConvLayer, Layer, NormLayer, ParameterLayer\n"
         "from .parameter import Parameter",
     )
     optimizer_head = HEAD.format(

@@ -1,4 +1,5 @@
 """Modules that PyTorch scripts import around tensors: devices, processes, compilers."""
+import copy
 import os
 import signal
 import threading
@@ -399,6 +400,76 @@ def test_base_classes_of_norms():
     assert all(isinstance(m, _InstanceNorm) and not isinstance(m, _BatchNorm) for m in instance)
     assert all(isinstance(m, _NormBase) for m in batch + instance)
     assert not isinstance(nn.LayerNorm(2), _NormBase)
+
+
+def test_base_classes_of_layers_with_windows():
+    from tt.nn.modules.conv import _ConvNd, _ConvTransposeNd
+    from tt.nn.modules.dropout import _DropoutNd
+    from tt.nn.modules.padding import _ConstantPadNd, _ReflectionPadNd
+    from tt.nn.modules.pooling import _AdaptiveAvgPoolNd, _AvgPoolNd, _MaxPoolNd
+
+    conv, turned = nn.Conv2d(2, 3, 3, padding=(1, 2)), nn.ConvTranspose1d(2, 3, 3)
+    assert isinstance(conv, _ConvNd) and isinstance(turned, _ConvNd)
+    assert isinstance(turned, _ConvTransposeNd) and not isinstance(conv, _ConvTransposeNd)
+    assert not conv.transposed and conv.output_padding == (0, 0) and turned.transposed
+    assert conv._reversed_padding_repeated_twice == [2, 2, 1, 1]
+    same = nn.Conv1d(2, 2, 4, padding="same")
+    assert same._reversed_padding_repeated_twice == [1, 2]
+    kinds = (
+        (nn.MaxPool2d(2), _MaxPoolNd),
+        (nn.AvgPool1d(2), _AvgPoolNd),
+        (nn.AdaptiveAvgPool3d(1), _AdaptiveAvgPoolNd),
+        (nn.Dropout(), _DropoutNd),
+        (nn.ZeroPad2d(1), _ConstantPadNd),
+        (nn.ReflectionPad1d(1), _ReflectionPadNd),
+    )
+    for layer, kind in kinds:
+        assert [isinstance(layer, each) for _, each in kinds].count(True) == 1
+        assert isinstance(layer, kind)
+
+
+def test_convolutions_by_parts():
+    class Standardized(nn.Conv2d):
+        def _conv_forward(self, input, weight, bias):
+            weight = weight - weight.mean((1, 2, 3), keepdim=True)
+            return super()._conv_forward(input, weight, bias)
+
+    x = tt.randn(2, 3, 5, 5)
+    for options in ({}, {"padding": "same"}, {"padding": 1, "padding_mode": "circular"}):
+        layer = Standardized(3, 4, 3, **options)
+        plain = nn.Conv2d(3, 4, 3, **options)
+        plain.load_state_dict(layer.state_dict())
+        assert tt.allclose(plain._conv_forward(x, plain.weight, plain.bias), plain(x), atol=1e-6)
+        with tt.no_grad():
+            plain.weight -= plain.weight.mean((1, 2, 3), keepdim=True)
+        assert tt.allclose(nn.Sequential(layer)(x), plain(x), atol=1e-6)
+    plain._conv_forward = lambda input, weight, bias: input + 1
+    assert tt.equal(plain(x), x + 1) and tt.equal(nn.Sequential(plain)(x), x + 1)
+
+
+def test_convolutions_derived_from_the_base_class():
+    from tt.nn.modules.conv import _ConvNd, _pair
+
+    class Own(_ConvNd):
+        def __init__(self, channels, size, padding=0, bias=True):
+            size, padding, one = _pair(size), _pair(padding), _pair(1)
+            super().__init__(
+                channels, 4, size, one, padding, one, False, _pair(0), 1, bias, "zeros"
+            )
+
+        def forward(self, input):
+            return self._conv_forward(input, self.weight * 2, self.bias)
+
+    layer, x = Own(3, 3, padding=1), tt.randn(2, 3, 5, 5)
+    assert layer.weight.shape == (4, 3, 3, 3) and layer.bias.shape == (4,)
+    want = nn.functional.conv2d(x, layer.weight * 2, layer.bias, padding=1)
+    assert tt.allclose(layer(x), want)
+    layer(x).sum().backward()
+    assert layer.weight.grad is not None
+    assert list(layer.state_dict()) == ["weight", "bias"]
+    assert Own(3, 3, bias=False).bias is None
+    again = copy.deepcopy(layer)
+    assert tt.allclose(again(x), want) and type(again) is Own
 
 
 def test_numbers_as_flags_of_layers():

@@ -6,7 +6,7 @@ from typing import Literal, Sequence
 from .._convert import legacy_reduction
 from .._tensor import Tensor
 from .._types import device, dtype
-from .layer import Layer, NormLayer, ParameterLayer
+from .layer import ConvLayer, Layer, NormLayer, ParameterLayer
 from .parameter import Parameter
 
 
@@ -2123,7 +2123,7 @@ class MultiheadAttention(ParameterLayer):
         return self._forward(query, key, value, key_padding_mask, attn_mask)
 
 
-class Conv1d(ParameterLayer):
+class Conv1d(ConvLayer):
     """Convolves input (N, C, L) or (C, L), C = in_channels, with learned filters. weight is
     (out_channels, in_channels / groups, kernel_size) and bias is (out_channels); both are
     initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels * kernel_size).
@@ -2216,7 +2216,7 @@ class Conv1d(ParameterLayer):
         return self._forward(input)
 
 
-class Conv2d(ParameterLayer):
+class Conv2d(ConvLayer):
     """Convolves input (N, C, H, W) or (C, H, W), C = in_channels, with learned filters. weight is
     (out_channels, in_channels / groups, kernel_size[0], kernel_size[1]) and bias is (out_channels);
     both are initialized uniformly in [-sqrt(k), sqrt(k)] with k = groups / (in_channels *
@@ -2310,7 +2310,7 @@ class Conv2d(ParameterLayer):
         return self._forward(input)
 
 
-class Conv3d(ParameterLayer):
+class Conv3d(ConvLayer):
     """Convolves input (N, C, D, H, W) or (C, D, H, W), C = in_channels, with learned filters.
     weight is (out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2])
     and bias is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)] with k =
@@ -2404,7 +2404,7 @@ class Conv3d(ParameterLayer):
         return self._forward(input)
 
 
-class ConvTranspose1d(ParameterLayer):
+class ConvTranspose1d(ConvLayer):
     """Transposed convolution of input (N, C, L) or (C, L), C = in_channels: the gradient of a
     convolution with respect to its input. weight is (in_channels, out_channels / groups,
     kernel_size) and bias is (out_channels); both are initialized uniformly in [-sqrt(k), sqrt(k)]
@@ -2496,7 +2496,7 @@ class ConvTranspose1d(ParameterLayer):
         return self._forward(input)
 
 
-class ConvTranspose2d(ParameterLayer):
+class ConvTranspose2d(ConvLayer):
     """Transposed convolution of input (N, C, H, W) or (C, H, W), C = in_channels: the gradient of a
     convolution with respect to its input. weight is (in_channels, out_channels / groups,
     kernel_size[0], kernel_size[1]) and bias is (out_channels); both are initialized uniformly in
@@ -2588,7 +2588,7 @@ class ConvTranspose2d(ParameterLayer):
         return self._forward(input)
 
 
-class ConvTranspose3d(ParameterLayer):
+class ConvTranspose3d(ConvLayer):
     """Transposed convolution of input (N, C, D, H, W) or (C, D, H, W), C = in_channels: the
     gradient of a convolution with respect to its input. weight is (in_channels, out_channels /
     groups, kernel_size[0], kernel_size[1], kernel_size[2]) and bias is (out_channels); both are

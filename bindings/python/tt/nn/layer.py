@@ -4,6 +4,7 @@ from __future__ import annotations
 import copy
 from contextlib import contextmanager
 from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
+from types import MethodType
 from typing import Any, Iterator, Mapping
 from weakref import ref
 
@@ -437,6 +438,107 @@ class NormLayer(ParameterLayer):
             self.running_mean.fill_(0)
             self.running_var.fill_(1)
             self.num_batches_tracked.fill_(0)
+
+
+class ConvLayer(ParameterLayer):
+    """A convolution, transposed or not.
+
+    A subclass may override _conv_forward, which computes forward from weight and bias, or derive
+    from this class itself, as from PyTorch's _ConvNd.
+    """
+
+    transposed = False
+    output_padding: Any
+    kernel_size: Any
+    stride: Any
+    padding: Any
+    dilation: Any
+    groups: int
+    padding_mode: Any
+    weight: Any
+    bias: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_arguments" in vars(cls):
+            cls.transposed = any(name == "output_padding" for name, *_ in cls._arguments)
+            cls.output_padding = (0,) * cls._list_length
+        if "_conv_forward" in vars(cls):
+            setattr(cls, "_forward", forward_by_parts)
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: Any,
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        values = dict(
+            in_channels=in_channels,
+            out_channels=out_channels,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            bias=bias,
+            padding_mode=padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+        if transposed:
+            values["output_padding"] = output_padding
+        else:
+            values["auto_padding"] = "none"
+        of = LAYERS[f"Conv{'Transpose' if transposed else ''}{len(kernel_size)}d"]
+        for name in ("_class", "_function", "_arguments", "_list_length", "_slots", "_inputs"):
+            self.__dict__[name] = getattr(of, name)
+        self.__dict__.update(_buffer_flags=of._buffer_flags, transposed=transposed)
+        self.__dict__["output_padding"] = output_padding
+        self._initialize(**values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "_conv_forward":
+            self.__dict__["_forward"] = MethodType(forward_by_parts, self)
+
+    @property
+    def _reversed_padding_repeated_twice(self) -> list[int]:
+        """The padding in the order of nn.functional.pad."""
+        both = []
+        for i in reversed(range(len(self.kernel_size))):
+            if not isinstance(self.padding, str):
+                both += [self.padding[i]] * 2
+                continue
+            total = self.dilation[i] * (self.kernel_size[i] - 1) if self.padding == "same" else 0
+            both += [total // 2, total - total // 2]
+        return both
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Convolves the input with other filters of the same shape."""
+        from . import functional
+
+        function = getattr(functional, f"conv{len(self.kernel_size)}d")
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            pads = self._reversed_padding_repeated_twice
+            input = functional.pad(input, pads, mode=self.padding_mode)
+            padding = 0
+        return function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+
+def forward_by_parts(self: Any, input: Tensor) -> Tensor:
+    """Is _forward of convolutions whose _conv_forward a program has replaced."""
+    return self._conv_forward(input, self.weight, self.bias)
 
 
 def as_tuple(sizes: Any, of_one: bool) -> Any:
