@@ -379,6 +379,7 @@ void Reader::bind_step(const IrNode& n, StepCounter& c) {
   const auto& params = n.args[kParams].values;
   const auto& states = n.args[kStates].values;
   if (n.args[kGrads].values.size() != params.size()) bad("a step has not one gradient for each");
+  c.n_params = o.params.size();
   int64_t next = 0;
   for (int64_t i = 0; i < params.size(); i++) {
     CountedParam& p = c.params[i];
@@ -398,6 +399,7 @@ void Reader::bind_step(const IrNode& n, StepCounter& c) {
       if (next == states.size()) bad("a step has not one state for each");
       bind(slot.state[k], tensor_of(states[next++]));
       check_state(t, *slot.state[k]);
+      p.state[k] = slot.state[k]->data;
     }
   }
   if (next != states.size()) bad("a step has more states than its optimizer");
@@ -410,7 +412,7 @@ void Reader::step(IrNode& n) {
   int64_t before = -1;
   for (int64_t i = integer(count, count); i > 0; i--) {
     before = integer(before + 1, c->optimizer->params.size() - 1);
-    c->params.push_back({0, before, nullptr, 0, 0});
+    c->params.push_back({0, before, nullptr, 0, 0, {}});
   }
   end_of_line();
   bind_step(n, *c);

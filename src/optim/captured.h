@@ -9,15 +9,17 @@ namespace TT_NS {
 
 // A parameter of a step that runs as an operator.
 struct CountedParam {
-  int64_t group, param;  // positions in the optimizer
-  const char* data;      // its memory when the step was recorded
-  uint32_t states;       // bit k: it has state k
-  uint32_t fresh;        // bit k: state k was made for the captured step
+  int64_t group, param;             // positions in the optimizer
+  const char* data;                 // its memory when the step was recorded
+  uint32_t states;                  // bit k: it has state k
+  uint32_t fresh;                   // bit k: state k was made for the captured step
+  const char* state[kOptimStates];  // their memory when the step was recorded
 };
 // What optim_step takes besides tensors: the optimizer, whose factors and counts each run asks for
 // anew, so that schedules go on in a captured step.
 struct StepCounter : Object {
   OptimizerRef optimizer;
+  int64_t n_params;  // of the optimizer when the step was recorded
   SmallVec<CountedParam, 4> params;
 };
 Ref<StepCounter> new_counter(Optimizer& o);
@@ -31,6 +33,9 @@ const Scheduler* scheduler_of(const Object& o);  // NULL: it is no ScheduledStep
 // Whether both stand for steps of one optimizer over the same parameters and states, or of one
 // scheduler: the SameObject of graphs.
 bool is_same_step(const Object& a, const Object& b);
+// Whether the optimizer has the parameters, and these have the memory, that a step was recorded
+// with. Loading the state of an optimizer gives it other memory.
+bool is_current_step(const Object& object);
 
 // The classes by name; NULL: there is none.
 const OptimClass* find_first_class(Span<const char> name);  // of rules.cpp

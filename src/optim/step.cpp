@@ -388,11 +388,27 @@ bool is_same_step(const Object& a, const Object& b) {
   return of && of == scheduler_of(b);
 }
 
+bool is_current_step(const Object& object) {
+  if (object.destroy_fn != destroy_counter) return true;
+  const auto& c = static_cast<const StepCounter&>(object);
+  bool current = c.optimizer->params.size() == c.n_params;
+  for (int64_t i = 0; current && i < c.params.size(); i++) {
+    const CountedParam& p = c.params[i];
+    const ParamSlot& slot = c.optimizer->params[p.param];
+    current = slot.param->data == p.data;
+    for (int k = 0; k < kOptimStates; k++)
+      if (p.states >> k & 1)
+        current = current && slot.state[k] && slot.state[k]->data == p.state[k];
+  }
+  return current;
+}
+
 Ref<StepCounter> new_counter(Optimizer& o) {
   auto* c = new (mem_alloc(sizeof(StepCounter))) StepCounter{};
   c->refs = 1;
   c->destroy_fn = destroy_counter;
   c->optimizer = OptimizerRef::share(&o);
+  c->n_params = o.params.size();
   return Ref<StepCounter>::adopt(c);
 }
 
@@ -446,7 +462,7 @@ void Step::make_states(StepCounter& counter, const Batch& b) {
       if (!grads_[i] || !(param.device == b.device)) continue;
       const TensorRef like =
           param.dense() ? slot.param : new_tensor(param.sizes(), param.dtype, b.device);
-      CountedParam p = {g, i, param.data, 0, 0};
+      CountedParam p = {g, i, param.data, 0, 0, {}};
       p.states = o_.cls->factors(o_.groups[g].value, next_step(slot), slot.number, &item);
       for (int k = 0; k < kOptimStates; k++) {
         const Tensor* state = slot.state[k].get();
@@ -505,12 +521,15 @@ void Step::run_as_operator() {
     NewStates made(o_, changes_);
     FreshStates fresh(o_, *counter);
     SmallVec<const Tensor*, 8> params, grads, states;
-    for (const CountedParam& p : counter->params) {
+    for (CountedParam& p : counter->params) {
       const ParamSlot& slot = o_.params[p.param];
       params.push_back(slot.param.get());
       grads.push_back(grads_[p.param].get());
-      for (int k = 0; k < kOptimStates; k++)
-        if (p.states >> k & 1) states.push_back(slot.state[k].get());
+      for (int k = 0; k < kOptimStates; k++) {
+        if (!(p.states >> k & 1)) continue;
+        p.state[k] = slot.state[k]->data;
+        states.push_back(slot.state[k].get());
+      }
     }
     op::optim_step(params, grads, states, *counter);
     fresh.keep();

@@ -29,7 +29,8 @@ tt_status tt_compile(tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),
     const int64_t limit = opts_has(opts, 0) ? opts->limit : kDefaultLimit;
     if (limit < 0) fail_arg(TT_INVALID_ARG, "limit", "limit is {}: must be at least 0", limit);
     const SameObject dynamic = opts_has(opts, 1) && opts->dynamic ? is_same_step : nullptr;
-    *out = reinterpret_cast<tt_compiled*>(new_compiled(fn, user, drop, limit, dynamic).leak());
+    *out = reinterpret_cast<tt_compiled*>(
+        new_compiled(fn, user, drop, limit, dynamic, is_current_step).leak());
     passed_on = true;
   });
   if (!passed_on) run_drop(drop, user);

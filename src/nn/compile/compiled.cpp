@@ -71,10 +71,24 @@ CompiledRecord* find_record(const Compiled& f, TensorSpan inputs) {
   return nullptr;
 }
 
+bool is_current(const Compiled& f, const CompiledRecord& r) {
+  for (const Ref<Object>& o : r.objects)
+    if (!f.is_current(*o)) return false;
+  return true;
+}
+// Drops the records that no call can replay any more.
+void drop_outdated(Compiled& f) {
+  for (int64_t i = f.records.size() - 1; i >= 0; i--) {
+    if (TT_LIKELY(is_current(f, *f.records[i]))) continue;
+    free_record(f.records[i]);
+    f.records.erase(i);
+  }
+}
+
 }  // namespace
 
 Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit,
-                           SameObject dynamic) {
+                           SameObject dynamic, IsCurrent is_current) {
   auto* f = new (mem_alloc(sizeof(Compiled))) Compiled{};
   f->tag = kTagCompiled;
   f->refs = 1;
@@ -83,6 +97,7 @@ Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), in
   f->drop = drop;
   f->limit = limit;
   f->dynamic = dynamic;
+  f->is_current = is_current;
   return Ref<Compiled>::adopt(f);
 }
 
@@ -101,6 +116,7 @@ TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n
   if (!lock.held) return run_function(f, inputs);
   if (const char* reason = reason_of_modes()) return run_unrecorded(f, inputs, reason);
   if (share_memory(inputs)) return run_unrecorded(f, inputs, "inputs share memory");
+  drop_outdated(f);
   CompiledRecord* found = find_record(f, inputs);
   if (!found) found = derive_record(f, inputs);
   if (found) {

@@ -10,6 +10,9 @@ namespace TT_NS {
 
 struct CompiledRecord;
 
+// Whether a replay may use an object as it is.
+using IsCurrent = bool (*)(const Object&);
+
 struct Compiled {
   uint32_t tag;
   RefCount refs;
@@ -18,6 +21,7 @@ struct Compiled {
   void (*drop)(void*);
   int64_t limit;                         // most records of calls of the function
   SameObject dynamic;                    // records of other sizes are derived from them; NULL: not
+  IsCurrent is_current;                  // of what recorded operators are called with
   int32_t busy = 0;                      // atomic: a thread is in a call
   SmallVec<CompiledRecord*, 2> records;  // owned
   int64_t n_replays = 0, n_runs = 0;     // atomic
@@ -26,7 +30,7 @@ struct Compiled {
 };
 
 Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit,
-                           SameObject dynamic);
+                           SameObject dynamic, IsCurrent is_current);
 // Fails with BUFFER_TOO_SMALL, and sets *n_outs, if there are more than cap results.
 TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n_outs);
 // The records that can be replayed.

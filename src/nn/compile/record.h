@@ -92,7 +92,8 @@ struct CompiledRecord {
   bool writes_inputs = false;
   SmallVec<OutRule, 2> outs;
   SmallVec<GradRule, 1> grads;
-  PointerMap outside;  // storages of parameters, state and constants
+  PointerMap outside;                // storages of parameters, state and constants
+  SmallVec<Ref<Object>, 1> objects;  // that operators of the plan are called with
 };
 
 ModeGuard modes_now();

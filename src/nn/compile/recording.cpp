@@ -136,6 +136,9 @@ void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSp
   set_feeds(r, g, inputs);
   for (const IrStorage& s : g.storages)
     if (s.tensor && s.role != IrRole::kInput) r.outside.add(s.tensor->storage);
+  for (const IrNode& n : g.nodes)
+    for (const IrArg& a : n.args)
+      if (a.kind == Value::kObject) r.objects.push_back(Ref<Object>::share(a.object.get()));
 }
 
 namespace {

@@ -360,3 +360,30 @@ def test_steps_that_cannot_be_recorded_run_as_ever():
         return [step(tt.full((2, 2), float(i))).item() for i in range(1, 4)]
 
     assert train(True) == train(False)
+
+
+def changed_optimizer(compiled):
+    """The parameters after steps of an optimizer that loads a state and gets a parameter."""
+    tt.manual_seed(6)
+    w, b = tt.randn(3, 2).requires_grad_(), tt.zeros(2).requires_grad_()
+    optimizer = tt.optim.Adam([w], lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        (x @ w + b).square().sum().backward()
+        optimizer.step()
+
+    run = tt.compile(step) if compiled else step
+    for k in range(9):
+        if k == 3:
+            optimizer.load_state_dict(optimizer.state_dict())
+        if k == 6:
+            optimizer.add_param_group({"params": [b]})
+        run(tt.full((2, 3), 0.1 * k + 0.1))
+    if compiled:
+        assert info(run)[:3] == (1, 5, 4), info(run)  # b gets a gradient in the first
+    return w.tolist(), b.tolist()
+
+
+def test_an_optimizer_that_loads_a_state_and_gets_a_parameter():
+    assert changed_optimizer(True) == changed_optimizer(False)
