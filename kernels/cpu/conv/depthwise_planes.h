@@ -104,17 +104,21 @@ struct DepthwiseRoom {
 };
 
 // The vectors of rows of a result. The last vector of a row ends where the row does, and repeats
-// pixels of the one before; behind the last row, its last vector is repeated.
+// pixels of the one before; behind the last row, its last vector is repeated. With a height of 2,
+// vectors of pairs of rows, of which the last one may repeat a row.
 struct PlaneWalk {
   static constexpr int kVectors = 4;
   const ConvDepthwiseShape& s;
-  const int64_t rows, last;
+  const int64_t rows, height, last;
   int64_t row = 0;
   int64_t column = 0;
   bool done = false;
 
-  PlaneWalk(const ConvDepthwiseShape& shape, int64_t n_rows)
-      : s(shape), rows(n_rows), last(max<int64_t>(shape.y[1] - kLanes<float>, 0)) {}
+  PlaneWalk(const ConvDepthwiseShape& shape, int64_t n_rows, int64_t row_height = 1)
+      : s(shape),
+        rows(n_rows),
+        height(row_height),
+        last(max<int64_t>(shape.y[1] - kLanes<float>, 0)) {}
 
   // The next vectors in a room and in the result.
   TT_INLINE void next(const float* room, float* to, const float** x, float** y) {
@@ -123,9 +127,9 @@ struct PlaneWalk {
       y[g] = to + row * s.y[1] + column;
       if (column < last) {
         column = min<int64_t>(column + kLanes<float>, last);
-      } else if (row + 1 < rows) {
+      } else if (row + height < rows) {
         column = 0;
-        row++;
+        row = min(row + height, rows - height);
       } else {
         done = true;
       }
@@ -161,7 +165,59 @@ struct DepthwisePlanePath {
     const auto* bias = reinterpret_cast<const float*>(p.bias);
     const float* w = reinterpret_cast<const float*>(p.packed) + group * s.k[0] * s.k[1];
     float* to = reinterpret_cast<float*>(p.dst) + (plane * s.y[0] + o) * s.y[1];
-    add(from, w, bias ? bias[group] : 0.0f, to, rows);
+    const float start = bias ? bias[group] : 0.0f;
+    if (rows > 1 && s.dil[0] == 1) add_pairs(from, w, start, to, rows);
+    else add(from, w, start, to, rows);
+  }
+
+  // Pairs of rows of the result, kVectors vectors of each at a time. The second row of a pair reads
+  // a row of the room by the tap `stride` rows before that of the first one: what is loaded is used
+  // twice.
+  static TT_NOINLINE void add_pairs(const DepthwiseRoom& from, const float* w, float bias,
+                                    float* to, int64_t rows) {
+    constexpr int kG = PlaneWalk::kVectors;
+    const ConvDepthwiseShape& s = from.s;
+    const int64_t step = s.stride[0];
+    const Part<float> part(int(min<int64_t>(s.y[1], kL)));
+    PlaneWalk walk(s, rows, 2);
+    while (!walk.done) {
+      const float* x[kG];
+      float* y[kG];
+      walk.next(from.room, to, x, y);
+      Vec<float> sum[2][kG];
+      TT_UNROLL
+      for (int g = 0; g < kG; g++) sum[0][g] = sum[1][g] = splat(bias);
+      for (int64_t i = 0; i < s.k[0] + step; i++) {
+        const int64_t row = i % step * s.stride[1] * s.plane_items() + i / step * s.pitch;
+        const float* of_first = w + i * s.k[1];
+        if (i < min(step, s.k[0])) add_row<0, 1>(from, x, row, of_first, sum);
+        else if (i < s.k[0]) add_row<0, 2>(from, x, row, of_first, sum);
+        else if (i >= step) add_row<1, 2>(from, x, row, of_first, sum);
+      }
+      TT_UNROLL
+      for (int g = 0; g < kG; g++) {
+        store(y[g], sum[0][g], part);
+        store(y[g] + s.y[1], sum[1][g], part);
+      }
+    }
+  }
+  // Adds a row of the room to rows [kFrom, kTo) of a pair. w: the row of taps of the first one.
+  template <int kFrom, int kTo>
+  static TT_INLINE void add_row(const DepthwiseRoom& from, const float* const* x, int64_t row,
+                                const float* w, Vec<float> (*sum)[PlaneWalk::kVectors]) {
+    constexpr int kG = PlaneWalk::kVectors;
+    const ConvDepthwiseShape& s = from.s;
+    for (int64_t k = 0; k < s.k[1]; k++) {
+      Vec<float> v[kG];
+      TT_UNROLL
+      for (int g = 0; g < kG; g++) v[g] = load(x[g] + row + from.offset[k]);
+      TT_UNROLL
+      for (int r = kFrom; r < kTo; r++) {
+        const Vec<float> weight = splat(w[k - r * s.stride[0] * s.k[1]]);
+        TT_UNROLL
+        for (int g = 0; g < kG; g++) sum[r][g] = fma(v[g], weight, sum[r][g]);
+      }
+    }
   }
 
   // Rows of the result, kVectors vectors at a time.
