@@ -199,7 +199,8 @@ def builder(name, gen, raw, what, fields):
 
 
 def variant(name):
-    return name if any(ch.isdigit() for ch in name) and "_" not in name else camel(name.lower())
+    keeps_capitals = name.isupper() and any(ch.isdigit() for ch in name) and "_" not in name
+    return name if keeps_capitals else camel(name.lower())
 
 
 def enum(name, doc, values, docs_of={}):

@@ -1,5 +1,5 @@
-"""What clippy and rustdoc would say of the sources, where neither is installed: each unsafe block
-says why it is sound, and each item's documentation begins with a sentence."""
+"""What rustc, clippy and rustdoc would say of the sources, where none is installed: each unsafe
+block says why it is sound, each documentation begins with a sentence, names have their case."""
 import re
 from pathlib import Path
 
@@ -65,3 +65,16 @@ def test_documentation_begins_with_a_sentence():
             if not text.startswith("# ") and not SENTENCE.fullmatch(text):
                 wrong.append(f"{path}:{number}: {text}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_variants_of_generated_enums_are_in_camel_case():
+    found, wrong = 0, []
+    for path, lines in sources():
+        if "gen" in path.parts and "tt-sys" not in path.parts:
+            for number, line in enumerate(lines, 1):
+                variant = re.fullmatch(r"    (\w+) = \d+,", line)
+                if variant:
+                    found += 1
+                    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", variant.group(1)):
+                        wrong.append(f"{path}:{number}: {line.strip()}")
+    assert found > 50 and not wrong, "\n".join(wrong)

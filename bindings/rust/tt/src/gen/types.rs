@@ -844,7 +844,7 @@ impl AdjustLr {
 #[allow(missing_docs)]
 pub enum CyclicMode {
     Triangular = 0,
-    triangular2 = 1,
+    Triangular2 = 1,
     ExpRange = 2,
 }
 impl CyclicMode {
@@ -852,7 +852,7 @@ impl CyclicMode {
     pub fn from_raw(raw: i32) -> Option<CyclicMode> {
         Some(match raw {
             0 => CyclicMode::Triangular,
-            1 => CyclicMode::triangular2,
+            1 => CyclicMode::Triangular2,
             2 => CyclicMode::ExpRange,
             _ => return None,
         })
