@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 namespace {
@@ -15,10 +16,11 @@ using WideC = std::complex<long double>;
 Wide P0, P1;  // the scalars, also as integers
 
 struct Reference {
-  std::function<Wide(const Wide*)> real;
-  std::function<int64_t(const int64_t*)> whole;  // wraps to the type
-  std::function<WideC(const WideC*)> complex;
-  double ulp = 0.501, complex_eps = 4;
+  std::function<Wide(const Wide*)> real = {};
+  std::function<int64_t(const int64_t*)> whole = {};  // wraps to the type
+  std::function<WideC(const WideC*)> complex = {};
+  double ulp = 0.501;  // the error of the real function in double
+  double complex_eps = 4;
 };
 
 int64_t wrap(__int128 v) { return int64_t(uint64_t(v)); }
@@ -51,141 +53,259 @@ template <class T> T float_floor_div(T a, T b) {
 }
 Wide sigmoid(Wide x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
 
+WideC sgn(WideC z) { return z == WideC() ? z : z / std::abs(z); }
+WideC log1p(WideC z) { return std::log(WideC(1) + z); }
+WideC expm1(WideC z) { return std::exp(z) - WideC(1); }
+
+const Wide kLn2 = std::log(Wide(2));
+const Wide kLn10 = std::log(Wide(10));
+const WideC kOne(1, 0);
+
 using A = const Wide*;
 using I = const int64_t*;
 using Z = const WideC*;
 
-#include "elementwise_reference_math.h"
+// By the name of the kernel.
+const std::map<std::string, Reference> kReferences = {
+    {"add",
+     {.real = [](A a) { return a[0] + a[1]; },
+      .whole = [](I a) { return wrap(__int128(a[0]) + a[1]); },
+      .complex = [](Z a) { return a[0] + a[1]; }}},
+    {"sub",
+     {.real = [](A a) { return a[0] - a[1]; },
+      .whole = [](I a) { return wrap(__int128(a[0]) - a[1]); },
+      .complex = [](Z a) { return a[0] - a[1]; }}},
+    {"rsub",
+     {.real = [](A a) { return a[1] - a[0]; },
+      .whole = [](I a) { return wrap(__int128(a[1]) - a[0]); },
+      .complex = [](Z a) { return a[1] - a[0]; }}},
+    {"mul",
+     {.real = [](A a) { return a[0] * a[1]; },
+      .whole = [](I a) { return wrap(__int128(a[0]) * a[1]); },
+      .complex = [](Z a) { return a[0] * a[1]; }}},
+    {"div",
+     {.real = [](A a) { return a[0] / a[1]; },
+      .complex = [](Z a) { return a[0] / a[1]; },
+      .ulp = 0.501,
+      .complex_eps = 8}},
+    {"div_trunc",
+     {.real = [](A a) { return std::trunc(a[0] / a[1]); },
+      .whole = [](I a) { return a[1] ? wrap(__int128(a[0]) / a[1]) : 0; },
+      .ulp = 1e9}},
+    {"div_floor", {.whole = [](I a) { return floor_div(a[0], a[1]); }}},
+    {"neg",
+     {.real = [](A a) { return -a[0]; },
+      .whole = [](I a) { return wrap(-__int128(a[0])); },
+      .complex = [](Z a) { return -a[0]; }}},
+    {"conj",
+     {.real = [](A a) { return a[0]; },
+      .whole = [](I a) { return a[0]; },
+      .complex = [](Z a) { return std::conj(a[0]); }}},
+    {"pow",
+     {.real = [](A a) { return std::pow(a[0], a[1]); },
+      .whole = [](I a) { return int_pow(a[0], a[1]); },
+      .complex = [](Z a) { return a[1] == WideC() ? WideC(1) : std::pow(a[0], a[1]); },
+      .ulp = 1.1,
+      .complex_eps = 200}},
+    {"pow_scalar",
+     {.real = [](A a) { return std::pow(a[0], P0); },
+      .whole = [](I a) { return int_pow(a[0], int64_t(P0)); },
+      .complex = [](Z a) { return std::pow(a[0], P0); },
+      .ulp = 2,
+      .complex_eps = 200}},
+    {"pow_scalar_base",
+     {.real = [](A a) { return std::pow(P0, a[0]); },
+      .whole = [](I a) { return int_pow(int64_t(P0), a[0]); },
+      .complex = [](Z a) { return std::pow(WideC(P0), a[0]); },
+      .ulp = 1.1,
+      .complex_eps = 200}},
+    {"fmod",
+     {.real = [](A a) { return std::fmod(a[0], a[1]); },
+      .whole = [](I a) { return a[1] ? wrap(__int128(a[0]) % a[1]) : a[0]; }}},
+    {"remainder",
+     {.real = [](A a) { return floor_rest(std::fmod(a[0], a[1]), a[1]); },
+      .whole =
+          [](I a) {
+            return a[1] ? wrap(floor_rest(__int128(a[0]) % a[1], __int128(a[1]))) : a[0];
+          }}},
+    {"atan2", {.real = [](A a) { return std::atan2(a[0], a[1]); }, .ulp = 3}},
+    {"maximum",
+     {.real = [](A a) { return nan_max(a[0], a[1]); },
+      .whole = [](I a) { return std::max(a[0], a[1]); }}},
+    {"minimum",
+     {.real = [](A a) { return nan_min(a[0], a[1]); },
+      .whole = [](I a) { return std::min(a[0], a[1]); }}},
+    {"clamp",
+     {.real = [](A a) { return nan_min(nan_max(a[0], P0), P1); },
+      .whole = [](I a) { return std::min(std::max(a[0], int64_t(P0)), int64_t(P1)); }}},
+    {"clamp_tensor",
+     {.real = [](A a) { return nan_min(nan_max(a[0], a[1]), a[2]); },
+      .whole = [](I a) { return std::min(std::max(a[0], a[1]), a[2]); }}},
+    {"eq",
+     {.real = [](A a) { return Wide(a[0] == a[1]); },
+      .whole = [](I a) { return int64_t(a[0] == a[1]); },
+      .complex = [](Z a) { return WideC(a[0] == a[1]); }}},
+    {"ne",
+     {.real = [](A a) { return Wide(a[0] != a[1]); },
+      .whole = [](I a) { return int64_t(a[0] != a[1]); },
+      .complex = [](Z a) { return WideC(a[0] != a[1]); }}},
+    {"lt",
+     {.real = [](A a) { return Wide(a[0] < a[1]); },
+      .whole = [](I a) { return int64_t(a[0] < a[1]); }}},
+    {"le",
+     {.real = [](A a) { return Wide(a[0] <= a[1]); },
+      .whole = [](I a) { return int64_t(a[0] <= a[1]); }}},
+    {"gt",
+     {.real = [](A a) { return Wide(a[0] > a[1]); },
+      .whole = [](I a) { return int64_t(a[0] > a[1]); }}},
+    {"ge",
+     {.real = [](A a) { return Wide(a[0] >= a[1]); },
+      .whole = [](I a) { return int64_t(a[0] >= a[1]); }}},
+    {"isnan",
+     {.real = [](A a) { return Wide(std::isnan(a[0])); },
+      .whole = [](I) { return int64_t(0); },
+      .complex = [](Z) { return WideC(0); }}},
+    {"logical_not", {.whole = [](I a) { return int64_t(!a[0]); }}},
+    {"logical_and", {.whole = [](I a) { return int64_t(a[0] && a[1]); }}},
+    {"logical_or", {.whole = [](I a) { return int64_t(a[0] || a[1]); }}},
+    {"logical_xor", {.whole = [](I a) { return int64_t(!a[0] != !a[1]); }}},
+    {"bitwise_and", {.whole = [](I a) { return a[0] & a[1]; }}},
+    {"bitwise_or", {.whole = [](I a) { return a[0] | a[1]; }}},
+    {"bitwise_xor", {.whole = [](I a) { return a[0] ^ a[1]; }}},
+    {"exp",
+     {.real = [](A a) { return std::exp(a[0]); },
+      .complex = [](Z a) { return std::exp(a[0]); },
+      .ulp = 1.5}},
+    {"log",
+     {.real = [](A a) { return std::log(a[0]); },
+      .complex = [](Z a) { return std::log(a[0]); },
+      .ulp = 1.5}},
+    {"tanh",
+     {.real = [](A a) { return std::tanh(a[0]); },
+      .complex = [](Z a) { return std::tanh(a[0]); },
+      .ulp = 2}},
+    {"sigmoid",
+     {.real = [](A a) { return sigmoid(a[0]); },
+      .complex = [](Z a) { return kOne / (kOne + std::exp(-a[0])); },
+      .ulp = 3,
+      .complex_eps = 8}},
+    {"sqrt",
+     {.real = [](A a) { return std::sqrt(a[0]); }, .complex = [](Z a) { return std::sqrt(a[0]); }}},
+    {"rsqrt",
+     {.real = [](A a) { return 1 / std::sqrt(a[0]); },
+      .complex = [](Z a) { return kOne / std::sqrt(a[0]); },
+      .ulp = 1.6,
+      .complex_eps = 8}},
+    {"sin",
+     {.real = [](A a) { return std::sin(a[0]); },
+      .complex = [](Z a) { return std::sin(a[0]); },
+      .ulp = 1.5}},
+    {"cos",
+     {.real = [](A a) { return std::cos(a[0]); },
+      .complex = [](Z a) { return std::cos(a[0]); },
+      .ulp = 1.5}},
+    {"square",
+     {.real = [](A a) { return a[0] * a[0]; },
+      .whole = [](I a) { return wrap(__int128(a[0]) * a[0]); },
+      .complex = [](Z a) { return a[0] * a[0]; }}},
+    {"reciprocal",
+     {.real = [](A a) { return 1 / a[0]; },
+      .complex = [](Z a) { return kOne / a[0]; },
+      .ulp = 0.501,
+      .complex_eps = 8}},
+    {"abs",
+     {.real = [](A a) { return std::fabs(a[0]); },
+      .whole = [](I a) { return a[0] < 0 ? wrap(-__int128(a[0])) : a[0]; },
+      .complex = [](Z a) { return WideC(std::abs(a[0])); }}},
+    {"sign",
+     {.real = [](A a) { return Wide((a[0] > 0) - (a[0] < 0)); },
+      .whole = [](I a) { return int64_t((a[0] > 0) - (a[0] < 0)); }}},
+    {"relu",
+     {.real = [](A a) { return a[0] < 0 ? Wide(0) : a[0]; },
+      .whole = [](I a) { return std::max<int64_t>(a[0], 0); }}},
+    {"threshold_backward",
+     {.real = [](A a) { return a[1] <= P0 ? Wide(0) : a[0]; },
+      .whole = [](I a) { return a[1] <= int64_t(P0) ? int64_t(0) : a[0]; }}},
+    {"exp2",
+     {.real = [](A a) { return std::exp2(a[0]); },
+      .complex = [](Z a) { return std::exp(a[0] * kLn2); },
+      .ulp = 1.5,
+      .complex_eps = 12}},
+    {"expm1",
+     {.real = [](A a) { return std::expm1(a[0]); },
+      .complex = [](Z a) { return expm1(a[0]); },
+      .ulp = 1.5,
+      .complex_eps = 12}},
+    {"log2",
+     {.real = [](A a) { return std::log2(a[0]); },
+      .complex = [](Z a) { return std::log(a[0]) / kLn2; },
+      .ulp = 1.5,
+      .complex_eps = 12}},
+    {"log10",
+     {.real = [](A a) { return std::log10(a[0]); },
+      .complex = [](Z a) { return std::log(a[0]) / kLn10; },
+      .ulp = 2,
+      .complex_eps = 12}},
+    {"log1p",
+     {.real = [](A a) { return std::log1p(a[0]); },
+      .complex = [](Z a) { return log1p(a[0]); },
+      .ulp = 1.5,
+      .complex_eps = 12}},
+    {"tan",
+     {.real = [](A a) { return std::tan(a[0]); },
+      .complex = [](Z a) { return std::tan(a[0]); },
+      .ulp = 1.5,
+      .complex_eps = 12}},
+    {"asin",
+     {.real = [](A a) { return std::asin(a[0]); },
+      .complex = [](Z a) { return std::asin(a[0]); },
+      .ulp = 1.5,
+      .complex_eps = 12}},
+    {"acos",
+     {.real = [](A a) { return std::acos(a[0]); },
+      .complex = [](Z a) { return std::acos(a[0]); },
+      .ulp = 1.5,
+      .complex_eps = 12}},
+    {"atan",
+     {.real = [](A a) { return std::atan(a[0]); },
+      .complex = [](Z a) { return std::atan(a[0]); },
+      .ulp = 1.5,
+      .complex_eps = 12}},
+    {"sinh",
+     {.real = [](A a) { return std::sinh(a[0]); },
+      .complex = [](Z a) { return std::sinh(a[0]); },
+      .ulp = 2,
+      .complex_eps = 12}},
+    {"cosh",
+     {.real = [](A a) { return std::cosh(a[0]); },
+      .complex = [](Z a) { return std::cosh(a[0]); },
+      .ulp = 2,
+      .complex_eps = 12}},
+    {"erf", {.real = [](A a) { return std::erf(a[0]); }, .ulp = 1.5}},
+    {"erfc", {.real = [](A a) { return std::erfc(a[0]); }, .ulp = 6}},
+    {"sgn",
+     {.real = [](A a) { return Wide((a[0] > 0) - (a[0] < 0)); },
+      .whole = [](I a) { return int64_t((a[0] > 0) - (a[0] < 0)); },
+      .complex = [](Z a) { return sgn(a[0]); }}},
+    {"floor", {.real = [](A a) { return std::floor(a[0]); }, .whole = [](I a) { return a[0]; }}},
+    {"ceil", {.real = [](A a) { return std::ceil(a[0]); }, .whole = [](I a) { return a[0]; }}},
+    {"trunc", {.real = [](A a) { return std::trunc(a[0]); }, .whole = [](I a) { return a[0]; }}},
+    {"round_even",
+     {.real = [](A a) { return std::nearbyint(a[0]); }, .whole = [](I a) { return a[0]; }}},
+    {"isinf",
+     {.real = [](A a) { return Wide(std::isinf(a[0])); },
+      .whole = [](I) { return int64_t(0); },
+      .complex = [](Z) { return WideC(0); }}},
+    {"isfinite",
+     {.real = [](A a) { return Wide(std::isfinite(a[0])); },
+      .whole = [](I) { return int64_t(1); },
+      .complex = [](Z) { return WideC(1); }}},
+};
 
-Reference reference(const std::string& n) {
-  const WideC one(1, 0);
-  if (n == "add")
-    return {[](A a) { return a[0] + a[1]; }, [](I a) { return wrap(__int128(a[0]) + a[1]); },
-            [](Z a) { return a[0] + a[1]; }};
-  if (n == "sub")
-    return {[](A a) { return a[0] - a[1]; }, [](I a) { return wrap(__int128(a[0]) - a[1]); },
-            [](Z a) { return a[0] - a[1]; }};
-  if (n == "rsub")
-    return {[](A a) { return a[1] - a[0]; }, [](I a) { return wrap(__int128(a[1]) - a[0]); },
-            [](Z a) { return a[1] - a[0]; }};
-  if (n == "mul")
-    return {[](A a) { return a[0] * a[1]; }, [](I a) { return wrap(__int128(a[0]) * a[1]); },
-            [](Z a) { return a[0] * a[1]; }};
-  if (n == "div")
-    return {[](A a) { return a[0] / a[1]; }, {}, [](Z a) { return a[0] / a[1]; }, 0.501, 8};
-  if (n == "div_trunc")
-    return {[](A a) { return std::trunc(a[0] / a[1]); },
-            [](I a) { return a[1] ? wrap(__int128(a[0]) / a[1]) : 0; },
-            {},
-            1e9};
-  if (n == "div_floor") return {{}, [](I a) { return floor_div(a[0], a[1]); }, {}};
-  if (n == "neg")
-    return {[](A a) { return -a[0]; }, [](I a) { return wrap(-__int128(a[0])); },
-            [](Z a) { return -a[0]; }};
-  if (n == "conj")
-    return {[](A a) { return a[0]; }, [](I a) { return a[0]; },
-            [](Z a) { return std::conj(a[0]); }};
-  if (n == "pow")
-    return {[](A a) { return std::pow(a[0], a[1]); }, [](I a) { return int_pow(a[0], a[1]); },
-            [](Z a) { return a[1] == WideC() ? WideC(1) : std::pow(a[0], a[1]); }, 1.1, 200};
-  if (n == "pow_scalar")
-    return {[](A a) { return std::pow(a[0], P0); }, [](I a) { return int_pow(a[0], int64_t(P0)); },
-            [](Z a) { return std::pow(a[0], P0); }, 2, 200};
-  if (n == "pow_scalar_base")
-    return {[](A a) { return std::pow(P0, a[0]); }, [](I a) { return int_pow(int64_t(P0), a[0]); },
-            [](Z a) { return std::pow(WideC(P0), a[0]); }, 1.1, 200};
-  if (n == "fmod")
-    return {[](A a) { return std::fmod(a[0], a[1]); },
-            [](I a) { return a[1] ? wrap(__int128(a[0]) % a[1]) : a[0]; },
-            {}};
-  if (n == "remainder")
-    return {
-        [](A a) { return floor_rest(std::fmod(a[0], a[1]), a[1]); },
-        [](I a) { return a[1] ? wrap(floor_rest(__int128(a[0]) % a[1], __int128(a[1]))) : a[0]; },
-        {}};
-  if (n == "atan2") return {[](A a) { return std::atan2(a[0], a[1]); }, {}, {}, 3};
-  if (n == "maximum")
-    return {[](A a) { return nan_max(a[0], a[1]); }, [](I a) { return std::max(a[0], a[1]); }, {}};
-  if (n == "minimum")
-    return {[](A a) { return nan_min(a[0], a[1]); }, [](I a) { return std::min(a[0], a[1]); }, {}};
-  if (n == "clamp")
-    return {[](A a) { return nan_min(nan_max(a[0], P0), P1); },
-            [](I a) { return std::min(std::max(a[0], int64_t(P0)), int64_t(P1)); },
-            {}};
-  if (n == "clamp_tensor")
-    return {[](A a) { return nan_min(nan_max(a[0], a[1]), a[2]); },
-            [](I a) { return std::min(std::max(a[0], a[1]), a[2]); },
-            {}};
-  if (n == "eq")
-    return {[](A a) { return Wide(a[0] == a[1]); }, [](I a) { return int64_t(a[0] == a[1]); },
-            [&](Z a) { return WideC(a[0] == a[1]); }};
-  if (n == "ne")
-    return {[](A a) { return Wide(a[0] != a[1]); }, [](I a) { return int64_t(a[0] != a[1]); },
-            [&](Z a) { return WideC(a[0] != a[1]); }};
-  if (n == "lt")
-    return {[](A a) { return Wide(a[0] < a[1]); }, [](I a) { return int64_t(a[0] < a[1]); }, {}};
-  if (n == "le")
-    return {[](A a) { return Wide(a[0] <= a[1]); }, [](I a) { return int64_t(a[0] <= a[1]); }, {}};
-  if (n == "gt")
-    return {[](A a) { return Wide(a[0] > a[1]); }, [](I a) { return int64_t(a[0] > a[1]); }, {}};
-  if (n == "ge")
-    return {[](A a) { return Wide(a[0] >= a[1]); }, [](I a) { return int64_t(a[0] >= a[1]); }, {}};
-  if (n == "isnan")
-    return {[](A a) { return Wide(std::isnan(a[0])); }, [](I) { return int64_t(0); },
-            [](Z) { return WideC(0); }};
-  if (n == "logical_not") return {{}, [](I a) { return int64_t(!a[0]); }, {}};
-  if (n == "logical_and") return {{}, [](I a) { return int64_t(a[0] && a[1]); }, {}};
-  if (n == "logical_or") return {{}, [](I a) { return int64_t(a[0] || a[1]); }, {}};
-  if (n == "logical_xor") return {{}, [](I a) { return int64_t(!a[0] != !a[1]); }, {}};
-  if (n == "bitwise_and") return {{}, [](I a) { return a[0] & a[1]; }, {}};
-  if (n == "bitwise_or") return {{}, [](I a) { return a[0] | a[1]; }, {}};
-  if (n == "bitwise_xor") return {{}, [](I a) { return a[0] ^ a[1]; }, {}};
-  if (n == "exp")
-    return {[](A a) { return std::exp(a[0]); }, {}, [](Z a) { return std::exp(a[0]); }, 1.5};
-  if (n == "log")
-    return {[](A a) { return std::log(a[0]); }, {}, [](Z a) { return std::log(a[0]); }, 1.5};
-  if (n == "tanh")
-    return {[](A a) { return std::tanh(a[0]); }, {}, [](Z a) { return std::tanh(a[0]); }, 2};
-  if (n == "sigmoid")
-    return {[](A a) { return sigmoid(a[0]); },
-            {},
-            [one](Z a) { return one / (one + std::exp(-a[0])); },
-            3,
-            8};
-  if (n == "sqrt")
-    return {[](A a) { return std::sqrt(a[0]); }, {}, [](Z a) { return std::sqrt(a[0]); }};
-  if (n == "rsqrt")
-    return {[](A a) { return 1 / std::sqrt(a[0]); },
-            {},
-            [one](Z a) { return one / std::sqrt(a[0]); },
-            1.6,
-            8};
-  if (n == "sin")
-    return {[](A a) { return std::sin(a[0]); }, {}, [](Z a) { return std::sin(a[0]); }, 1.5};
-  if (n == "cos")
-    return {[](A a) { return std::cos(a[0]); }, {}, [](Z a) { return std::cos(a[0]); }, 1.5};
-  if (n == "square")
-    return {[](A a) { return a[0] * a[0]; }, [](I a) { return wrap(__int128(a[0]) * a[0]); },
-            [](Z a) { return a[0] * a[0]; }};
-  if (n == "reciprocal")
-    return {[](A a) { return 1 / a[0]; }, {}, [one](Z a) { return one / a[0]; }, 0.501, 8};
-  if (n == "abs")
-    return {[](A a) { return std::fabs(a[0]); },
-            [](I a) { return a[0] < 0 ? wrap(-__int128(a[0])) : a[0]; },
-            [](Z a) { return WideC(std::abs(a[0])); }};
-  if (n == "sign")
-    return {[](A a) { return Wide((a[0] > 0) - (a[0] < 0)); },
-            [](I a) { return int64_t((a[0] > 0) - (a[0] < 0)); },
-            {}};
-  if (n == "relu")
-    return {[](A a) { return a[0] < 0 ? Wide(0) : a[0]; },
-            [](I a) { return std::max<int64_t>(a[0], 0); },
-            {}};
-  if (n == "threshold_backward")
-    return {[](A a) { return a[1] <= P0 ? Wide(0) : a[0]; },
-            [](I a) { return a[1] <= int64_t(P0) ? int64_t(0) : a[0]; },
-            {}};
-  return math_reference(n);
+// Without functions if the kernel has none here.
+Reference reference(const std::string& name) {
+  const auto found = kReferences.find(name);
+  return found == kReferences.end() ? Reference{} : found->second;
 }
 
 }  // namespace
