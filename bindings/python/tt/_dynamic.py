@@ -11,7 +11,7 @@ from ._graph import GraphHandle
 
 
 class Dim:
-    """A dimension whose size is not fixed. Calls check that it lies in [min, max]."""
+    """A dimension whose size is not fixed. Calls check that it is in [min, max]."""
 
     AUTO: Dim
     DYNAMIC: Dim
@@ -26,7 +26,7 @@ class Dim:
         return f"Dim({self.__name__!r})"
 
     def accepts(self, size: int) -> bool:
-        """Returns whether the size lies in [min, max]."""
+        """Returns whether the size is in [min, max]."""
         return (self.min is None or size >= self.min) and (self.max is None or size <= self.max)
 
 
@@ -53,7 +53,7 @@ class Dynamic:
                 raise ValueError(f"{where}: {dim} has the sizes {sorted(sizes)}: must be one size")
             (size,) = sizes
             if not dim.accepts(size):
-                raise ValueError(f"{where}: {dim} is {size}: must lie in [{dim.min}, {dim.max}]")
+                raise ValueError(f"{where}: {dim} is {size}: must be in [{dim.min}, {dim.max}]")
         return tuple(size for sizes in found for size in sizes)
 
     def resized(self, tensors: Sequence[Tensor], sizes: Sequence[int]) -> list[Tensor]:
