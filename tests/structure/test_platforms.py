@@ -38,7 +38,7 @@ GNU_HOME = re.compile(
     r"src/base/compiler/|src/base/cxx_\w+\.cpp|kernels/cuda/"
     r"|kernels/cpu/simd/(?:vector|amx|broadcast|intrinsics|mmla|sve|vec)\.h"
 )
-# Sockets and processes of the communication between machines, which src/base does not wrap yet.
+# Sockets of libraries of their own, with which no code of libtt is linked; built on ELF alone.
 SYSTEM_CALLERS = "src/dist/engines/"
 HOME = ("src/base/", "kernels/cpu/simd/", "kernels/cuda/")
 SYSTEM_HEADER = re.compile(
