@@ -216,6 +216,83 @@ ModelValue OnnxExporter::derived(ModelValue base, const IrValue& from, const IrV
   return node("Gather", {flat, table}, base.dtype);
 }
 
+namespace {
+
+// The order of dimensions that makes `to` of `from`; empty: there is none.
+Shape permutation(const IrValue& from, const IrValue& to) {
+  const int64_t n = from.ndim();
+  Shape order;
+  SmallVec<bool, 8> used;
+  used.resize(n);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < n; k++) {
+      if (used[k] || to.sizes[i] != from.sizes[k] || to.strides[i] != from.strides[k]) continue;
+      used[k] = true;
+      order.push_back(k);
+      break;
+    }
+  return order.size() == n ? order : Shape();
+}
+
+// A slice of one dimension.
+struct DimSlice {
+  int64_t dim = -1;  // -1: it is none
+  int64_t start = 0;
+  int64_t end = 0;
+  int64_t step = 1;
+};
+
+// delta: elements from the first one of `from` to that of `to`.
+DimSlice slice_of(const IrValue& from, const IrValue& to, int64_t delta) {
+  int64_t d = -1;
+  for (int64_t i = 0; i < from.ndim(); i++) {
+    const bool has_stride = to.strides[i] == from.strides[i] || to.sizes[i] < 2;
+    if (to.sizes[i] == from.sizes[i] && has_stride) continue;
+    if (d >= 0) return {};
+    d = i;
+  }
+  if (d < 0 || from.strides[d] <= 0 || delta % from.strides[d]) return {};
+  DimSlice s;
+  const int64_t size = to.sizes[d];
+  s.start = delta / from.strides[d];
+  if (size >= 2) s.step = to.strides[d] / from.strides[d];
+  s.end = s.start + (size - 1) * s.step + 1;
+  const bool inside = s.step > 0 && s.start >= 0 && (size == 0 || s.end <= from.sizes[d]);
+  const bool even = size < 2 || to.strides[d] == s.step * from.strides[d];
+  if (inside && even) s.dim = d;
+  return s;
+}
+
+// Whether `to` is `from` at one position of dimension d.
+bool is_at_position(const IrValue& from, const IrValue& to, int64_t delta, int64_t d) {
+  const int64_t stride = from.strides[d];
+  if (stride <= 0 || delta < 0 || delta % stride || delta / stride >= from.sizes[d]) return false;
+  for (int64_t i = 0, k = 0; i < from.ndim(); i++) {
+    if (i == d) continue;
+    if (to.sizes[k] != from.sizes[i]) return false;
+    if (to.sizes[k] >= 2 && to.strides[k] != from.strides[i]) return false;
+    k++;
+  }
+  return true;
+}
+
+// Whether `to` repeats dimensions of `from`, aligned at the last one.
+bool is_expanded(const IrValue& from, const IrValue& to) {
+  const int64_t n = from.ndim();
+  for (int64_t i = 1; i <= to.ndim(); i++) {
+    const int64_t size = i <= n ? from.sizes[n - i] : 1;
+    const int64_t stride = i <= n ? from.strides[n - i] : 0;
+    const int64_t wanted = to.sizes[to.ndim() - i];
+    const int64_t step = to.strides[to.ndim() - i];
+    const bool repeats = size == 1 && step == 0;
+    const bool stays = size == wanted && (size < 2 || stride == step);
+    if (!repeats && !stays) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 ModelValue OnnxExporter::as_view(ModelValue base, const IrValue& from, const IrValue& to,
                                  bool keeps_order) {
   if (same(from.sizes, to.sizes) && same(from.strides, to.strides) && from.offset == to.offset)
@@ -224,62 +301,27 @@ ModelValue OnnxExporter::as_view(ModelValue base, const IrValue& from, const IrV
   if ((keeps_order || both_dense) && from.numel() == to.numel()) return reshape(base, to.sizes);
   const int64_t n = from.ndim();
   const int64_t delta = (to.offset - from.offset) / item_size(from.dtype);
-  if (to.ndim() == n && delta == 0) {  // a permutation
-    Shape order;
-    SmallVec<bool, 8> used;
-    used.resize(n);
-    for (int64_t i = 0; i < n; i++)
-      for (int64_t k = 0; k < n; k++) {
-        if (used[k] || to.sizes[i] != from.sizes[k] || to.strides[i] != from.strides[k]) continue;
-        used[k] = true;
-        order.push_back(k);
-        break;
-      }
-    if (order.size() == n && n)
+  if (to.ndim() == n && delta == 0) {
+    const Shape order = permutation(from, to);
+    if (!order.empty())
       return node("Transpose", {base}, base.dtype, AttrWriter().ints("perm", order));
   }
-  int64_t changed = -1, n_changed = 0;  // a slice of one dimension
-  for (int64_t d = 0; d < n && to.ndim() == n; d++) {
-    if (to.sizes[d] == from.sizes[d] && (to.strides[d] == from.strides[d] || to.sizes[d] < 2))
-      continue;
-    changed = d;
-    n_changed++;
-  }
-  if (to.ndim() == n && n_changed == 1 && from.strides[changed] > 0 &&
-      delta % from.strides[changed] == 0) {
-    const int64_t start = delta / from.strides[changed];
-    const int64_t step = to.sizes[changed] < 2 ? 1 : to.strides[changed] / from.strides[changed];
-    const int64_t end = start + (to.sizes[changed] - 1) * step + 1;
-    if (step > 0 && start >= 0 && (to.sizes[changed] == 0 || end <= from.sizes[changed]) &&
-        (to.sizes[changed] < 2 || to.strides[changed] == step * from.strides[changed]))
+  if (to.ndim() == n) {
+    const DimSlice s = slice_of(from, to, delta);
+    if (s.dim >= 0)
       return node("Slice",
-                  {base, constant(Ints(&start, 1)), constant(Ints(&end, 1)),
-                   constant(Ints(&changed, 1)), constant(Ints(&step, 1))},
+                  {base, constant(Ints(&s.start, 1)), constant(Ints(&s.end, 1)),
+                   constant(Ints(&s.dim, 1)), constant(Ints(&s.step, 1))},
                   base.dtype);
   }
-  for (int64_t d = 0; d < n && to.ndim() == n - 1; d++) {  // one position of a dimension
-    bool fits = from.strides[d] > 0 && delta % from.strides[d] == 0 && delta >= 0 &&
-                delta / from.strides[d] < from.sizes[d];
-    for (int64_t i = 0, k = 0; i < n && fits; i++) {
-      if (i == d) continue;
-      fits = to.sizes[k] == from.sizes[i] && (to.sizes[k] < 2 || to.strides[k] == from.strides[i]);
-      k++;
-    }
-    const int64_t index = fits ? delta / from.strides[d] : 0;
-    if (fits)
-      return node("Gather", {base, constant(Ints(&index, 1), 0)}, base.dtype,
-                  AttrWriter().integer("axis", d));
+  for (int64_t d = 0; d < n && to.ndim() == n - 1; d++) {
+    if (!is_at_position(from, to, delta, d)) continue;
+    const int64_t index = delta / from.strides[d];
+    return node("Gather", {base, constant(Ints(&index, 1), 0)}, base.dtype,
+                AttrWriter().integer("axis", d));
   }
-  bool expands = to.ndim() >= n && delta == 0;
-  for (int64_t i = 1; i <= to.ndim() && expands; i++) {
-    const int64_t size = i <= n ? from.sizes[n - i] : 1;
-    const int64_t stride = i <= n ? from.strides[n - i] : 0;
-    const bool repeats = size == 1 && to.strides[to.ndim() - i] == 0;
-    const bool stays =
-        size == to.sizes[to.ndim() - i] && (size < 2 || stride == to.strides[to.ndim() - i]);
-    expands = repeats || stays;
-  }
-  if (expands) return node("Expand", {base, constant(to.sizes)}, base.dtype);
+  if (to.ndim() >= n && delta == 0 && is_expanded(from, to))
+    return node("Expand", {base, constant(to.sizes)}, base.dtype);
   return derived(base, from, to);
 }
 
