@@ -310,6 +310,75 @@ bool CExporter::only_views() const {
   return true;
 }
 
+// Operators that have a function of their own, and what writes its call.
+const CExporter::Emitter* CExporter::find_emitter() const {
+  static constexpr Emitter kEmitters[] = {
+      {"linear_rows", [](CExporter& e) { e.emit_linear(); }},
+      {"mm", [](CExporter& e) { e.emit_matmul(); }},
+      {"bmm", [](CExporter& e) { e.emit_matmul(); }},
+      {"addmm", [](CExporter& e) { e.emit_matmul(); }},
+      {"baddbmm", [](CExporter& e) { e.emit_matmul(); }},
+      {"matmul_stack", [](CExporter& e) { e.emit_matmul(); }},
+      {"convolution", [](CExporter& e) { e.emit_conv(); }},
+      {"recurrent_layer", [](CExporter& e) { e.emit_recurrent(); }},
+      {"quantize_per_tensor", [](CExporter& e) { e.emit_quantize(false); }},
+      {"quantize_per_channel", [](CExporter& e) { e.emit_quantize(false); }},
+      {"dequantize_per_tensor", [](CExporter& e) { e.emit_quantize(true); }},
+      {"dequantize_per_channel", [](CExporter& e) { e.emit_quantize(true); }},
+      {"fake_quantize", [](CExporter& e) { e.emit_fake_quantize(); }},
+      {"quantized_linear", [](CExporter& e) { e.emit_quantized_linear(); }},
+      {"quantized_conv2d", [](CExporter& e) { e.emit_quantized_conv(); }},
+      {"int_mm", [](CExporter& e) { e.emit_int_mm(); }},
+      {"quantize_blockwise", [](CExporter& e) { e.emit_quantize_blocks(); }},
+      {"dequantize_blockwise", [](CExporter& e) { e.emit_dequantize_blocks(); }},
+      {"blockwise_linear", [](CExporter& e) { e.emit_blockwise_linear(); }},
+      {"max_pool2d", [](CExporter& e) { e.emit_pool(true); }},
+      {"max_pool2d_with_indices", [](CExporter& e) { e.emit_pool(true); }},
+      {"avg_pool2d", [](CExporter& e) { e.emit_pool(false); }},
+      {"adaptive_avg_pool2d", [](CExporter& e) { e.emit_adaptive_pool(false); }},
+      {"adaptive_max_pool2d", [](CExporter& e) { e.emit_adaptive_pool(true); }},
+      {"upsample2d", [](CExporter& e) { e.emit_resize(); }},
+      {"softmax", [](CExporter& e) { e.emit_softmax("softmax"); }},
+      {"log_softmax", [](CExporter& e) { e.emit_softmax("log_softmax"); }},
+      {"native_layer_norm", [](CExporter& e) { e.emit_layer_norm(); }},
+      {"native_rms_norm", [](CExporter& e) { e.emit_rms_norm(); }},
+      {"native_group_norm", [](CExporter& e) { e.emit_group_norm(); }},
+      {"native_batch_norm", [](CExporter& e) { e.emit_batch_norm(); }},
+      {"native_attention", [](CExporter& e) { e.emit_attention(); }},
+      {"sum", [](CExporter& e) { e.emit_reduce(); }},
+      {"sum_dim", [](CExporter& e) { e.emit_reduce(); }},
+      {"mean", [](CExporter& e) { e.emit_reduce(); }},
+      {"mean_dim", [](CExporter& e) { e.emit_reduce(); }},
+      {"norm", [](CExporter& e) { e.emit_reduce(); }},
+      {"amax", [](CExporter& e) { e.emit_reduce(); }},
+      {"amin", [](CExporter& e) { e.emit_reduce(); }},
+      {"max", [](CExporter& e) { e.emit_reduce(); }},
+      {"min", [](CExporter& e) { e.emit_reduce(); }},
+      {"cat", [](CExporter& e) { e.emit_cat(); }},
+      {"embedding", [](CExporter& e) { e.emit_rows("weight", "indices"); }},
+      {"take_maxima", [](CExporter& e) { e.emit_gather(1, "indices"); }},
+      {"gather", [](CExporter& e) { e.emit_gather(e.integer("dim"), "index"); }},
+      {"clone", [](CExporter& e) { e.emit_copy(e.tensor("self"), e.node().outs[0]); }},
+      {"contiguous", [](CExporter& e) { e.emit_copy(e.tensor("self"), e.node().outs[0]); }},
+      {"to_dtype", [](CExporter& e) { e.emit_copy(e.tensor("self"), e.node().outs[0]); }},
+      {"copy_", [](CExporter& e) { e.emit_copy_of_same_ndim(); }},
+      {"zeros", [](CExporter& e) { e.emit_fill(e.node().outs[0], 0); }},
+      {"zeros_like", [](CExporter& e) { e.emit_fill(e.node().outs[0], 0); }},
+      {"full", [](CExporter& e) { e.emit_fill(e.node().outs[0], e.number("fill_value")); }},
+      {"full_like", [](CExporter& e) { e.emit_fill(e.node().outs[0], e.number("fill_value")); }},
+      {"fill_", [](CExporter& e) { e.emit_fill(e.node().outs[0], e.number("value")); }},
+  };
+  for (const Emitter& e : kEmitters)
+    if (is(e.op)) return &e;
+  return nullptr;
+}
+
+void CExporter::emit_copy_of_same_ndim() {
+  const int32_t to = node().outs[0];
+  if (value(tensor("src")).ndim() != value(to).ndim()) refuse("a broadcast copy");
+  emit_copy(tensor("src"), to);
+}
+
 void CExporter::emit_node() {
   scratch_ = 0;
   if (only_views()) return;
@@ -320,49 +389,9 @@ void CExporter::emit_node() {
   const bool integers = node().outs[0] >= 0 && is_integral(value(node().outs[0]).dtype);
   if (is("div_floor_scalar") && integers) return emit_floor_division();
   if (emit_elementwise()) return;
-  if (is("linear_rows")) return emit_linear();
-  if (is("mm") || is("bmm") || is("addmm") || is("baddbmm") || is("matmul_stack"))
-    return emit_matmul();
-  if (is("convolution")) return emit_conv();
-  if (is("recurrent_layer")) return emit_recurrent();
-  if (is("quantize_per_tensor") || is("quantize_per_channel")) return emit_quantize(false);
-  if (is("dequantize_per_tensor") || is("dequantize_per_channel")) return emit_quantize(true);
-  if (is("fake_quantize")) return emit_fake_quantize();
-  if (is("quantized_linear")) return emit_quantized_linear();
-  if (is("quantized_conv2d")) return emit_quantized_conv();
-  if (is("int_mm")) return emit_int_mm();
-  if (is("quantize_blockwise")) return emit_quantize_blocks();
-  if (is("dequantize_blockwise")) return emit_dequantize_blocks();
-  if (is("blockwise_linear")) return emit_blockwise_linear();
-  if (is("max_pool2d") || is("max_pool2d_with_indices")) return emit_pool(true);
-  if (is("avg_pool2d")) return emit_pool(false);
-  if (is("adaptive_avg_pool2d")) return emit_adaptive_pool(false);
-  if (is("adaptive_max_pool2d")) return emit_adaptive_pool(true);
-  if (is("upsample2d")) return emit_resize();
-  if (is("softmax") || is("log_softmax")) return emit_softmax(op());
-  if (is("native_layer_norm")) return emit_layer_norm();
-  if (is("native_rms_norm")) return emit_rms_norm();
-  if (is("native_group_norm")) return emit_group_norm();
-  if (is("native_batch_norm")) return emit_batch_norm();
-  if (is("native_attention")) return emit_attention();
-  for (const char* name :
-       {"sum", "sum_dim", "mean", "mean_dim", "norm", "amax", "amin", "max", "min"})
-    if (is(name)) return emit_reduce();
-  if (is("cat")) return emit_cat();
-  if (is("embedding")) return emit_rows("weight", "indices");
-  if (is("take_maxima")) return emit_gather(1, "indices");
-  if (is("gather")) return emit_gather(integer("dim"), "index");
-  for (const char* name : {"clone", "contiguous", "to_dtype"})
-    if (is(name)) return emit_copy(tensor("self"), node().outs[0]);
-  if (is("copy_")) {
-    const IrValue& x = value(tensor("src"));
-    if (x.ndim() != value(node().outs[0]).ndim()) refuse("a broadcast copy");
-    return emit_copy(tensor("src"), node().outs[0]);
-  }
-  if (is("zeros") || is("zeros_like")) return emit_fill(node().outs[0], 0);
-  if (is("full") || is("full_like")) return emit_fill(node().outs[0], number("fill_value"));
-  if (is("fill_")) return emit_fill(node().outs[0], number("value"));
-  refuse("has no C template");
+  const Emitter* const emitter = find_emitter();
+  if (!emitter) refuse("has no C template");
+  emitter->emit(*this);
 }
 
 // ---- the files ----

@@ -44,6 +44,12 @@ class CExporter {
   void check();
   void place_storages();
   int64_t node_scratch(int64_t bytes);
+  struct Emitter {
+    const char* op;
+    void (*emit)(CExporter& e);
+  };
+  const Emitter* find_emitter() const;
+  void emit_copy_of_same_ndim();
   void emit_node();
   bool emit_elementwise();
   void declare_element(const char* name, int32_t v, bool as_float, int64_t n_loops);
