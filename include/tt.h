@@ -1234,6 +1234,17 @@ tt_status tt_functional_call(tt_ctx *c, tt_module *m, const tt_state_dict *with,
    module meanwhile. */
 tt_status tt_module_exchange_tensors(tt_ctx *c, tt_module *m, tt_state_dict *with);
 
+/* Calls a function, and keeps none of the tensors that its operators need for backward: the first
+   that is read calls the function again, with the same inputs, random numbers and autocast (Chen et
+   al. 2016, as torch.utils.checkpoint with use_reentrant=False). Gradients of any order, those of
+   parameters that the function uses among them, are as without a checkpoint. Reading fails with
+   TT_CALLBACK if the second call saves other shapes or dtypes, or another number of tensors. fn may
+   be called on any thread that runs backward; drop runs once nothing can call it.
+   @c outs and n_outs get the results. */
+tt_status tt_checkpoint_function(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
+                                 const tt_tensor *const *inputs, int64_t n_inputs,
+                                 tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
 /* ---- hooks on the tensors that backward needs ---- */
 
 typedef struct tt_saved_tensors_def {

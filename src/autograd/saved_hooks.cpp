@@ -59,6 +59,11 @@ struct OwnedEdge {
   ~OwnedEdge() { release_edge(edge); }
 };
 
+template <class F> void call_hook(const SavedHooks& hooks, const char* what, F f) {
+  if (hooks.def.is_own) f(nullptr);
+  else run_callback(what, true, f);
+}
+
 TensorRef pack(const Tensor& t, Edge edge) {
   OwnedEdge owned{edge};
   const Ref<SavedHooks> hooks = of(ctx())->hooks.back();
@@ -73,7 +78,7 @@ TensorRef pack(const Tensor& t, Edge edge) {
   meta.packed = p;
   placeholder->flags |= kPackedTensor;
   const MaskGuard no_grad(bit(kKeyAutograd));
-  run_callback("the pack hook", true, [&](tt_ctx* c) {
+  call_hook(*hooks, "the pack hook", [&](tt_ctx* c) {
     const SavedHooksDef& def = hooks->def;
     return def.pack(def.user, c, reinterpret_cast<const tt_tensor*>(plain.get()), &p->packed);
   });
@@ -96,7 +101,7 @@ TensorRef unpack(const Tensor& placeholder, Edge own) {
   CallbackOuts outs(1);
   {
     const MaskGuard no_grad(bit(kKeyAutograd));
-    run_callback("the unpack hook", true, [&](tt_ctx* c) {
+    call_hook(*p.hooks, "the unpack hook", [&](tt_ctx* c) {
       const SavedHooksDef& def = p.hooks->def;
       return def.unpack(def.user, c, p.packed, outs.data());
     });

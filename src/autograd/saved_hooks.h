@@ -15,6 +15,7 @@ struct SavedHooksDef {
   tt_status (*unpack)(void* user, tt_ctx* ctx, void* packed, tt_tensor** out);
   void (*drop_packed)(void* packed);
   void (*drop)(void* user);
+  bool is_own = false;  // pack and unpack are tt's: they may throw, and get no ctx
 };
 // Tensors that are saved on this ctx are packed by def until pop_saved_hooks. Hooks may be nested;
 // the innermost pair counts.

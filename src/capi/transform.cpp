@@ -8,6 +8,7 @@
 #include "capi/api.h"
 #include "capi/module.h"
 #include "modes/autocast.h"
+#include "modes/checkpoint.h"
 #include "modes/vmap.h"
 #include "nn/functional_call.h"
 #include "tt.h"
@@ -70,6 +71,27 @@ void give_both(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorLis
 }
 
 }  // namespace
+
+tt_status tt_checkpoint_function(tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),
+                                 const tt_tensor* const* inputs, int64_t n_inputs, tt_tensor** outs,
+                                 int64_t cap, int64_t* n_outs) {
+  clear_list(outs, cap, n_outs);
+  bool taken = false;  // by checkpoint(), which drops it
+  const tt_status status = api_call(h, "checkpoint_function", [&](Ctx& c) {
+    if (!fn) fail_null("fn", 1);
+    const TensorSpan in = tensors_arg(inputs, n_inputs, "inputs", 4, false);
+    check_list(outs, cap, n_outs);
+    taken = true;
+    TensorList found = checkpoint({fn, user, drop}, in);
+    *n_outs = found.size();
+    if (found.size() > cap)
+      fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {}, there are {}", cap,
+               found.size());
+    give_list(c, outs, cap, n_outs, std::move(found));
+  });
+  if (!taken) run_drop(drop, user);
+  return status;
+}
 
 tt_status tt_vjp(tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),
                  const tt_tensor* const* inputs, int64_t n_inputs,

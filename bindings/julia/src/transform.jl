@@ -13,6 +13,20 @@ one_or_all(list) = length(list) == 1 ? list[1] : (list...,)
 none_or_all(list) = isempty(list) ? nothing : one_or_all(list)
 
 """
+    TT.checkpoint(f, x…)
+
+f(x…), without the tensors that its operators need for backward: the first that is read calls f
+again, with the same inputs, random numbers and autocast. Gradients of any order, those of
+parameters that f uses among them, are as without a checkpoint.
+"""
+function checkpoint(f, x::Tensor...)
+    list, outs, n = handles(x), fill(C_NULL, RESULTS), Ref(Int64(0))
+    transformed((fn, user, drop) -> check(GC.@preserve x C.tt_checkpoint_function(ctx(), fn, user,
+        drop, list, length(list), outs, RESULTS, n)), f)
+    return one_or_all(taken(outs, n[]))
+end
+
+"""
     TT.vjp(f, x…; cotangents=nothing)
 
 The results of f(x…) beside the products of cotangents (one per result) and the Jacobian matrices,

@@ -303,3 +303,15 @@ end
         @test TT.unpack_dual(x).tangent === nothing
     end
 end
+
+@testset "checkpoints of activations" begin
+    x = TT.requires_grad!(TT.randn(4, 3))
+    w = TT.requires_grad!(TT.randn(3, 2))
+    calls = 0
+    block(x) = (calls += 1; TT.dropout(tanh.(x * w), 0.5))
+    grads = map((f -> f(x), f -> TT.checkpoint(f, x))) do run
+        TT.manual_seed(1)
+        TT.grad(sum(run(block)), [x, w])
+    end
+    @test calls == 3 && all(grads[1] .== grads[2])
+end

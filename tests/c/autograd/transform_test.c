@@ -1,5 +1,6 @@
 /* Transforms of functions, hooks on saved tensors, autocast: tt_vjp, tt_jvp, tt_jacobian,
-   tt_hessian, tt_vmap, tt_functional_call, tt_saved_tensors_*, tt_autocast_*, dual tensors. */
+   tt_hessian, tt_vmap, tt_functional_call, tt_checkpoint_function, tt_saved_tensors_*,
+   tt_autocast_*, dual tensors. */
 #include "harness.h"
 
 /* Side effects of the callback, and a record of its arguments. */
@@ -234,6 +235,130 @@ static void test_functional_call(void** state) {
   tt_module_release(m);
 }
 
+/* ---- checkpoints of activations ---- */
+
+/* tanh(x a) with half of its elements dropped; in a later call, with a further tanh if f fails. */
+static tt_status dropped(void* user, tt_ctx* ctx, const tt_tensor* const* in, int64_t n,
+                         tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  Function* f = (Function*)user;
+  tt_tensor *product = NULL, *y = NULL, *more = NULL;
+  tt_status s;
+  (void)n;
+  (void)cap;
+  *n_outs = 1;
+  f->calls++;
+  s = tt_mul(ctx, in[0], f->captured, &product);
+  if (!s) s = tt_tanh(ctx, product, &y);
+  if (!s && f->fail && f->calls > 1) s = tt_tanh(ctx, y, &more);
+  if (!s) s = tt_dropout(ctx, y, NULL, outs);
+  tt_tensor_release(product);
+  tt_tensor_release(more);
+  tt_tensor_release(y);
+  return s;
+}
+/* The same, called here or by a checkpoint. */
+static tt_tensor* dropped_of(Function* f, int with_checkpoint, const tt_tensor* x) {
+  tt_tensor *product = NULL, *y = NULL, *out = NULL;
+  int64_t n = 1;
+  if (with_checkpoint) {
+    OK(tt_checkpoint_function(c, dropped, f, count_drop, &x, 1, &out, 1, &n));
+    return out;
+  }
+  OK(tt_mul(c, x, f->captured, &product));
+  OK(tt_tanh(c, product, &y));
+  OK(tt_dropout(c, y, NULL, &out));
+  return out;
+}
+/* The gradients of the sum in x and the captured tensor. */
+static void gradients_of_dropped(Function* f, int with_checkpoint, const tt_tensor* x,
+                                 tt_tensor** grads) {
+  const tt_tensor *in[2], *total;
+  tt_tensor* y;
+  OK(tt_manual_seed(c, 7));
+  y = dropped_of(f, with_checkpoint, x);
+  in[0] = x;
+  in[1] = f->captured;
+  OK(tt_randn(c, SHAPE(3), NULL, &grads[0])); /* draws between both calls */
+  total = sum_of(y);
+  OK(tt_grad(c, &total, 1, in, 2, NULL, grads));
+}
+static void test_checkpoint_has_the_same_gradients(void** state) {
+  tt_tensor *x = leaf(DATA(1, 2, -1, 0.5)), *a = leaf(DATA(2, -1, 1, 3)), *want[2], *got[2];
+  Function plain = {.captured = a}, f = {.captured = a};
+  (void)state;
+  gradients_of_dropped(&plain, 0, x, want);
+  OK(tt_scope_push(c));
+  gradients_of_dropped(&f, 1, x, got);
+  for (int i = 0; i < 2; i++) {
+    int32_t same = 0;
+    OK(tt_equal(c, want[i], got[i], &same));
+    assert_true(same);
+  }
+  assert_int_equal(f.calls, 2);
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_int_equal(f.drops, 1);
+}
+/* Second derivatives of x^3 a b, in x and in b, which the function reaches by itself. */
+static void test_checkpoint_of_any_order(void** state) {
+  tt_tensor *x = leaf(DATA(2)), *b = leaf(DATA(5)), *a = numbers(TT_F64, DATA(3)), *y = NULL;
+  const tt_tensor* in[2] = {x, a};
+  Function f = {.captured = b};
+  int64_t n = 0;
+  (void)state;
+  OK(tt_scope_push(c));
+  OK(tt_checkpoint_function(c, cube, &f, count_drop, in, 2, &y, 1, &n));
+  VALUES(y, 120);
+  tt_tensor* slope = derive(y, x, 1); /* 3 x^2 a b */
+  VALUES(slope, 180);
+  VALUES(derive(slope, x, 1), 180); /* 6 x a b */
+  VALUES(derive(slope, b, 1), 36);
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_int_equal(f.drops, 1);
+  OK(tt_set_grad_enabled(c, 0, NULL));
+  OK(tt_checkpoint_function(c, cube, &f, count_drop, in, 2, &y, 1, &n));
+  OK(tt_set_grad_enabled(c, 1, NULL));
+  assert_int_equal(f.drops, 2); /* backward cannot need it */
+}
+static void test_checkpoint_keeps_no_activations(void** state) {
+  enum { kMany = 100000 };
+  int64_t kept[2];
+  (void)state;
+  for (int with = 0; with < 2; with++) {
+    tt_tensor *x = NULL, *y = NULL;
+    Function f = {0};
+    int64_t before;
+    OK(tt_scope_push(c));
+    OK(tt_rand(c, SHAPE(kMany), NULL, &x));
+    OK(tt_requires_grad_(c, x, 1));
+    f.captured = x;
+    before = host.bytes;
+    OK(tt_scope_push(c));
+    y = dropped_of(&f, with, x);
+    OK(tt_scope_pop(c, &y, 1));
+    kept[with] = host.bytes - before;
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+  assert_true(kept[0] - kept[1] >= (int64_t)sizeof(float) * kMany); /* the result of tanh */
+}
+static void test_checkpoints_that_misbehave(void** state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *a = leaf(DATA(2, -1)), *y = NULL, *g = NULL;
+  const tt_tensor *in = x, *total;
+  Function f = {.captured = a, .fail = TT_IO};
+  int64_t n = 0;
+  (void)state;
+  FAILS(tt_checkpoint_function(c, NULL, &f, count_drop, &in, 1, &y, 1, &n), TT_INVALID_ARG, "fn");
+  FAILS(tt_checkpoint_function(c, cube, &f, count_drop, &in, 1, &y, 1, &n), TT_CALLBACK, NULL);
+  assert_int_equal(f.drops, 2);
+  assert_null(y);
+  f.calls = 0;
+  OK(tt_scope_push(c));
+  OK(tt_checkpoint_function(c, dropped, &f, count_drop, &in, 1, &y, 1, &n));
+  total = sum_of(y);
+  FAILS(tt_grad(c, &total, 1, &in, 1, NULL, &g), TT_CALLBACK, "when it was called again");
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_int_equal(f.drops, 3);
+}
+
 /* ---- hooks on saved tensors ---- */
 
 typedef struct Packing {
@@ -424,6 +549,7 @@ static void test_out_of_memory(void** state) {
     static Packing p;
     tt_saved_tensors_def def = {sizeof def, &p, pack, unpack, drop_packed, drop_packing};
     const tt_tensor* in = make(TT_F64, SHAPE(3, 2), DATA(1, 2, 3, 4, 5, 6));
+    const tt_tensor* x = leaf(DATA(1, 2));
     tt_tensor *outs[1] = {NULL}, *y = NULL;
     int64_t n = 0;
     tt_status s;
@@ -436,6 +562,8 @@ static void test_out_of_memory(void** state) {
       s = tt_mul(c, in, in, &y);
       OK(tt_saved_tensors_pop(c));
     }
+    if (!s) s = tt_checkpoint_function(c, cube_sum, &f, count_drop, &x, 1, outs, 1, &n);
+    if (!s) s = tt_grad(c, (const tt_tensor* const*)outs, 1, &x, 1, NULL, &y);
     if (!s && (s = tt_autocast_push(c, TT_CPU, 1, 0, 1)) == TT_OK) OK(tt_autocast_pop(c));
     if (!s && (s = tt_dual_level_push(c)) == TT_OK) {
       s = tt_make_dual(c, in, in, &y);
@@ -459,6 +587,10 @@ int main(void) {
       SCOPED(test_functional_call),
       SCOPED(test_functions_that_misbehave),
       SCOPED(test_saved_tensors),
+      SCOPED(test_checkpoint_has_the_same_gradients),
+      SCOPED(test_checkpoint_of_any_order),
+      SCOPED(test_checkpoint_keeps_no_activations),
+      SCOPED(test_checkpoints_that_misbehave),
       SCOPED(test_autocast),
       SCOPED(test_casts_of_weights),
       SCOPED(test_unscale),

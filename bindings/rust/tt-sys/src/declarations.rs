@@ -8776,6 +8776,9 @@ extern "C" {
         n_outs: *mut i64) -> tt_status;
     pub fn tt_module_exchange_tensors(c: *mut tt_ctx, m: *mut tt_module, with: *mut tt_state_dict)
         -> tt_status;
+    pub fn tt_checkpoint_function(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, inputs: *const *const tt_tensor,
+        n_inputs: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
     pub fn tt_saved_tensors_push(c: *mut tt_ctx, def: *const tt_saved_tensors_def) -> tt_status;
     pub fn tt_saved_tensors_pop(c: *mut tt_ctx) -> tt_status;
     pub fn tt_autocast_push(c: *mut tt_ctx, type_: tt_device_type, enabled: i32, dtype: tt_dtype,

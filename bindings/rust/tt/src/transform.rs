@@ -43,6 +43,48 @@ unsafe fn taken(list: &[*mut sys::tt_tensor], n: i64) -> Vec<Option<Tensor>> {
     list[..n as usize].iter().map(|t| unsafe { owned(*t) }).collect()
 }
 
+/// Calls `f`, and keeps none of the tensors that its operators need for backward: the first that is
+/// read calls `f` again, with the same inputs, random numbers and autocast (Chen et al. 2016).
+/// Gradients of any order, those of parameters that `f` uses among them, are as without a
+/// checkpoint. `f` lives until backward needs it no more.
+///
+/// ```
+/// let x = tt::Tensor::from([1.0, 2.0]).requires_grad_(true)?;
+/// let y = tt::checkpoint(|x| Ok(vec![x[0].exp()?.sin()?.sum()?]), &[&x])?;
+/// y[0].backward()?;
+/// let slope = x.exp()?.cos()? * x.exp()?;
+/// assert_eq!(x.grad()?.unwrap().to_vec::<f64>()?, slope.to_vec::<f64>()?);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn checkpoint<F>(f: F, inputs: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>>
+where
+    F: Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+{
+    let x = raw_list(inputs);
+    let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
+    with_function(f, |fun, user, drop| {
+        // SAFETY: the lengths match the lists, and the handles are live. C may call f on any thread
+        // until it drops it.
+        unsafe {
+            call(|c| {
+                sys::tt_checkpoint_function(
+                    c,
+                    fun,
+                    user,
+                    drop,
+                    x.as_ptr() as Inputs,
+                    x.len() as i64,
+                    outs.as_mut_ptr(),
+                    MAX_RESULTS as i64,
+                    &mut n,
+                )
+            })
+        }
+    })?;
+    // SAFETY: C has returned these references to us.
+    Ok(unsafe { taken(&outs, n) }.into_iter().flatten().collect())
+}
+
 /// Computes a vector-Jacobian product with one call of `f`. Returns the results and, for each
 /// input, the product of the results' cotangents and the Jacobians; None for integers. Without
 /// cotangents, the first result must have one element, and its cotangent is 1.

@@ -1,0 +1,266 @@
+#include "modes/checkpoint.h"
+
+#include "autograd/node.h"
+#include "autograd/saved_hooks.h"
+#include "base/finalizer.h"
+#include "core/ctx.h"
+#include "modes/autocast.h"
+#include "ops/impl.h"
+
+namespace TT_NS {
+
+namespace {
+
+// A tensor that the first call has saved.
+struct Saved {
+  Shape sizes;
+  Dtype dtype;
+};
+
+// The autocast modes of a ctx, which can be entered again.
+struct AutocastModes {
+  static constexpr int32_t kTypes[] = {TT_CPU, TT_CUDA};
+  bool enabled[2];
+  Dtype dtype[2];
+  bool cache;
+
+  static AutocastModes of(const Ctx& c) {
+    AutocastModes m;
+    for (int i = 0; i < 2; i++) {
+      m.enabled[i] = autocast_enabled(c, kTypes[i]);
+      m.dtype[i] = autocast_dtype(c, kTypes[i]);
+    }
+    m.cache = autocast_cache_enabled(c);
+    return m;
+  }
+};
+class AutocastAgain {
+ public:
+  explicit AutocastAgain(const AutocastModes& m) {
+    for (; n_ < 2; n_++)
+      push_autocast(AutocastModes::kTypes[n_], m.enabled[n_], m.dtype[n_], m.cache);
+  }
+  ~AutocastAgain() {
+    while (n_--) pop_autocast();
+  }
+  AutocastAgain(const AutocastAgain&) = delete;
+
+ private:
+  int n_ = 0;
+};
+
+// Sets the ctx's generator to an earlier state for a block.
+class RandomAgain {
+ public:
+  explicit RandomAgain(const Rng& state) : before_(ctx().gen->state()) { ctx().gen->set(state); }
+  ~RandomAgain() { ctx().gen->set(before_); }
+  RandomAgain(const RandomAgain&) = delete;
+
+ private:
+  const Rng before_;
+};
+
+// Records gradients for a block: what is saved is read without recording.
+class Recording {
+ public:
+  Recording() : exclude_(ctx().exclude) { ctx().exclude &= ~bit(kKeyAutograd); }
+  ~Recording() { ctx().exclude = exclude_; }
+  Recording(const Recording&) = delete;
+
+ private:
+  const uint64_t exclude_;
+};
+
+class HooksPushed {
+ public:
+  explicit HooksPushed(const SavedHooksDef& def) { push_saved_hooks(def); }
+  ~HooksPushed() { pop_saved_hooks(); }
+  HooksPushed(const HooksPushed&) = delete;
+};
+
+// A call whose operators keep numbers of tensors. All packed tensors share it.
+class Frame {
+ public:
+  explicit Frame(const OwnedFunction& f) noexcept
+      : f_(f), autocast_(AutocastModes::of(ctx())), random_(ctx().gen->state()) {}
+  static void destroy(void* frame);
+  void hold(TensorSpan inputs);
+  TensorList first_call(TensorSpan inputs);
+
+ private:
+  static constexpr int kRecent =
+      8;  // tensors that backward has read last: formulas read some twice
+  struct Recent {
+    int64_t number = -1;
+    TensorRef tensor;
+  };
+  // The tensors of a second call.
+  struct Again {
+    Frame& frame;
+    TensorList tensors;
+    int64_t n = 0;
+    int64_t other = -1;  // the first tensor that differs from that of the first call
+    Saved it = {};
+  };
+
+  static tt_status pack(void* user, tt_ctx*, const tt_tensor* t, void** packed);
+  static tt_status unpack(void* user, tt_ctx*, void* packed, tt_tensor** out);
+  static tt_status pack_again(void* user, tt_ctx*, const tt_tensor* t, void** packed);
+  static tt_status unpack_again(void* user, tt_ctx*, void* packed, tt_tensor** out);
+  static void drop_again(void* packed);
+  TensorRef recent(int64_t number);
+  TensorRef read(int64_t number);
+  TensorList second_call();
+
+  OwnedFunction f_;
+  TensorList inputs_;  // without histories
+  AutocastModes autocast_;
+  Rng random_;
+  bool draws_ = false;  // random numbers
+  SmallVec<Saved, 8> saved_;
+  Mutex mutex_;
+  TensorList again_;        // under mutex_: of the last second call, without those that were read
+  Recent recent_[kRecent];  // under mutex_
+  int next_recent_ = 0;
+};
+
+// An alias without a history, which is a leaf if t requires a gradient.
+TensorRef leaf_of(const Tensor& t) {
+  TensorRef leaf = new_alias(t);
+  if (requires_grad(t)) set_requires_grad(*leaf, true);
+  return leaf;
+}
+void Frame::hold(TensorSpan inputs) {
+  for (const Tensor* t : inputs) inputs_.push_back(leaf_of(*t));
+}
+
+void Frame::destroy(void* frame) {
+  auto* const own = static_cast<Frame*>(frame);
+  const OwnedFunction f = own->f_;
+  own->~Frame();
+  mem_free(own, sizeof *own);
+  run_drop(f.drop, f.user);
+}
+
+tt_status Frame::pack(void* user, tt_ctx*, const tt_tensor* t, void** packed) {
+  Frame& frame = *static_cast<Frame*>(user);
+  const Tensor& tensor = *reinterpret_cast<const Tensor*>(t);
+  frame.saved_.push_back({Shape(tensor.sizes()), tensor.dtype});
+  *packed = reinterpret_cast<void*>(uintptr_t(frame.saved_.size()));
+  return TT_OK;
+}
+
+TensorList Frame::first_call(TensorSpan inputs) {
+  const HooksPushed hooks({this, pack, unpack, nullptr, destroy, true});
+  TensorList outs = call_function(f_.fn, f_.user, inputs);
+  const Rng now = ctx().gen->state();
+  draws_ = now.seed != random_.seed || now.offset != random_.offset;
+  return outs;
+}
+
+tt_status Frame::pack_again(void* user, tt_ctx*, const tt_tensor* t, void** packed) {
+  Again& again = *static_cast<Again*>(user);
+  const Tensor& tensor = *reinterpret_cast<const Tensor*>(t);
+  const int64_t number = again.n++;
+  TensorRef kept = new_alias(tensor);
+  if (number < again.tensors.size()) {
+    const Saved& first = again.frame.saved_[number];
+    const bool equal = tensor.dtype == first.dtype && same(tensor.sizes(), first.sizes);
+    if (!equal && again.other < 0) {
+      again.other = number;
+      again.it = {Shape(tensor.sizes()), tensor.dtype};
+    }
+    again.tensors[number] = kept;
+  }
+  *packed = kept.leak();
+  return TT_OK;
+}
+tt_status Frame::unpack_again(void*, tt_ctx*, void* packed, tt_tensor** out) {
+  TensorRef kept = TensorRef::share(static_cast<Tensor*>(packed));
+  *out = reinterpret_cast<tt_tensor*>(kept.leak());
+  return TT_OK;
+}
+void Frame::drop_again(void* packed) { TensorRef::adopt(static_cast<Tensor*>(packed)); }
+
+TensorList Frame::second_call() {
+  if (draws_ && ctx().graph)
+    fail(TT_NOT_IMPLEMENTED,
+         "a checkpoint draws random numbers: a capture cannot repeat those of its first call");
+  const Recording recording;
+  TensorList leaves;
+  SmallVec<const Tensor*, 4> inputs;
+  for (const TensorRef& t : inputs_) {
+    leaves.push_back(leaf_of(*t));
+    inputs.push_back(leaves.back().get());
+  }
+  Again again{*this, {}};
+  again.tensors.resize(saved_.size());
+  const RandomAgain random(random_);
+  const AutocastAgain autocast(autocast_);
+  {
+    const HooksPushed hooks({&again, pack_again, unpack_again, drop_again, nullptr, true});
+    call_function(f_.fn, f_.user, inputs);
+  }
+  if (again.other >= 0) {
+    const Saved& first = saved_[again.other];
+    fail(TT_CALLBACK, "the function saved {} {} as tensor {}, and {} {} when it was called again",
+         fmt(first.dtype), Ints(first.sizes), again.other, fmt(again.it.dtype),
+         Ints(again.it.sizes));
+  }
+  if (again.n != saved_.size())
+    fail(TT_CALLBACK, "the function saved {} tensors for backward, and {} when it was called again",
+         saved_.size(), again.n);
+  return std::move(again.tensors);
+}
+
+TensorRef Frame::recent(int64_t number) {
+  TensorRef gone;  // released after the lock
+  Lock lock(mutex_);
+  for (const Recent& r : recent_)
+    if (r.number == number) return r.tensor;
+  if (number >= again_.size() || !again_[number]) return {};
+  Recent& oldest = recent_[next_recent_++ % kRecent];
+  gone = std::move(oldest.tensor);
+  oldest = {number, std::move(again_[number])};
+  return oldest.tensor;
+}
+
+TensorRef Frame::read(int64_t number) {
+  if (TensorRef found = recent(number)) return found;
+  TensorList again = second_call();
+  TensorList gone;  // released after the lock
+  {
+    Lock lock(mutex_);
+    gone = std::move(again_);
+    again_ = std::move(again);
+  }
+  return recent(number);
+}
+
+tt_status Frame::unpack(void* user, tt_ctx*, void* packed, tt_tensor** out) {
+  TensorRef t = static_cast<Frame*>(user)->read(int64_t(uintptr_t(packed)) - 1);
+  *out = reinterpret_cast<tt_tensor*>(t.leak());
+  return TT_OK;
+}
+
+}  // namespace
+
+TensorList checkpoint(const OwnedFunction& f, TensorSpan inputs) {
+  void* block = nullptr;
+  try {
+    block = mem_alloc(sizeof(Frame));
+  } catch (...) {
+    run_drop(f.drop, f.user);
+    throw;
+  }
+  Frame* const frame = new (block) Frame(f);
+  try {
+    frame->hold(inputs);
+  } catch (...) {
+    Frame::destroy(frame);
+    throw;
+  }
+  return frame->first_call(inputs);
+}
+
+}  // namespace TT_NS

@@ -1,0 +1,21 @@
+// Checkpoints of activations: what a function saves for backward is computed again instead of
+// kept (Chen et al. 2016).
+#pragma once
+
+#include "autograd/transform.h"
+
+namespace TT_NS {
+
+// A function of the application with its owner. drop runs once.
+struct OwnedFunction {
+  ApplicationFn fn;
+  void* user;
+  void (*drop)(void* user);
+};
+
+// Calls the function. Of the tensors that its operators save for backward it keeps the shapes
+// alone; the first that backward reads calls the function again, with the same inputs, random
+// numbers and autocast. Takes the function over, also if it fails.
+TensorList checkpoint(const OwnedFunction& f, TensorSpan inputs);
+
+}  // namespace TT_NS
