@@ -219,7 +219,7 @@ def optimizer(cls, absent):
     out += ['    __module__ = "tt.optim"', ""]
     out += [f'    _class, _function = "{cls.host}", "tt_{cls.name}"']
     out += table("_arguments", list(rows(cls)))
-    out += table("_values: tuple[Any, ...]", list(group_values(cls)))
+    out += table("_values: tuple[object, ...]", list(group_values(cls)))
     names = [a.name for a in cls.args] + list(ignored)
     return out + ["", *constructor(cls, more, kinds, names)]
 

@@ -1,5 +1,7 @@
 // Adafactor and Muon, which treat a parameter as a matrix, by operators.
+#include "core/graph_hooks.h"
 #include "ops/gen/ops.h"
+#include "ops/undo.h"
 #include "optim/rules.h"
 
 #include <math.h>
@@ -20,6 +22,36 @@ void check_real(const Optimizer& o, const Tensor& param, int64_t i) {
   if (is_complex(param.dtype))
     fail_arg(TT_DTYPE, "params", "params[{}] is {}: {} takes no complex parameters", i,
              fmt(param.dtype), o.cls->name);
+}
+
+// ---- a step ----
+
+struct NewState {
+  int64_t param;
+  int k;
+  TensorRef tensor;
+};
+
+// States are exchanged after the last update, so that a step that fails leaves those of before.
+void step_by_operators(Optimizer& o, const TensorList& grads) {
+  note_uncaptured_step(o.cls->name);
+  const MaskGuard own_dtypes(bit(kKeyAutocast));
+  for (int64_t i = 0; i < o.params.size(); i++)
+    if (grads[i]) remember_values(*o.params[i].param);
+  SmallVec<NewState, 8> made;
+  for (const ParamGroup& g : o.groups)
+    for (int64_t i = g.begin; i < g.end; i++) {
+      if (!grads[i]) continue;
+      const ParamSlot& slot = o.params[i];
+      TensorRef state[kOptimStates];
+      for (int k = 0; k < kOptimStates; k++) state[k] = slot.state[k];
+      o.cls->matrix->update(g.value, max(slot.step, 0.0) + 1, *grads[i], *slot.param, state);
+      for (int k = 0; k < kOptimStates; k++)
+        if (state[k]) made.push_back({i, k, std::move(state[k])});
+    }
+  for (NewState& s : made) o.params[s.param].state[s.k] = std::move(s.tensor);
+  for (int64_t i = 0; i < o.params.size() && o.cls->counts_steps; i++)
+    if (grads[i]) o.params[i].step = max(o.params[i].step, 0.0) + 1;
 }
 
 // ---- Adafactor ----
@@ -80,6 +112,7 @@ void adafactor_update(const double* v, double step, const Tensor& grad, Tensor& 
 constinit const MatrixRule kAdafactorRule = {
     .check = check_real,
     .state_sizes = adafactor_sizes,
+    .step = step_by_operators,
     .update = adafactor_update,
 };
 constinit const OptimClass kAdafactor = {
@@ -147,6 +180,7 @@ void muon_update(const double* v, double, const Tensor& grad, Tensor& param, Ten
 constinit const MatrixRule kMuonRule = {
     .check = check_matrix,
     .state_sizes = muon_sizes,
+    .step = step_by_operators,
     .update = muon_update,
 };
 constinit const OptimClass kMuon = {

@@ -67,6 +67,9 @@ struct Solver {
 struct MatrixRule {
   void (*check)(const Optimizer& o, const Tensor& param, int64_t i);  // one that is added
   Shape (*state_sizes)(const Tensor& param, int k);
+  // Updates the parameters that have gradients. Behind a pointer, as `update`, so that programs
+  // without such an optimizer do not link it.
+  void (*step)(Optimizer& o, const TensorList& grads);
   // Updates param. `state` has the states, empty ones before the first step, and gets new tensors:
   // those that it had are not written. If a step fails, the undo log of the call restores param.
   void (*update)(const double* value, double step, const Tensor& grad, Tensor& param,

@@ -6,7 +6,6 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
-#include "ops/undo.h"
 #include "optim/captured.h"
 
 #include <string.h>
@@ -91,7 +90,6 @@ class Step {
   void compute();
   void compute_on_several();
   void update();
-  void update_by_operators();
   void commit() noexcept;
   void make_states(StepCounter& counter, const Batch& b);
   void run_as_operator();
@@ -297,30 +295,12 @@ void Step::update() {
   commit();
 }
 
-void Step::update_by_operators() {
-  note_uncaptured_step(o_.cls->name);
-  const MaskGuard own_dtypes(bit(kKeyAutocast));
-  for (int64_t i = 0; i < o_.params.size(); i++)
-    if (grads_[i]) remember_values(*o_.params[i].param);
-  for (const ParamGroup& g : o_.groups)
-    for (int64_t i = g.begin; i < g.end; i++) {
-      if (!grads_[i]) continue;
-      const ParamSlot& slot = o_.params[i];
-      TensorRef state[kOptimStates];
-      for (int k = 0; k < kOptimStates; k++) state[k] = slot.state[k];
-      o_.cls->matrix->update(g.value, next_step(slot), *grads_[i], *slot.param, state);
-      for (int k = 0; k < kOptimStates; k++)
-        if (state[k]) changes_.push_back({i, k, std::move(state[k]), {}, {}});
-    }
-  commit();
-}
-
 void Step::run() {
   poll_if_watched(true);  // may still change the optimizer
   CommitGuard whole;      // no more changes from here on
   take_grads();
   check();
-  if (TT_UNLIKELY(o_.cls->matrix != nullptr)) return update_by_operators();
+  if (TT_UNLIKELY(o_.cls->matrix != nullptr)) return o_.cls->matrix->step(o_, grads_);
   bool ext = false;
   for (const Batch& b : batches_) ext |= b.device.type == TT_EXT;
   if (TT_UNLIKELY(modes_see_steps()) && !ext) return run_as_operator();

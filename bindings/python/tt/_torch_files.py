@@ -267,6 +267,11 @@ def rebuild_tensor(
     return view.requires_grad_() if requires_grad else view
 
 
+def rebuild_plain_tensor(storage: TypedStorage, offset: int, size: Any, stride: Any) -> Tensor:
+    """Implements PyTorch's _rebuild_tensor, of old files."""
+    return rebuild_tensor(storage, offset, size, stride, False)
+
+
 def rebuild_typed_tensor(
     storage: TypedStorage,
     offset: int,
@@ -343,7 +348,7 @@ def bytes_of(data: Any = b"", encoding: str = "latin1") -> bytearray:
 ALLOWED: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v2": rebuild_tensor,
     "torch._utils._rebuild_tensor_v3": rebuild_typed_tensor,
-    "torch._utils._rebuild_tensor": lambda *args: rebuild_tensor(*args, False),
+    "torch._utils._rebuild_tensor": rebuild_plain_tensor,
     "torch._tensor._rebuild_from_type_v2": rebuild_from_type,
     "torch._utils._rebuild_sparse_tensor": rebuild_sparse_tensor,
     "torch.serialization._get_layout": layout_of,
