@@ -1,6 +1,7 @@
 """Embedding and EmbeddingBag with from_pretrained() and sparse gradients."""
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 from .._hints import Self
@@ -22,22 +23,26 @@ def table_layer(cls: Any, embeddings: Tensor, freeze: bool, options: dict[str, A
     return layer
 
 
+def taking_weight(init: Any) -> Any:
+    """Returns a constructor that also takes _weight, in place of a weight that is drawn."""
+
+    @wraps(init)  # whose signature it shows
+    def construct(self: Any, *args: Any, _weight: Tensor | None = None, **options: Any) -> None:
+        init(self, *args, **options)
+        if _weight is None:
+            return
+        shape = self.weight.shape
+        if _weight.shape != shape:
+            raise AssertionError(f"_weight is {list(_weight.shape)}: must be {list(shape)}")
+        self.weight = _weight if isinstance(_weight, Parameter) else Parameter(_weight)
+
+    return construct
+
+
 class Table:
     """What the layers have in common: C looks rows up, but with sparse gradients Python does."""
 
     sparse: bool
-
-    if not TYPE_CHECKING:  # which takes the arguments of the generated constructor
-
-        def __init__(self, *args: Any, _weight: Tensor | None = None, **options: Any) -> None:
-            """_weight: the weight, instead of one that is drawn."""
-            super().__init__(*args, **options)
-            if _weight is None:
-                return
-            shape = self.weight.shape
-            if _weight.shape != shape:
-                raise AssertionError(f"_weight is {list(_weight.shape)}: must be {list(shape)}")
-            self.weight = _weight if isinstance(_weight, Parameter) else Parameter(_weight)
 
     def _new_module(self, values: dict[str, Any]) -> Any:
         return super()._new_module({**values, "sparse": False})  # type: ignore[misc]
@@ -51,6 +56,8 @@ class Embedding(Table, _layers.Embedding):
     __doc__ = _layers.Embedding.__doc__
     __module__ = "tt.nn"
     _class = "Embedding"
+    if not TYPE_CHECKING:  # which takes the generated constructor
+        __init__ = taking_weight(_layers.Embedding.__init__)
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Self:
@@ -79,6 +86,8 @@ class EmbeddingBag(Table, _layers.EmbeddingBag):
     __doc__ = _layers.EmbeddingBag.__doc__
     __module__ = "tt.nn"
     _class = "EmbeddingBag"
+    if not TYPE_CHECKING:  # which takes the generated constructor
+        __init__ = taking_weight(_layers.EmbeddingBag.__init__)
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Self:
