@@ -415,7 +415,7 @@ def test_modules_say_what_they_are():
     assert repr(tt.nn.AdaptiveAvgPool2d((None, 7))) == "AdaptiveAvgPool2d(output_size=(None, 7))"
     assert repr(tt.nn.AdaptiveMaxPool1d(3)) == "AdaptiveMaxPool1d(output_size=3)"
     keys = tt.nn.Linear(2, 2).load_state_dict({"weight": tt.ones(2, 2)}, strict=False)
-    assert repr(keys) == "IncompatibleKeys(missing_keys=['bias'], unexpected_keys=[])"
+    assert repr(keys) == "_IncompatibleKeys(missing_keys=['bias'], unexpected_keys=[])"
     from tt.nn.parameter import UninitializedParameter
 
     assert UninitializedParameter is tt.nn.UninitializedParameter
