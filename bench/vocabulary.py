@@ -383,6 +383,27 @@ for stride in (1, 2):
             return lambda: module(x)
 
 
+for channels, size, window, stride in (
+    (144, 56, 3, 1),
+    (384, 14, 3, 1),
+    (240, 28, 5, 2),
+    (96, 56, 7, 1),
+):
+    for layout in ("", ", channels last"):
+        for work in ("forward", "step"):
+            text = f"{channels} × {size}², {window} × {window} by {stride}{layout}, {work}"
+
+            @row(f"depthwise conv2d 8 × {text}")
+            def _(t, c=channels, n=size, k=window, stride=stride, layout=layout, work=work):
+                module, x = t.nn.Conv2d(c, c, k, stride, k // 2, groups=c), data(t, 8, c, n, n)
+                if layout:
+                    x = x.contiguous(memory_format=t.channels_last)
+                if work == "step":
+                    return step(t, module, x.requires_grad_())
+                module.requires_grad_(False)
+                return lambda: module(x)
+
+
 def mlp(t):
     nn = t.nn
     return nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10))

@@ -126,6 +126,10 @@ inline bool conv_takes_group_planes(const ConvShape& s, ConvMode mode) {
   }
   return true;
 }
+// Whether the weight's gradient is computed in the same way: more columns fill vectors.
+inline bool conv_takes_group_plane_weight(const ConvShape& s) {
+  return s.co <= 8 && conv_takes_group_planes(s, kConvForward);
+}
 inline int64_t conv_depthwise_room_bytes(const ConvDepthwiseShape& b) {
   return b.room_items() * int64_t(sizeof(float));
 }

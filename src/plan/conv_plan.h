@@ -194,8 +194,8 @@ struct ConvPadPlan {
 // divided into `splits`, each with its own sums.
 // Stage 0: [splits][groups][tap blocks][column blocks] computes the sums of a split. Stage 1:
 // [groups][blocks of kConvCols columns] adds the splits in order.
-// depthwise (groups of one channel): stage 0 [splits], stage 1 one unit; depthwise_planes: stage 0
-// [groups], no stage 1.
+// depthwise (groups of one channel): stage 0 [splits], stage 1 one unit; depthwise_planes (also
+// groups of few channels): stage 0 [groups], no stage 1.
 struct ConvWeightPlan {
   Stages run;
   ConvShape s;
@@ -203,7 +203,8 @@ struct ConvWeightPlan {
   int32_t dtype;
   int64_t splits, tap_blocks, col_blocks;
   bool depthwise;
-  bool depthwise_planes;  // src and y have channels first, as those of kConvDepthwisePlanes
+  bool depthwise_planes;  // src and y have channels first, as those of kConvDepthwisePlanes or, if
+                          // not depthwise, of kConvGroupPlanes
   ConvDepthwiseShape planes;
   bool channels_first;  // src and y have channels first; devices only
   bool tiles;           // src and y are bf16, for tiles of AMX; dtype is f32

@@ -136,4 +136,83 @@ struct GroupPlanePath {
   }
 };
 
+// The weight's gradient of groups of few channels. A unit is a group. Each pixel of kColumns
+// columns of y is multiplied by those at kTaps taps of a channel of x. The sums of a block of rows
+// of an image are added to the weight in the order of the blocks.
+struct GroupPlaneWeight {
+  static constexpr int kL = kLanes<float>;
+  static constexpr int kColumns = 4;
+  static constexpr int kTaps = 3;
+
+  static void unit(const ConvWeightPlan& p, int64_t group) {
+    const ConvDepthwiseShape& s = p.planes;
+    const Room memory(p.rooms);
+    const DepthwiseRoom from(s, memory.as<float>());
+    bool first = true;
+    for (int64_t image = 0; image < p.s.n; image++) {
+      const int64_t number = image * p.s.groups + group;
+      const auto* x = reinterpret_cast<const float*>(p.src) + number * p.s.ci * s.x[0] * s.x[1];
+      const auto* y = reinterpret_cast<const float*>(p.y) + number * p.s.co * s.y[0] * s.y[1];
+      for (int64_t o = 0; o < s.y[0]; o += s.rows) {
+        const int64_t rows = min(s.rows, s.y[0] - o);
+        for (int64_t i = 0; i < p.s.ci; i++)
+          DepthwiseRoom(s, from.room + i * s.channel_items())
+              .fill(x + i * s.x[0] * s.x[1], o, rows);
+        add_block(p, from, y + o * s.y[1], rows, group, first);
+        first = false;
+      }
+    }
+  }
+  static void add_block(const ConvWeightPlan& p, const DepthwiseRoom& from, const float* y,
+                        int64_t rows, int64_t group, bool first) {
+    for (int64_t i = 0; i < p.s.ci; i++)
+      for (int64_t t = 0; t < p.s.taps(); t += kTaps)
+        for (int64_t c = 0; c < p.s.co; c += kColumns)
+          add(p, from, y, rows, {.group = group, .channel = i, .tap = t, .column = c}, first);
+  }
+
+  struct Tile {
+    int64_t group, channel, tap, column;
+  };
+  static TT_NOINLINE void add(const ConvWeightPlan& p, const DepthwiseRoom& from, const float* y,
+                              int64_t rows, const Tile& tile, bool first) {
+    const ConvDepthwiseShape& s = from.s;
+    const int64_t last_tap = p.s.taps() - 1;
+    const int64_t last_column = p.s.co - 1;
+    Vec<float> acc[kTaps][kColumns] = {};
+    const float* x[kTaps];
+    const float* of_column[kColumns];
+    for (int k = 0; k < kTaps; k++) {
+      const int64_t tap = min(tile.tap + k, last_tap);
+      x[k] = from.room + tile.channel * s.channel_items() + from.offset[tap];
+    }
+    for (int c = 0; c < kColumns; c++)
+      of_column[c] = y + min(tile.column + c, last_column) * s.y[0] * s.y[1];
+    for (int64_t r = 0; r < rows; r++) {
+      for (int64_t j = 0; j < s.y[1]; j += kL) {
+        const Part<float> part(int(min<int64_t>(s.y[1] - j, kL)));
+        Vec<float> g[kColumns];
+        TT_UNROLL
+        for (int c = 0; c < kColumns; c++) g[c] = load(of_column[c] + r * s.y[1] + j, part);
+        TT_UNROLL
+        for (int k = 0; k < kTaps; k++) {
+          const Vec<float> v = load(x[k] + r * s.pitch + j, part);
+          TT_UNROLL
+          for (int c = 0; c < kColumns; c++) acc[k][c] = fma(v, g[c], acc[k][c]);
+        }
+      }
+    }
+    for (int k = 0; k < kTaps && tile.tap + k <= last_tap; k++)
+      for (int c = 0; c < kColumns && tile.column + c <= last_column; c++) {
+        float two[2];
+        fold_lanes<float, kL>(acc[k][c], two, [](auto a, auto b) { return a + b; });
+        const int64_t t = tile.tap + k;
+        float* to = reinterpret_cast<float*>(p.dst);
+        to += (tile.group * p.s.co + tile.column + c) * p.w_co + tile.channel * p.w_ci;
+        to += t / s.k[1] * p.w_k[1] + t % s.k[1] * p.w_k[2];
+        *to = first ? two[0] + two[1] : *to + (two[0] + two[1]);
+      }
+  }
+};
+
 TT_ISA_END

@@ -10,6 +10,9 @@
 // stage 1 adds the splits and writes them in the weight's layout.
 #include "kernels/cpu/conv/bf16_amx.h"
 #include "kernels/cpu/conv/depthwise_planes.h"
+#if TT_VEC_BYTES == 64
+#include "kernels/cpu/conv/group_planes.h"
+#endif
 #include "kernels/cpu/conv/indirection.h"
 #include "kernels/cpu/simd/broadcast.h"
 #include "kernels/cpu/simd/room.h"
@@ -349,8 +352,17 @@ template <class T> void sum_depthwise(const ConvWeightPlan& p) {
 
 template <class T> int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin, int64_t end) {
   if (p.depthwise_planes) {
-    if constexpr (kIsSame<T, float>)
-      for (int64_t u = begin; u < end; u++) DepthwisePlaneWeight::unit(p, u);
+    if constexpr (kIsSame<T, float>) {
+      for (int64_t u = begin; u < end; u++) {
+#if TT_VEC_BYTES == 64
+        if (!p.depthwise) {
+          GroupPlaneWeight::unit(p, u);
+          continue;
+        }
+#endif
+        DepthwisePlaneWeight::unit(p, u);
+      }
+    }
     return TT_OK;
   }
   if (!p.depthwise) {

@@ -207,9 +207,17 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
 static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tensor& grad) {
   const bool tiles = takes_tiles(c, ConvOperand::kWeight, input, grad);
   const Dtype d = stored_dtype(c, grad);
-  const bool planes = takes_depthwise_planes(c, kConvForward);
-  TensorRef x = as_source(c, kConvForward, input, tiles ? input.dtype : d);
-  TensorRef y = as_source(c, kConvForward, grad, tiles ? grad.dtype : d);
+  const bool groups =
+      !tiles && takes_group_planes(c, kConvForward) && conv_takes_group_plane_weight(c.s);
+  const bool planes = groups || takes_depthwise_planes(c, kConvForward);
+  TensorRef x, y;
+  if (groups) {
+    x = with_channels_first(input, d);
+    y = with_channels_first(grad, d);
+  } else {
+    x = as_source(c, kConvForward, input, tiles ? input.dtype : d);
+    y = as_source(c, kConvForward, grad, tiles ? grad.dtype : d);
+  }
   TensorRef out = c.weight_last ? new_last(c.w, d, c.device) : new_tensor(c.w, d, c.device);
   if (out->numel == 0) return out;
   const int64_t width = on_device(c) ? 0 : conv_merged_width(c.s);
@@ -222,7 +230,8 @@ static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tenso
   TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : plan.gather.run, c);
   Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
   int64_t room = tiles ? kConvWeightTilesRoom : kConvEdgeRoom;
-  if (plan.depthwise) room = planes ? conv_depthwise_room_bytes(plan.planes) : 0;
+  if (plan.depthwise) room = 0;
+  if (planes) room = conv_depthwise_room_bytes(plan.planes);
   const Workspace rooms = room_for_threads(&plan.rooms, room, c);
   set_weight_strides(&plan, *out);
   plan.src = x->data;
@@ -499,7 +508,9 @@ TensorTriple convolution_backward(Call, const Tensor& grad, const Tensor& input,
                      takes_tiles(c, ConvOperand::kWeight, input, grad);
   const Dtype stored = tiles ? grad.dtype : stored_dtype(c, grad);
   const ConvMode of_grad = transposed ? kConvForward : kConvData;
-  TensorRef g = convert ? as_source(c, of_grad, grad, stored) : TensorRef::share(&grad);
+  TensorRef g = TensorRef::share(&grad);
+  if (convert && !tiles && takes_group_planes(c, of_grad)) g = with_channels_first(grad, stored);
+  else if (convert) g = as_source(c, of_grad, grad, stored);
   const Tensor& x = transposed ? *g : input;
   const Tensor& y = transposed ? input : *g;
   TensorTriple out;
