@@ -132,7 +132,8 @@ static void hostile_windows(void** state) {
   OK(tt_max_pool2d(c, x, &huge, 1, &up, &y)); /* one, cut off at the edge */
   assert_int_equal(tt_tensor_numel(y), 2);
   assert_int_not_equal(tt_adaptive_avg_pool2d(c, x, &huge, 1, &y), TT_OK);
-  FAILS(tt_max_pool2d(c, x, three, 3, NULL, &y), TT_INVALID_ARG, "kernel_size has 3 numbers");
+  FAILS(tt_max_pool2d(c, x, three, 3, NULL, &y), TT_INVALID_ARG,
+        "kernel_size is [1,1,1]: must have 1 or 2 numbers");
   FAILS(tt_max_pool2d(c, x, NULL, 0, NULL, &y), TT_INVALID_ARG, "kernel_size is empty");
   FAILS(tt_avg_pool2d(c, x, &two, 1, &zero, &y), TT_INVALID_ARG, "divisor_override is 0");
   FAILS(tt_max_pool2d(c, IMAGE(4, 4), &two, 1, NULL, &y), TT_SHAPE, "self is [4,4]");
