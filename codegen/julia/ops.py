@@ -352,6 +352,9 @@ class JuliaFunction(Function):
             standard = self.default(p)
             if shown:
                 parts.append(p.name if standard == "required" else f"{p.name}={standard}")
+            elif p.moves:
+                parts.append(f"{p.name}_={standard}")
+                keys.append(f"{p.name}={p.name}_")  # of the type of the one that it may replace
             else:
                 parts.append(f"{p.name}_={standard}")
                 keys.append(f"{p.name}::{self.type_of(p)}={self.julian(p, p.name + '_')}")
@@ -394,6 +397,9 @@ class JuliaFunction(Function):
         lines = []
         if self.varargs:
             lines.append(f"{self.varargs.name} = gathered({self.varargs.name})")
+        moving = [p.name for p in self.dual if p.moves]
+        if moving:
+            lines.append(f'{", ".join(moving)} = left_out({", ".join(moving)})')
         for p in self.dual:
             if self.default(p) == "required":
                 of_vector = p.name == "dim" and self.forms[0].op.family != "view"

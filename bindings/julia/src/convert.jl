@@ -21,6 +21,13 @@ function chosen_one(dims, dim)
 end
 @noinline wrong_dims(dims, kind) = throw(ArgumentError("dims = $(repr(dims)): must be $kind"))
 keeps(dims) = !(dims isa Union{Nothing, Colon})
+"The arguments, with 0 inserted if the first one is left out, as in arange(stop)."
+function left_out(given...)
+    there = filter(x -> x !== nothing, given)
+    missing_ones = length(given) - length(there)
+    missing_ones == 0 && return given
+    return (0, there..., ntuple(_ -> nothing, missing_ones - 1)...)
+end
 only_dim(t) = ndims(t) == 1 ? 1 : missing_argument(:dims)
 
 struct Ellipsis end

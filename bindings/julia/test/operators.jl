@@ -152,6 +152,14 @@ end
     end
 end
 
+@testset "a first argument that may be left out" begin
+    @test Array(TT.arange(3)) == [0, 1, 2] == Array(TT.arange(stop=3))
+    @test Array(TT.arange(1, 7, 3)) == [1, 4]
+    @test Array(TT.randint(1, (2, 3))) == zeros(2, 3) == Array(TT.randint(0, 1, (2, 3)))
+    @test Array(TT.randint(high=1, size=(2, 3); dtype=Float32)) == zeros(2, 3)
+    @test Array(TT.randint_like(TT.ones(2), 1)) == [0, 0]
+end
+
 @testset "dots" begin
     i = Tensor([1 2; 3 4])
     @test near(sin.(a) .+ 2 .* b .^ 2 ./ (1 .+ a), sin.(A) .+ 2 .* B .^ 2 ./ (1 .+ A))

@@ -4241,9 +4241,10 @@ elements.
 - `dtype`: dtype of the result; default: int64 if start, end and step are integers, else float32
 - `device`: device of the result; default: CPU
 """
-function arange(start_=nothing, stop_=nothing, step_=1; start::Union{Number, Nothing}=start_,
-    stop::Union{Number, Nothing}=stop_, step::Number=step_, dtype::Union{Type, Nothing}=nothing,
+function arange(start_=nothing, stop_=nothing, step_=1; start=start_, stop=stop_,
+    step::Number=step_, dtype::Union{Type, Nothing}=nothing,
     device::Union{DeviceLike, Nothing}=nothing, requires_grad=false)
+    start, stop = left_out(start, stop)
     opts = Ref(C.tt_arange_opts(UInt64(1) | given(dtype, 1) | given(device, 2), scalar(step),
         dtype_code(dtype), device_struct(device)))
     o = Ref{Ptr{Cvoid}}()
@@ -9450,10 +9451,10 @@ Returns random integers, uniformly distributed in [low, high).
 - `device`: device of the result; default: CPU
 - `generator`: random number generator; default: the one of the ctx
 """
-function randint(low_=nothing, high_=nothing, size_=nothing; low::Union{Integer, Nothing}=low_,
-    high::Union{Integer, Nothing}=high_, size::Union{Ints, Nothing}=size_,
+function randint(low_=nothing, high_=nothing, size_=nothing; low=low_, high=high_, size=size_,
     dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
     generator::Union{Generator, Nothing}=nothing, requires_grad=false)
+    low, high, size = left_out(low, high, size)
     size_v = ints(size)
     opts = Ref(C.tt_randint_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
         dtype_code(dtype), device_struct(device), handle(generator)))
@@ -9476,10 +9477,10 @@ a dense self are kept.
 - `device`: device of the result; default: that of self
 - `generator`: random number generator; default: the one of the ctx
 """
-function randint_like(input::Tensor, low_=nothing, high_=nothing; low::Union{Integer, Nothing}=low_,
-    high::Union{Integer, Nothing}=high_, dtype::Union{Type, Nothing}=nothing,
-    device::Union{DeviceLike, Nothing}=nothing, generator::Union{Generator, Nothing}=nothing,
-    requires_grad=false)
+function randint_like(input::Tensor, low_=nothing, high_=nothing; low=low_, high=high_,
+    dtype::Union{Type, Nothing}=nothing, device::Union{DeviceLike, Nothing}=nothing,
+    generator::Union{Generator, Nothing}=nothing, requires_grad=false)
+    low, high = left_out(low, high)
     opts = Ref(C.tt_randint_like_opts(given(dtype, 0) | given(device, 1) | given(generator, 2),
         dtype_code(dtype), device_struct(device), handle(generator)))
     o = Ref{Ptr{Cvoid}}()
