@@ -217,7 +217,10 @@ void load_double(void* dst, const char* src, int64_t stride, int64_t n, int32_t 
   }
 }
 
-// Sums of terms (ReduceTerm); units are outputs. For devices without kernels of their own.
+// Devices without kernels of their own run those of the baseline, which has the shortest vectors.
+constexpr bool kServesDevices = kLanes<float> < 8;
+
+// Sums of terms (ReduceTerm); units are outputs. For such devices.
 struct Terms {
   static constexpr ReduceOps kOps = {.load = load_double,
                                      .native = Loads<double>::native,
@@ -282,7 +285,7 @@ void store_total(char* p, double v, int32_t dtype) {
   if (dtype == TT_F64) store_one(p, v, dtype);
   else store_one(p, float(v), dtype);
 }
-TT_NOINLINE int32_t sum_terms(const ReducePlan& p, int64_t begin, int64_t end) {
+[[maybe_unused]] TT_NOINLINE int32_t sum_terms(const ReducePlan& p, int64_t begin, int64_t end) {
   if (!is_built(TT_F64)) return TT_NOT_IMPLEMENTED;
   Odometer at;
   at.start(p.kept_size, 0, p.n_kept, begin);
@@ -309,7 +312,10 @@ TT_ENTRY_BEGIN
 
 TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ReducePlan& p = *static_cast<const ReducePlan*>(plan);
-  if (p.by_output) return sum_terms(p, begin, end);
+  if (p.by_output) {
+    if constexpr (kServesDevices) return sum_terms(p, begin, end);
+    return TT_NOT_IMPLEMENTED;
+  }
   if (p.term != kReduceElements) {
     if (p.term == kReduceNumbers) return sum_numbers(p, begin, end);
     if (p.dtype != TT_F64) return run_terms<float>(p, begin, end);
