@@ -289,6 +289,56 @@ for name in ("remainder", "fmod", "floor_divide"):
         return lambda: getattr(t, name)(x, y)
 
 
+def special(t, name):
+    """One call of a row of special functions."""
+    x, y = data(t, 10**6), data(t, 10**6, seed=1)
+    size = x.abs() + 0.1
+    if name == "gelu of float64":
+        wide = x.double()
+        return lambda: t.nn.functional.gelu(wide)
+    if name == "digamma, step":
+        size.requires_grad_()
+        return lambda: t.digamma(size).sum().backward()
+    if name == "pow of a number":
+        return lambda: size**2.5
+    if name == "max of float64":
+        wide = x.double()
+        return lambda: wide.max()
+    if name == "dot of every second element":
+        return lambda: t.dot(x[::2], y[::2])
+    if name in ("erfinv", "ndtri"):
+        inside = t.rand(10**6)
+        return lambda: getattr(t.special, name)(inside)
+    if name == "ndtr":
+        return lambda: t.special.ndtr(x)
+    return lambda: t.lgamma(x)
+
+
+for name in (
+    "pow of a number",
+    "lgamma",
+    "digamma, step",
+    "ndtr",
+    "erfinv",
+    "ndtri",
+    "gelu of float64",
+    "max of float64",
+    "dot of every second element",
+):
+
+    @row(f"{name} 10^6")
+    def _(t, name=name):
+        return special(t, name)
+
+
+for name in ("cummax", "cummin"):
+
+    @row(f"{name} 100000 × 10, dim 1")
+    def _(t, name=name):
+        x = data(t, 100000, 10)
+        return lambda: getattr(t, name)(x, 1)
+
+
 for name in ("vector_norm", "nansum", "var, step", "logaddexp", "pow"):
 
     @row(f"{name} 2048 × 768")

@@ -179,7 +179,7 @@ struct Softplus : Long {  // param 0: beta; param 1: the beta x above which the 
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
     const T z = x * p.v[0];
     const T up = z > T(0) ? z : T(0);
-    return z > p.v[1] ? x : (up + math::log1p(math::exp(-math::fabs(z)))) / p.v[0];
+    return z > p.v[1] ? x : (up + math::log1p_exp(-math::fabs(z))) / p.v[0];
   }
 };
 struct SoftplusBackward : LongInDouble {
@@ -190,7 +190,7 @@ struct SoftplusBackward : LongInDouble {
 };
 struct LogSigmoid : Long {
   template <class T> static TT_FN T op(T x, const Param<T>&) {
-    return (x < T(0) ? x : T(0)) - math::log1p(math::exp(-math::fabs(x)));
+    return (x < T(0) ? x : T(0)) - math::log1p_exp(-math::fabs(x));
   }
 };
 struct LogSigmoidBackward : LongInDouble {
@@ -235,7 +235,7 @@ struct SiluBackward : LongInDouble {
 };
 
 // Phi is the distribution function of the standard normal distribution.
-struct Gelu : Long {  // x Phi(x)
+struct Gelu : LongInDouble {  // x Phi(x)
 #if TT_VECTOR_MATH
   template <class V> static TT_FN V lanes(V x) { return math::gelu(x); }
 #endif
@@ -248,7 +248,7 @@ struct Gelu : Long {  // x Phi(x)
   }
 #endif
 };
-struct GeluBackward : Long {
+struct GeluBackward : LongInDouble {
 #if TT_VECTOR_MATH
   template <class V> static TT_FN V lanes(V g, V x) { return g * math::gelu_slope(x); }
 #endif

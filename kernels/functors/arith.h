@@ -193,7 +193,7 @@ template <class T> TT_FN T integer_power(T a, T b) {
   return r;
 }
 
-struct Pow {
+struct Pow : Long {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     if constexpr (kIsInt<T>) return integer_power(a, b);
     else return math::pow(a, b);
@@ -222,8 +222,17 @@ struct PowInvSquare {
 struct PowOne {
   template <class T> static TT_FN T op(T a, const Param<T>&) { return a; }
 };
-struct PowAny {
-  template <class T> static TT_FN T op(T a, const Param<T>& p) { return Pow::op(a, p.v[0], p); }
+// As param 1 is absent, its bits are 0. With them the exponent of a float is a value of its
+// element: gcc does not vectorise conditions that are the same for all.
+struct PowAny : Long {
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    if constexpr (kIsSame<T, float>) {
+      const uint32_t zero = bit_cast<uint32_t>(a) & bit_cast<uint32_t>(p.v[1]);
+      return Pow::op(a, bit_cast<float>(bit_cast<uint32_t>(p.v[0]) | zero), p);
+    } else {
+      return Pow::op(a, p.v[0], p);
+    }
+  }
 };
 
 struct PowScalar {  // a ** param 0; the exponents that PyTorch treats apart have loops of their own
@@ -252,7 +261,7 @@ struct PowScalarBase {  // param 0 ** a; no operator yet: tested by tests/cpp/el
 };
 
 // The angle of the point (x, y) in [-pi, pi]; zeros and infinities as in C's atan2.
-struct Atan2 : Long {
+struct Atan2 : LongInDouble {
   template <class T> static TT_FN T op(T y, T x, const Param<T>&) {
     const T a = math::fabs(x);
     const T b = math::fabs(y);

@@ -20,8 +20,10 @@ struct Fmin {
 struct Copysign {
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return math::copysign(a, b); }
 };
-struct Hypot {
-  template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return math::hypot(a, b); }
+struct Hypot : LongInDouble {
+  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
+    return math::vector_hypot(a, b);
+  }
 };
 struct Heaviside {  // 0 below 0, b at 0, 1 above; nan gives 0
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
@@ -44,6 +46,10 @@ struct Logaddexp : Long {
     if (both_infinite) return math::log(math::exp(low) + math::exp(high));
     return math::log1p(math::exp(low - high)) + high;
   }
+#if !TT_ON_DEVICE && TT_FUSED
+  template <class V> static TT_FN V lanes(V a, V b) { return math::log_of_sum<false>(a, b); }
+  static TT_FN float op(float a, float b, const Param<float>&) { return lanes(a, b); }
+#endif
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     const T high = a > b ? a : b;
     const T sum = high + math::log1p(math::exp(-math::fabs(a - b)));
@@ -51,6 +57,10 @@ struct Logaddexp : Long {
   }
 };
 struct Logaddexp2 : Long {
+#if !TT_ON_DEVICE && TT_FUSED
+  template <class V> static TT_FN V lanes(V a, V b) { return math::log_of_sum<true>(a, b); }
+  static TT_FN float op(float a, float b, const Param<float>&) { return lanes(a, b); }
+#endif
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     const T high = a > b ? a : b;
     const T rest = math::log1p(math::exp2(-math::fabs(a - b)));

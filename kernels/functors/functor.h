@@ -14,6 +14,8 @@
 //   kLong, kLongInDouble (base classes Long, LongInDouble)
 //       op takes many instructions in float, or in double, too, and is vectorised: a loop over
 //       whole vectors is its only copy
+//   OfFloats
+//       the functor that computes floats in double: its op takes doubles
 //   kRowsByOne, kCommutes
 //       arity 2: rows beside one element each have a loop of their own; a and b may be exchanged if
 //       there are no scalars

@@ -54,8 +54,16 @@ TT_FN double pi_cot(double x) {
   const double part = x - libm::floor(x + 0.5);
   return kPi / libm::tan(kPi * part);
 }
-// The derivative of log Gamma: by recurrence to x >= 10, then A&S 6.3.18; reflection below 0
-// (6.3.7). The poles are nan; at 0 they are infinite, with the sign of the zero turned.
+// digamma(x) for x >= 10 (A&S 6.3.18); log: that of x.
+TT_FN double digamma_series(double x, double log) {
+  const double z = 1.0 / (x * x);
+  const double tail = 5.0 / 660 - z * (691.0 / 32760 - z * (1.0 / 12));
+  const double series =
+      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * tail))));
+  return log - 0.5 / x - series;
+}
+// The derivative of log Gamma: by recurrence to x >= 10; reflection below 0 (A&S 6.3.7).
+// The poles are nan; at 0 they are infinite, with the sign of the zero turned.
 TT_LONG_FN double digamma(double x) {
   if (x == 0) return -libm::copysign(kInf, x);
   if (x == -kInf || (x < 0 && x == libm::floor(x))) return kNan;
@@ -68,11 +76,7 @@ TT_LONG_FN double digamma(double x) {
     sum -= 1.0 / x;
     x += 1.0;
   }
-  const double z = 1.0 / (x * x);
-  const double tail = 5.0 / 660 - z * (691.0 / 32760 - z * (1.0 / 12));
-  const double series =
-      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * tail))));
-  return sum + (libm::log(x) - 0.5 / x - series);
+  return sum + digamma_series(x, libm::log(x));
 }
 
 // Hurwitz' zeta function, the sum of (q + k)^-s over k >= 0: ten terms and Euler and Maclaurin's
@@ -327,37 +331,76 @@ TT_FN double sin_pi(double x) {
 }
 
 }  // namespace special
+TT_FUNCTORS_END
 
-#define TT_SPECIAL(functor, function)                                                  \
+// Whether floats have functions of their own.
+#if !TT_ON_DEVICE && TT_VEC_BYTES > 16
+#include "kernels/cpu/math/special.h"
+#define TT_SPECIAL_OF_FLOATS 1
+#else
+#define TT_SPECIAL_OF_FLOATS 0
+#endif
+
+TT_FUNCTORS_BEGIN
+
+#define TT_SPECIAL(functor, function, of_floats)                                       \
   struct functor {                                                                     \
+    using OfFloats = of_floats;                                                        \
     template <class T> static TT_FN T op(T a, const Param<T>&) { return T(function); } \
   };
-TT_SPECIAL(Lgamma, special::lgamma(a))
-TT_SPECIAL(Digamma, special::digamma(a))
-TT_SPECIAL(Erfinv, special::erfinv(a))
-TT_SPECIAL(Erfcx, special::erfcx(a))
-TT_SPECIAL(Ndtr, special::ndtr(a))
-TT_SPECIAL(LogNdtr, special::log_ndtr(a))
-TT_SPECIAL(Ndtri, special::ndtri(a))
-TT_SPECIAL(I0, special::bessel(0, a))
-TT_SPECIAL(I0e, special::bessel_scaled(0, a))
-TT_SPECIAL(I1, special::bessel(1, a))
-TT_SPECIAL(I1e, special::bessel_scaled(1, a))
+#if TT_SPECIAL_OF_FLOATS
+#define TT_SPECIAL_TWICE(functor, name)                                                         \
+  struct functor##OfFloats : LongInDouble {                                                     \
+    static TT_FN double op(double a, const Param<double>&) { return math::name##_of_float(a); } \
+  };                                                                                            \
+  TT_SPECIAL(functor, special::name(a), functor##OfFloats)
+#else
+#define TT_SPECIAL_TWICE(functor, name) TT_SPECIAL(functor, special::name(a), functor)
+#endif
+TT_SPECIAL_TWICE(Lgamma, lgamma)
+TT_SPECIAL_TWICE(Digamma, digamma)
+TT_SPECIAL_TWICE(Erfinv, erfinv)
+TT_SPECIAL_TWICE(Ndtr, ndtr)
+TT_SPECIAL_TWICE(Ndtri, ndtri)
+#undef TT_SPECIAL_TWICE
+TT_SPECIAL(Erfcx, special::erfcx(a), Erfcx)
+TT_SPECIAL(LogNdtr, special::log_ndtr(a), LogNdtr)
+TT_SPECIAL(I0, special::bessel(0, a), I0)
+TT_SPECIAL(I0e, special::bessel_scaled(0, a), I0e)
+TT_SPECIAL(I1, special::bessel(1, a), I1)
+TT_SPECIAL(I1e, special::bessel_scaled(1, a), I1e)
 #undef TT_SPECIAL
-struct Polygamma {  // param 0: the order n >= 1
+#if TT_SPECIAL_OF_FLOATS
+struct Trigamma : LongInDouble {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::trigamma(a); }
+};
+#endif
+struct PolygammaAny {
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
     return T(special::polygamma(double(p.v[0]), a));
   }
 };
+struct Polygamma : PolygammaAny {  // param 0: the order n >= 1
+  using OfFloats = Polygamma;
+#if TT_SPECIAL_OF_FLOATS
+  template <class T, class Run> static TT_FN void pick(const Param<T>& p, Run run) {
+    if (p.v[0] == T(1)) return run(Trigamma{});
+    run(PolygammaAny{});
+  }
+#endif
+};
 struct Zeta {
+  using OfFloats = Zeta;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return T(special::zeta(a, b)); }
 };
 struct Igamma {
+  using OfFloats = Igamma;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     return T(special::incomplete_gamma(a, b, false));
   }
 };
 struct Igammac {
+  using OfFloats = Igammac;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     return T(special::incomplete_gamma(a, b, true));
   }

@@ -69,6 +69,7 @@ inline void build_cum_extreme(CumExtremePlan* p, int32_t dtype, bool smallest, i
   p->dim = dim;
   p->inner = inner;
   p->n_tiles = ceil_div(inner, kRowTile);
+  p->values = nullptr;
   one_stage(&p->run, outer * p->n_tiles, row_grain(dim * min(inner, kRowTile)));
 }
 inline void build_log_sum(LogSumPlan* p, int32_t dtype, int64_t outer, int64_t dim, int64_t inner) {

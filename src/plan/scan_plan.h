@@ -44,6 +44,7 @@ struct CumExtremePlan {
   int64_t outer, dim, inner, n_tiles;
   const char* in;
   int64_t* indices;
+  char* values;  // those at the indices, of `dtype`; devices do not write them
 };
 
 // logcumsumexp: log(sum(exp(x))) of the elements so far. Units as above.

@@ -34,6 +34,14 @@ DECLARE_KERNEL(gelu_backward)
 DECLARE_KERNEL(gelu_tanh)
 DECLARE_KERNEL(silu)
 DECLARE_KERNEL(mish)
+DECLARE_KERNEL(lgamma)
+DECLARE_KERNEL(digamma)
+DECLARE_KERNEL(ndtr)
+DECLARE_KERNEL(erfinv)
+DECLARE_KERNEL(ndtri)
+DECLARE_KERNEL(pow)
+DECLARE_KERNEL(logaddexp)
+DECLARE_KERNEL(logaddexp2)
 
 namespace {
 using namespace kernel_test;
@@ -43,13 +51,14 @@ constexpr int64_t kChunk = 4096;
 
 // In units of the last place of want as a float; infinite where one is nan, infinite or of the
 // wrong zero sign and the other is not.
-double ulps(float got, double want) {
+// scale: a number whose last place counts where it is larger than want's.
+double ulps(float got, double want, double scale = 0) {
   const float rounded = float(want);
   if (got == rounded) return want == 0 && std::signbit(got) != std::signbit(want) ? INFINITY : 0;
   if (std::isnan(want) && std::isnan(got)) return 0;
   if (!std::isfinite(got) || !std::isfinite(rounded)) return INFINITY;
   int e;
-  std::frexp(want, &e);
+  std::frexp(std::fmax(std::fabs(want), scale), &e);
   return std::fabs(double(got) - want) / std::ldexp(1.0, std::max(e, -125) - 24);
 }
 
@@ -197,6 +206,143 @@ TEST(MathUlp, mish) {
         return x * std::tanh(x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
       },
       kMaxUlpOfGated);
+}
+
+// ---- special functions: every 16th step, since their references are slow ----
+constexpr double kMaxUlpOfSpecial = 0.51;
+TEST(MathUlp, lgamma) {  // next to the zeros below -2 a few results miss by more
+  const auto reference = [](double x) { return std::lgamma(x); };
+  const uint64_t by = 16 * step();
+  measure("lgamma", KERNEL_ROW(lgamma), reference, kMaxUlpOfSpecial, 0, kAllFloats, by);
+  measure("lgamma", KERNEL_ROW(lgamma), reference, kMaxUlpOfSpecial, 0x3e000000, 0x41800000,
+          by / 8);
+  measure("lgamma", KERNEL_ROW(lgamma), reference, 1, 0xc0000000, 0xc1000000, by / 8);
+}
+double digamma(double x) {
+  if (x < 0 && x == std::floor(x)) return NAN;
+  if (x < 0) return digamma(1 - x) - M_PI / std::tan(M_PI * (x - std::floor(x)));
+  long double sum = 0;
+  long double t = x;
+  for (; t < 30; t += 1) sum -= 1 / t;
+  const long double z = 1 / (t * t);
+  const long double series = z * (1.0L / 12 - z * (1.0L / 120 - z * (1.0L / 252 - z / 240)));
+  return double(std::isinf(x) ? t : sum + std::log(t) - 0.5L / t - series);
+}
+TEST(MathUlp, digamma) {
+  measure("digamma", KERNEL_ROW(digamma), digamma, kMaxUlpOfSpecial, 0x00000000, 0x7f800001,
+          16 * step());
+  measure("digamma", KERNEL_ROW(digamma), digamma, 1, 0xbe000000, 0xc1000000, 2 * step());
+}
+TEST(MathUlp, ndtr) {
+  measure(
+      "ndtr", KERNEL_ROW(ndtr), [](double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); },
+      kMaxUlpOfSpecial, 0, kAllFloats, 16 * step());
+}
+// The inverse of an increasing function by bisection between low and high.
+template <class F> double inverse(double y, double low, double high, F f) {
+  for (int i = 0; i < 64; i++) {
+    const double x = 0.5 * (low + high);
+    (f(x) < y ? low : high) = x;
+  }
+  return low;
+}
+TEST(MathUlp, erfinv) {
+  const auto reference = [](double y) {
+    if (!(std::fabs(y) < 1)) return std::fabs(y) == 1 ? std::copysign(INFINITY, y) : NAN;
+    const double q = 1 - std::fabs(y);
+    const double far = -inverse(q, -6, 0, [](double x) { return std::erfc(-x); });
+    const double near = inverse(std::fabs(y), 0, 6, [](double x) { return std::erf(x); });
+    return std::copysign(q < 0.5 ? far : near, y);
+  };
+  measure("erfinv", KERNEL_ROW(erfinv), reference, kMaxUlpOfSpecial, 0x30000000, 0x3f800002,
+          64 * step());
+  measure("erfinv", KERNEL_ROW(erfinv), reference, kMaxUlpOfSpecial, 0xbe800000, 0xbf800002,
+          8 * step());
+}
+TEST(MathUlp, ndtri) {
+  const auto reference = [](double p) {
+    if (!(p > 0 && p < 1)) return p == 0 || p == 1 ? (p - 0.5) * INFINITY : NAN;
+    const auto lower = [](double q) {
+      return inverse(q, -15, 0, [](double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); });
+    };
+    return p < 0.5 ? lower(p) : -lower(1 - p);
+  };
+  measure("ndtri", KERNEL_ROW(ndtri), reference, kMaxUlpOfSpecial, 0, 0x3f800002, 64 * step());
+}
+
+// ---- functions of two numbers ----
+// Pairs are all of special values, random bits, and numbers of magnitudes 2^-8 to 2^8.
+// relative_to: a number in terms of the pair, as `scale` of ulps().
+template <class F, class G> void measure_pairs(const char* name, const KernelRow& row, F reference,
+                                               G relative_to, double max_ulp) {
+  static constexpr float kSpecial[] = {0,     -0.0f, 1,        -1,        2,   -2,
+                                       3,     -3,    0.5f,     -0.5f,     2.5, -2.5,
+                                       1e38f, 1e-45, INFINITY, -INFINITY, NAN, -1e-45};
+  constexpr int64_t kSpecials = sizeof kSpecial / sizeof kSpecial[0];
+  alignas(64) static float a[kChunk], b[kChunk], out[kChunk];
+  const int64_t size = kChunk, stride = 1;
+  const ElementOperand ops[3] = {{reinterpret_cast<char*>(out), &size, &stride, 1, TT_F32},
+                                 {reinterpret_cast<char*>(a), &size, &stride, 1, TT_F32},
+                                 {reinterpret_cast<char*>(b), &size, &stride, 1, TT_F32}};
+  ElementPlan plan;
+  memset(static_cast<void*>(&plan), 0, sizeof plan);
+  build_element_plan(plan, ops, 3, TT_F32, kBoolNone);
+  uint64_t state = 1;
+  const auto next = [&](int round) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const uint32_t bits = uint32_t(state >> 32);
+    const uint32_t near_one = (bits & 0x87ffffffu) + 0x3c000000u;
+    float x;
+    memcpy(&x, round % 2 ? &near_one : &bits, 4);
+    return x;
+  };
+  for (int round = 0; round < 24; round++) {
+    for (int64_t i = 0; i < kChunk; i++) {
+      const bool special = round == 0 && i < kSpecials * kSpecials;
+      a[i] = special ? kSpecial[i / kSpecials] : next(round);
+      b[i] = special ? kSpecial[i % kSpecials] : next(round);
+    }
+    for (int isa = 0; isa <= best_isa(); isa++) {
+      if (!row.isa[isa]) continue;
+      ASSERT_EQ(row.isa[isa](&plan, 0, kChunk), TT_OK);
+      for (int64_t i = 0; i < kChunk; i++)
+        EXPECT_LE(ulps(out[i], reference(a[i], b[i]), relative_to(a[i], b[i])), max_ulp)
+            << name << " on " << isa_name(Isa(isa)) << " at " << a[i] << ", " << b[i];
+    }
+  }
+}
+TEST(MathUlp, pow) {
+  const auto reference = [](double a, double b) { return std::pow(a, b); };
+  const auto none = [](double, double) { return 0.0; };
+  measure_pairs("pow", KERNEL_ROW(pow), reference, none, 0.83);  // the C library's bound
+}
+// A result near 0 is the sum of two terms that cancel, and a - b is rounded before the exponential.
+double larger_term(double a, double b) {
+  const double high = std::fabs(std::fmax(a, b));
+  const double difference = std::fabs(a - b);
+  const double low = (1 + difference) * std::exp2(-difference);
+  return std::isfinite(a + b) ? std::fmax(high, low) : 0;
+}
+constexpr double kMaxUlpOfSum = 2;
+template <class F, class G> double log_of_sum(double a, double b, F exp, G log1p) {
+  const double high = std::fmax(a, b);
+  if (std::isnan(a) || std::isnan(b)) return NAN;
+  return std::isinf(high) ? high : high + log1p(exp(std::fmin(a, b) - high));
+}
+TEST(MathUlp, logaddexp) {
+  const auto reference = [](double a, double b) {
+    return log_of_sum(
+        a, b, [](double x) { return std::exp(x); }, [](double x) { return std::log1p(x); });
+  };
+  measure_pairs("logaddexp", KERNEL_ROW(logaddexp), reference, larger_term, kMaxUlpOfSum);
+}
+TEST(MathUlp, logaddexp2) {
+  const auto reference = [](double a, double b) {
+    return log_of_sum(
+        a, b, [](double x) { return std::exp2(x); },
+        [](double x) { return std::log1p(x) * M_LOG2E; });
+  };
+  measure_pairs("logaddexp2", KERNEL_ROW(logaddexp2), reference, larger_term, kMaxUlpOfSum);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ POD_CORE = {
 TARGET = {
     "kernels/cpu/simd/isa.h",
     "kernels/cpu/math/math.h",
+    "kernels/cpu/math/special.h",
     "kernels/cuda/math.h",
     "kernels/cuda/warp.h",
 }  # what a functor takes from the target that it is compiled for

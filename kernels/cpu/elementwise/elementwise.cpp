@@ -259,6 +259,18 @@ int32_t run_indirect(const ElementPlan& plan, int64_t begin, int64_t end, Block 
   return run_strided(plan, begin, end, block, native);
 }
 
+int32_t run_in_double(const ElementPlan& plan, int64_t begin, int64_t end, Block block) noexcept {
+  constexpr uint32_t kDoubles = TT_F64 * 0x01010101u;
+  if (begin >= end) return TT_OK;
+  if (!plan.dense) return run_strided(plan, begin, end, block, kDoubles);
+  ElementPlan row = plan;
+  row.ndim = 1;
+  row.size[0] = plan.n;
+  for (int k = 0; k < plan.n_operands; k++)
+    row.stride[k][0] = plan.scalar_in[k] ? 0 : kItemSize[plan.dtype[k]];
+  return run_strided(row, begin, end, block, kDoubles);
+}
+
 bool run_by_one(const ElementPlan& plan, int64_t begin, int64_t end, RowsByOne loop,
                 uint32_t native, bool commutes) noexcept {
   const int one = input_by_one(plan, native);

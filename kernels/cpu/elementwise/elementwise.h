@@ -31,6 +31,8 @@ int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Blo
 // The same where operands are known not to be dense arrays of the type alone.
 int32_t run_indirect(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
                      uint32_t native) noexcept;
+// Runs a block of doubles whatever the dtypes of the operands.
+int32_t run_in_double(const ElementPlan& plan, int64_t begin, int64_t end, Block block) noexcept;
 // Runs the loop if input 2 (or 1, if they may be exchanged) has one element for each row of the
 // other one and of the output. Returns whether it has.
 bool run_by_one(const ElementPlan& plan, int64_t begin, int64_t end, RowsByOne loop,
@@ -103,14 +105,15 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
 
   // Long bodies are compiled once, as a loop over whole vectors; the rest of an array is padded to
   // one, so that no value depends on its position.
+  template <class G>
   static constexpr bool kWhole = TT_VEC_BYTES > 16 &&
-                                 ((kIsSame<T, float> && requires { F::kLong; }) ||
-                                  (kIsSame<T, double> && requires { F::kLongInDouble; }));
+                                 ((kIsSame<T, float> && requires { G::kLong; }) ||
+                                  (kIsSame<T, double> && requires { G::kLongInDouble; }));
 
   template <class G> static TT_INLINE void loop(const Param<T>& p, char* out, const char* a,
                                                 const char* b, const char* c, int64_t n) {
     auto* o = reinterpret_cast<Out*>(out);
-    if constexpr (kWhole)
+    if constexpr (kWhole<G>)
       if (n <= 0 || n % kLanes<T>) TT_UNREACHABLE();
     TT_VECTORIZE for (int64_t i = 0; i < n; i++) {
       if constexpr (sizeof(T) == 16 && (kMoves || kOut == kOut_bool)) TT_SCALAR_LOOP;
@@ -169,7 +172,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   }
   template <class G> static TT_INLINE void run_loop(const Param<T>& p, char* out, const char* a,
                                                     const char* b, const char* c, int64_t n) {
-    if constexpr (kWhole) whole_vectors<G>(p, out, a, b, c, n);
+    if constexpr (kWhole<G>) whole_vectors<G>(p, out, a, b, c, n);
     else loop<G>(p, out, a, b, c, n);
   }
 
@@ -218,7 +221,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     if constexpr (requires { F::prepare(p); }) F::prepare(p);
     if constexpr (kHasHard) checked_loop(p, out, a, b, n);
     else if constexpr (requires { F::pick(p, [](auto) {}); })
-      F::pick(p, [&](auto g) TT_INLINE_BODY { loop<decltype(g)>(p, out, a, b, c, n); });
+      F::pick(p, [&](auto g) TT_INLINE_BODY { run_loop<decltype(g)>(p, out, a, b, c, n); });
     else run_loop<F>(p, out, a, b, c, n);
   }
 
@@ -287,8 +290,12 @@ template <class F, int kArity, OutKind kOut, class First, class... Rest>
 TT_INLINE int32_t dispatch(Set<First, Rest...>, const ElementPlan& plan, int64_t begin,
                            int64_t end) {
   constexpr int32_t kUsual = Traits<First>::kDtype;
-  if (is_dtype(plan.compute, kUsual))
+  if constexpr (requires { typename F::OfFloats; }) {
+    using OfFloats = Loop<typename F::OfFloats, double, kArity, kOut, false>;
+    if (is_dtype(plan.compute, TT_F32)) return run_in_double(plan, begin, end, OfFloats::block);
+  } else if (is_dtype(plan.compute, kUsual)) {
     return Loop<F, First, kArity, kOut, false>::run(plan, begin, end, kUsual);
+  }
   Block block = nullptr;
   uint32_t native = 0;
   bool ran = false;

@@ -23,18 +23,21 @@ constexpr float kLog2e = 0x1.715476p+0f;
 constexpr float kLn2Hi = 0x1.62e4p-1f;
 constexpr float kLn2Lo = 0x1.7f7d1cp-20f;
 
+template <class V> TT_INLINE V expm1_of_rest(V r) {
+  V p = fma(r, 0x1.6a2366p-10f, splat<V>(0x1.123a6ap-7f));
+  p = fma(p, r, 0x1.5558f4p-5f);
+  p = fma(p, r, 0x1.55549p-3f);
+  p = fma(p, r, 0x1.fffffcp-2f);
+  return fma(r * r, p, r);
+}
 // Returns m - 1 and sets *exponent to n, where exp(x + lost) = 2^n m. lost: what rounding took from
 // the caller's x. x is clamped to [-150, 89].
 template <class V> TT_INLINE V exp_rest(V x, V lost, V* exponent) {
   const V c = at_most(at_least(x, -150.0f), 89.0f);
   const V n = nearest(c * kLog2e);
   const V r = fma(n, -kLn2Lo, fma(n, -kLn2Hi, c)) + lost;
-  V p = fma(r, 0x1.6a2366p-10f, splat<V>(0x1.123a6ap-7f));
-  p = fma(p, r, 0x1.5558f4p-5f);
-  p = fma(p, r, 0x1.55549p-3f);
-  p = fma(p, r, 0x1.fffffcp-2f);
   *exponent = n;
-  return fma(r * r, p, r);
+  return expm1_of_rest(r);
 }
 template <class V> TT_INLINE V exp_parts(V x, V lost, V* exponent) {
   return exp_rest(x, lost, exponent) + 1.0f;
@@ -46,15 +49,16 @@ template <class V> TT_INLINE V exp_lanes(V x) {
 }
 
 // 2^x: as exp, with r = (x - n) ln2, where x - n is exact.
-template <class V> TT_INLINE V exp2_lanes(V x) {
+template <class V> TT_INLINE V exp2_rest(V x, V* exponent) {
   const V c = at_most(at_least(x, -151.0f), 129.0f);
   const V n = nearest(c);
-  const V r = (c - n) * 0x1.62e43p-1f;
-  V p = fma(r, 0x1.6a2366p-10f, splat<V>(0x1.123a6ap-7f));
-  p = fma(p, r, 0x1.5558f4p-5f);
-  p = fma(p, r, 0x1.55549p-3f);
-  p = fma(p, r, 0x1.fffffcp-2f);
-  return scale(fma(r * r, p, r) + 1.0f, n);
+  *exponent = n;
+  return expm1_of_rest((c - n) * 0x1.62e43p-1f);
+}
+template <class V> TT_INLINE V exp2_lanes(V x) {
+  V n;
+  const V p = exp2_rest(x, &n);
+  return scale(p + 1.0f, n);
 }
 
 // exp of doubles, the same way; P: 2^-64. ln2's high part has 41 bits.
@@ -187,6 +191,50 @@ TT_INLINE float log(float x) {
   return x > 0 ? positive : not_positive;
 }
 
+// ---- logarithms of sums of exponentials ----
+
+// log(1 + e), e = 2^n (1 + p) <= 1, as 2 artanh(q / 2) with q = 2 e / (2 + e), 2^-31. e and 2 + e
+// have two parts each, so that q is almost correctly rounded.
+template <class V> TT_INLINE V log1p_of_power(V p, V n) {
+  const V s = scale(splat<V>(1.0f), n);
+  const V e = fma(s, p, s);
+  const V e_low = fma(s, p, s - e);
+  const V d = e + 2.0f;
+  const V d_low = (2.0f - d) + e + e_low;
+  const V inverse = rough_reciprocal(d);
+  const V rough = (e + e) * inverse;
+  const V rest = fma(-rough, d, e + e) + fma(-rough, d_low, e_low + e_low);
+  const V q = fma(rest, inverse, rough);
+  const V z = q * q;
+  V y = fma(z, 0x1.dba26p-14f, splat<V>(0x1.bc8cf8p-12f));
+  y = fma(z, y, 0x1.24c926p-9f);
+  y = fma(z, y, 0x1.9998d4p-7f);
+  y = fma(z, y, 0x1.555556p-4f);
+  return fma(q * z, y, q);
+}
+template <class V> TT_INLINE V log1p_exp_lanes(V x) {
+  V n;
+  const V p = exp_rest(x, splat<V>(-0.0f), &n);
+  return log1p_of_power(p, n);
+}
+// log(exp(a) + exp(b)); kTwo: log2(2^a + 2^b). The larger exponent is taken out. The difference is
+// nan where the sum of a and b is the result: for equal infinities and nan.
+template <bool kTwo, class V> TT_INLINE V log_of_sum(V a, V b) {
+  const V difference = a - b;
+  const V high = if_negative(difference, b, a);
+  const V x = -abs(difference);
+  V n;
+  V sum;
+  if constexpr (kTwo) {
+    const V p = exp2_rest(x, &n);
+    const V rest = fma(log1p_of_power(p, n), 0x1.715476p+0f, high);
+    sum = if_negative(x, rest, V(high + 1.0f));  // exact where a is b
+  } else {
+    sum = high + log1p_exp_lanes(x);
+  }
+  return if_nan(difference, V(a + b), sum);
+}
+
 // ---- sin, cos ----
 // x = n pi/2 + r, |r| <= pi/4, reduced in double; sin(r) = r + r^3 S(r^2): 2^-28, cos(r) = 1 -
 // r^2/2 + r^4 C(r^2): 2^-33. Only for |x| <= kEasyAngle; loops use the C library
@@ -236,7 +284,6 @@ TT_INLINE double cos(double x) { return libm::cos(x); }
 TT_INLINE bool is_hard_angle(double) { return false; }
 TT_INLINE double sin_hard(double x) { return sin(x); }
 TT_INLINE double cos_hard(double x) { return cos(x); }
-TT_INLINE float pow(float a, float b) { return libm::powf(a, b); }
 TT_INLINE double pow(double a, double b) { return libm::pow(a, b); }
 TT_INLINE float fmod(float a, float b) { return libm::fmodf(a, b); }
 TT_INLINE double fmod(double a, double b) { return libm::fmod(a, b); }
@@ -261,6 +308,31 @@ TT_INLINE float hypot(float a, float b) {
   return libm::fabsf(a) == inf || libm::fabsf(b) == inf ? inf : float(s);
 }
 TT_INLINE double hypot(double a, double b) { return libm::hypot(a, b); }
+#if TT_FUSED
+// For loops over vectors. Corrected after Borges, "An improved algorithm for hypot(a, b)" (2019);
+// scaled where squares would overflow or lose bits.
+TT_INLINE double vector_hypot(double a, double b) {
+  const double p = libm::fabs(a);
+  const double q = libm::fabs(b);
+  const double larger = p > q ? p : q;
+  const double from_small = larger < 0x1p-450 ? 0x1p600 : 1.0;
+  const double factor = larger > 0x1p500 ? 0x1p-600 : from_small;
+  const double to_small = larger < 0x1p-450 ? 0x1p-600 : 1.0;
+  const double x = larger * factor;
+  const double y = (p > q ? q : p) * factor;
+  const double xx = x * x;
+  const double h = libm::sqrt(libm::fma(y, y, xx));
+  const double hh = h * h;
+  const double excess = libm::fma(-y, y, hh - xx) + libm::fma(h, h, -hh) - libm::fma(x, x, -xx);
+  const double s = h > 0 ? h - excess / (2.0 * h) : h;
+  const double finite = s * (larger > 0x1p500 ? 0x1p600 : to_small);
+  const bool is_infinite = (p == kInf) | (q == kInf);
+  return is_infinite ? kInf : finite;
+}
+#else
+TT_INLINE double vector_hypot(double a, double b) { return hypot(a, b); }
+#endif
+TT_INLINE float vector_hypot(float a, float b) { return hypot(a, b); }
 TT_INLINE float sqrt(float x) { return libm::sqrtf(x); }
 TT_INLINE double sqrt(double x) { return libm::sqrt(x); }
 TT_INLINE float trunc(float x) { return libm::truncf(x); }
@@ -276,5 +348,6 @@ TT_INLINE double copysign(double x, double s) { return libm::copysign(x, s); }
 TT_ISA_END
 
 #include "kernels/cpu/math/gated_product.h"
-#include "kernels/cpu/math/normal_distribution.h"
 #include "kernels/cpu/math/through_double.h"
+
+#include "kernels/cpu/math/normal_distribution.h"

@@ -202,20 +202,22 @@ TT_INLINE F32v gelu_slope(F32v x) {
 }
 #endif
 
-// The tail is erfc(a) / 2 with a = t / sqrt(2). erfc is steep, so the rounding error of a matters:
-// normal_lost returns it, by exact products of parts.
-TT_INLINE double normal_lost(double t, double a) {
-  constexpr double kHi = 0x1.6a09e6p-1, kLo = 0x1.9fcef32422cbfp-27;
-  const double split = t * 0x1.0000002p27;
-  const double th = split - (split - t);
-  const double tl = t - th;
-  return (th * kHi - a) + (tl * kHi + t * kLo);
-}
+// In double: exp(-t^2 / 2) u P(u - 0.5625), t = |x| <= 40, u = 4 / (4 + t / sqrt(2)); P: 2^-53.
 TT_INLINE double normal_tail(double x, double* bell) {
   const double t = libm::fabs(x) > 40.0 ? 40.0 : libm::fabs(x);
-  const double a = t * 0x1.6a09e667f3bcdp-1;
-  *bell = exp(-0.5 * t * t);
-  return 0.5 * libm::erfc(a) - *bell * normal_lost(t, a) * 0x1.20dd750429b6dp-1;
+  const double half = 0.5 * t;
+  const double square = half * t;
+  const double e = exp(-square);
+  *bell = mul_add(e, -product_rest(half, t, square), e);
+  const double u = 0x1.6a09e667f3bcdp+2 / (0x1.6a09e667f3bcdp+2 + t);
+  const double p = polynomial(
+      u - 0.5625, 0x1.3b35b725c71c9p-3, 0x1.32b1220caf333p-2, 0x1.02bfff5f3fe78p-1,
+      0x1.792f364cf2c51p-1, 0x1.d671b460d55b9p-1, 0x1.eccbcbc665067p-1, 0x1.a267a16201defp-1,
+      0x1.0a65e66e331d8p-1, 0x1.8c9813f8f0104p-3, -0x1.cb166c274d33bp-6, -0x1.69f6cd68c5340p-4,
+      -0x1.4840ad50b9e04p-5, 0x1.0d06669536383p-6, 0x1.90c8987611526p-6, 0x1.506fa324041afp-10,
+      -0x1.72ffaec50118bp-7, -0x1.b3cebbd3f968dp-9, 0x1.53ff8ea6a05e4p-8, 0x1.3e56f973f12e8p-9,
+      -0x1.3a3c44e264209p-9, -0x1.62289d0edb361p-10, 0x1.ae59352beb4e8p-11, 0x1.f9832b6dbd3f0p-12);
+  return *bell * u * p;
 }
 
 TT_INLINE float gelu(float x) { return gelu_by_tail(x); }

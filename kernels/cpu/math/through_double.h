@@ -28,16 +28,31 @@ template <class... C> TT_INLINE double polynomial(double x, double c, C... more)
 
 // ---- logarithms ----
 
-// Returns log(m) to 2^-39 and sets *n, where x = 2^n m, m in [sqrt(1/2), sqrt(2)). x > 0 is normal.
-TT_INLINE double log_of_part(double x, double* n) {
+// Returns f and sets *n, where x = 2^n (1 + f), 1 + f in [sqrt(1/2), sqrt(2)). x > 0 is normal.
+TT_INLINE double fraction_of(double x, double* n) {
   constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcdu, kOne = 0x3ff0000000000000u,
                      kFraction = 0xfffffffffffffu;
   const uint64_t u = f64_bits(x) + (kOne - kRootHalf);
   *n = bits_f64(u >> 52 | 0x4330000000000000u) - (0x1p52 + 1023);
-  const double f = bits_f64((u & kFraction) + kRootHalf) - 1.0;
+  return bits_f64((u & kFraction) + kRootHalf) - 1.0;
+}
+// Returns log(1 + f) to 2^-39.
+TT_INLINE double log_of_part(double x, double* n) {
+  const double f = fraction_of(x, n);
   const double s = f / (2.0 + f);
   const double z = s * s;
   return 2.0 * s + s * z * polynomial(z, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13);
+}
+// log(x) to 2^-50, or to its last bits. x > 0 is normal.
+TT_INLINE double long_log(double x) {
+  double n;
+  const double f = fraction_of(x, &n);
+  const double s = f / (2.0 + f);
+  const double z = s * s;
+  const double q = polynomial(z, 0x1.5555555555555p-1, 0x1.9999999999a38p-2, 0x1.2492492476cccp-2,
+                              0x1.c71c720159177p-3, 0x1.745cf9048dd93p-3, 0x1.3b1c355a8f7f5p-3,
+                              0x1.0fbe95d7158cbp-3, 0x1.0c039c499cc37p-3);
+  return mul_add(n, kLn2, 2.0 * s + s * z * q);
 }
 // y for finite x > 0, else the special value of a logarithm.
 TT_INLINE float log_or_special(double x, double y) {
@@ -114,6 +129,39 @@ TT_INLINE float atanh(float x) {
   return libm::fabsf(x) < 0x1p-7f ? float(small) : libm::copysignf(large, x);
 }
 
+// ---- powers ----
+
+#if TT_VEC_BYTES > 16
+// |a|^b = 2^(b log2 |a|); 2^r with |r| <= 1/2: 2^-34.
+TT_INLINE float pow(float a, float b) {
+  const double x = a;
+  const double y = b;
+  const double size = libm::fabs(x);
+  double n;
+  const double part = log_of_part(size, &n);
+  const double not_zero = size < kInf ? n + part * 0x1.71547652b82fep+0 : size;
+  const double exponent = y * (size == 0 ? -kInf : not_zero);
+  const double not_above = exponent > 160.0 ? 160.0 : exponent;
+  const double c = not_above < -160.0 ? -160.0 : not_above;
+  const double shifted = c + 0x1.8p52;
+  const double r = c - (shifted - 0x1.8p52);
+  const double p = polynomial(r, 0x1.ffffffffa7135p-1, 0x1.62e42fef9cc69p-1, 0x1.ebfbe0aa03df0p-3,
+                              0x1.c6b08da70cce3p-5, 0x1.3b29d8bb0b97ep-7, 0x1.5d877598350dep-10,
+                              0x1.446c79efd4834p-13, 0x1.00c0e4e15189cp-16);
+  const double power = p * bits_f64((f64_bits(shifted) << 52) + f64_bits(1.0));
+  const double half = y * 0.5;
+  const bool is_integer = libm::trunc(y) == y;
+  const bool is_odd = is_integer & (libm::trunc(half) != half);
+  const double with_sign = libm::copysign(power, is_odd ? x : 1.0);
+  const bool is_real = is_integer | !((x < 0) & (size < kInf));
+  const bool is_one = (y == 0) | (x == 1) | ((x == -1) & (libm::fabs(y) == kInf));
+  const double real = is_real ? with_sign : kNan;
+  return float(is_one ? 1.0 : real);
+}
+#else
+TT_INLINE float pow(float a, float b) { return libm::powf(a, b); }
+#endif
+
 // ---- tan: for |x| <= kEasyAngle ----
 
 TT_INLINE float tan(float x) {
@@ -169,6 +217,28 @@ TT_INLINE float atan(float x) {
                      0x1.2811fdeff7003p-4, -0x1.ba035c4e8d652p-5, 0x1.151ab904c9279p-5,
                      -0x1.0354cc23b8650p-6, 0x1.3625e8d6eefb9p-8, -0x1.5bcf6e5741041p-11);
   return float(libm::copysign(a > 1.0 ? kHalfPi - y : y, x));
+}
+// In double: atan(u) = u P(u^2) for |u| <= tan(pi / 8), 2^-58, or from pi / 4 or pi / 2.
+TT_INLINE double atan(double x) {
+  constexpr double kFirst = 0x1.a827999fcef32p-2;
+  constexpr double kLast = 0x1.3504f333f9de6p+1;
+  constexpr double kHalfPiLow = 0x1.1a62633145c07p-54;
+  const double a = libm::fabs(x);
+  const bool above = a > kFirst;
+  const bool last = a > kLast;
+  const double top = above ? a - 1.0 : a;
+  const double bottom = above ? a + 1.0 : 1.0;
+  const double u = (last ? -1.0 : top) / (last ? a : bottom);
+  const double z = u * u;
+  const double p =
+      z * polynomial(z, -0x1.555555555552fp-2, 0x1.99999999945a6p-3, -0x1.24924922550bfp-3,
+                     0x1.c71c70c9a833dp-4, -0x1.745cf619835d6p-4, 0x1.3b10ed4b0d896p-4,
+                     -0x1.10e9f2f2434b9p-4, 0x1.def78071ec2d6p-5, -0x1.9c6eb3e8dcc11p-5,
+                     0x1.36e6836d427cfp-5, -0x1.237a53bd1f193p-6);
+  const double part = above ? 0.5 : 0.0;
+  const double parts = last ? 1.0 : part;
+  const double y = parts * kHalfPi + (mul_add(u, p, parts * kHalfPiLow) + u);
+  return libm::copysign(y, x);
 }
 
 // ---- erf, erfc ----
@@ -229,11 +299,17 @@ TT_LIBM(atanh)
 TT_LIBM(tan)
 TT_LIBM(asin)
 TT_LIBM(acos)
-TT_LIBM(atan)
 TT_LIBM(erf)
 TT_LIBM(erfc)
 #undef TT_LIBM
 TT_INLINE double tan_hard(double x) { return tan(x); }
+// log(1 + exp(x)) for x <= 0.
+TT_INLINE double log1p_exp(double x) { return log1p(exp(x)); }
+#if TT_FUSED
+TT_INLINE float log1p_exp(float x) { return log1p_exp_lanes(x); }
+#else
+TT_INLINE float log1p_exp(float x) { return log1p(exp(x)); }
+#endif
 
 }  // namespace math
 TT_ISA_END

@@ -70,6 +70,11 @@ template <class T> TT_INLINE T flipped(T x, uint64_t flip) {
   return bit_cast<T>(U(bit_cast<U>(x) ^ U(flip)));
 }
 
+template <class T> TT_INLINE Vec<T> flipped(Vec<T> x, uint64_t flip) {
+  using U = typename BitsOf<int(sizeof(T))>::type;
+  return Vec<T>(Vec<U>(x) ^ U(flip));
+}
+
 template <class T> constexpr T kLowest = T(T(1) << (8 * sizeof(T) - 1));
 template <> constexpr float kLowest<float> = -float(kInf);
 template <> constexpr double kLowest<double> = -kInf;
@@ -79,8 +84,9 @@ template <> constexpr double kLowest<double> = -kInf;
 template <class E> struct Max {
   using T = E;
   static constexpr bool kFlips = true;
+  static constexpr bool kVectors = true;
   static TT_INLINE T identity() { return kLowest<E>; }
-  static TT_INLINE T step(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
+  template <class V> static TT_INLINE V step(V a, V x) { return chosen((x > a) | (x != x), x, a); }
 };
 
 template <class S>
@@ -94,9 +100,24 @@ constexpr int kSome = 16;
 template <class S, int kWidth> TT_NOINLINE void step_lanes(typename S::T* TT_RESTRICT lane,
                                                            const typename S::T* x, int64_t n,
                                                            uint64_t flip) {
+  using T = typename S::T;
   int64_t i = 0;
-  for (; i + kWidth <= n; i += kWidth)
-    for (int l = 0; l < kWidth; l++) lane[l] = step_flipped<S>(lane[l], x[i + l], flip);
+  if constexpr (TT_VEC_BYTES > 16 && requires { S::kVectors; }) {
+    constexpr int kN = kWidth / kLanes<T>;
+    Vec<T> v[kN];
+    TT_UNROLL_LANES
+    for (int k = 0; k < kN; k++) v[k] = load(lane + k * kLanes<T>);
+    for (; i + kWidth <= n; i += kWidth) {
+      TT_UNROLL_LANES
+      for (int k = 0; k < kN; k++)
+        v[k] = S::step(v[k], flipped<T>(load(x + i + k * kLanes<T>), flip));
+    }
+    TT_UNROLL_LANES
+    for (int k = 0; k < kN; k++) store(lane + k * kLanes<T>, v[k]);
+  } else {
+    for (; i + kWidth <= n; i += kWidth)
+      for (int l = 0; l < kWidth; l++) lane[l] = step_flipped<S>(lane[l], x[i + l], flip);
+  }
   int l = 0;
   if constexpr (kWidth > kSome)
     for (; i + kSome <= n; i += kSome, l += kSome)

@@ -14,7 +14,7 @@ template <class Elem, class Real> struct Sum {
   static constexpr bool kFloats = Real(0.5) != 0;
   static constexpr bool kPuts = kParts == 1;
 
-  static P row(Stream& stream, int64_t) { return row_by<add_run<Real>>(stream); }
+  static P row(Stream& stream, int64_t) { return row_by<add_run<Real, Itself>>(stream); }
   template <auto kAdd> static TT_INLINE P row_by(Stream& stream) {
     const T* x = nullptr;
     const int64_t n = stream.next(&x);
@@ -132,13 +132,16 @@ TT_NOINLINE int64_t sum_sixteens(const ReducePlan& p, int64_t begin, int64_t end
 #else
 inline int64_t sum_sixteens(const ReducePlan&, int64_t begin, int64_t) { return begin; }
 #endif
-TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
+template <class Term> TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
   const int64_t step = p.n_kept ? p.kept_stride[0] : 0;
   const int64_t out_step = p.n_kept ? p.out_stride[0] : 0;
   const int64_t n = p.length;
-  if (n <= kShortRow && out_step == 4) begin = sum_sixteens(p, begin, end);
+  if constexpr (kIsSame<Term, Itself>)
+    if (n <= kShortRow && out_step == 4) begin = sum_sixteens(p, begin, end);
   for (int64_t o = begin; o < end; o++) {
-    const float r = sum_few(reinterpret_cast<const float*>(p.in + o * step), n) / float(p.divisor);
+    const float* x = reinterpret_cast<const float*>(p.in + o * step);
+    const float mean = sum_few<Term>(x, n) / float(p.divisor);
+    const float r = p.root ? math::sqrt(mean) : mean;
     memcpy(p.out + o * out_step, &r, 4);
   }
 }
@@ -182,26 +185,24 @@ template <class E> int32_t run_terms(const ReducePlan& p, int64_t begin, int64_t
   }
 }
 
-// Sums in which nan counts as 0, in the order of add_run().
-TT_NOINLINE void add_numbers(Lanes<float>* acc, const float* x, int64_t n) {
-  constexpr int64_t kGroup = 16 * kBlockLanes;
-  alignas(64) float numbers[kGroup];
-  for (int64_t i = 0; i < n; i += kGroup) {
-    const int64_t some = min(n - i, kGroup);
-    for (int64_t k = 0; k < some; k++) numbers[k] = x[i + k] == x[i + k] ? x[i + k] : 0;
-    add_run(acc, numbers, some);
-  }
-}
-constexpr ReduceOps kNumberParts = [] {
-  ReduceOps parts = kParts<Sum<float, float>>;
+// Rows of floats, whose terms need no array of their own.
+struct Number {  // nan counts as 0
+  static TT_INLINE F32v of(F32v x) { return chosen(x == x, x, F32v{}); }
+};
+struct Square {
+  static TT_INLINE F32v of(F32v x) { return x * x; }
+};
+template <class Term> constexpr ReduceOps kRowParts = [] {
+  ReduceOps parts = kParts<TermSum<float>>;
   parts.row = [](Stream& stream, int64_t, void* partial) noexcept {
-    *static_cast<float*>(partial) = Sum<float, float>::row_by<add_numbers>(stream);
+    *static_cast<float*>(partial) = Sum<float, float>::row_by<add_run<float, Term>>(stream);
   };
   return parts;
 }();
-inline int32_t sum_numbers(const ReducePlan& p, int64_t begin, int64_t end) {
-  if (p.dtype == TT_F64 || p.path != kReduceRows) return TT_NOT_IMPLEMENTED;
-  return run_reduce(kNumberParts, p, begin, end);
+template <class Term> int32_t sum_rows(const ReducePlan& p, int64_t begin, int64_t end) {
+  if (!is_short(p)) return run_reduce(kRowParts<Term>, p, begin, end);
+  sum_short<Term>(p, begin, end);
+  return TT_OK;
 }
 
 // Loads as double: numbers of fewer bytes by way of float32, in the second half of dst.
@@ -317,12 +318,15 @@ TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
     return TT_NOT_IMPLEMENTED;
   }
   if (p.term != kReduceElements) {
-    if (p.term == kReduceNumbers) return sum_numbers(p, begin, end);
+    const bool rows = p.path == kReduceRows && p.dtype != TT_F64;
+    if (p.term == kReduceNumbers)
+      return rows ? sum_rows<Number>(p, begin, end) : TT_NOT_IMPLEMENTED;
+    if (rows && p.term == kReduceSquares) return sum_rows<Square>(p, begin, end);
     if (p.dtype != TT_F64) return run_terms<float>(p, begin, end);
     return is_built(TT_F64) ? run_terms<double>(p, begin, end) : TT_NOT_IMPLEMENTED;
   }
   if (is_short(p)) {
-    sum_short(p, begin, end);
+    sum_short<Itself>(p, begin, end);
     return TT_OK;
   }
   switch (p.dtype) {

@@ -15,7 +15,7 @@ template <class V, bool kSmallest> TT_INLINE bool replaces(V x, V best) {
 }
 // Few elements of a row replace the best one: a predicted branch costs less than a selection.
 template <class V, bool kSmallest>
-TT_INLINE void extremes_of_row(const V* in, int64_t* out, int64_t n) {
+TT_INLINE void extremes_of_row(const V* in, int64_t* out, V* values, int64_t n) {
   V best = in[0];
   int64_t index = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -24,19 +24,21 @@ TT_INLINE void extremes_of_row(const V* in, int64_t* out, int64_t n) {
       index = i;
     }
     out[i] = index;
+    values[i] = best;
     TT_SCALAR_LOOP;
   }
 }
 // n <= kRowTile columns of `steps` rows, rows `step` elements apart.
-template <class V, bool kSmallest>
-TT_INLINE void extremes_of_tile(const V* in, int64_t* out, int64_t steps, int64_t step, int64_t n) {
+template <class V, bool kSmallest> TT_INLINE void extremes_of_tile(const V* in, int64_t* out,
+                                                                   V* values, int64_t steps,
+                                                                   int64_t step, int64_t n) {
   V best[kRowTile];
   int64_t index[kRowTile];
   for (int64_t j = 0; j < n; j++) {
     best[j] = in[j];
     index[j] = 0;
   }
-  for (int64_t i = 0; i < steps; i++, in += step, out += step) {
+  for (int64_t i = 0; i < steps; i++, in += step, out += step, values += step) {
     TT_VECTORIZE
     for (int64_t j = 0; j < n; j++) {
       const V x = in[j];
@@ -44,6 +46,7 @@ TT_INLINE void extremes_of_tile(const V* in, int64_t* out, int64_t steps, int64_
       best[j] = is_next ? x : best[j];
       index[j] = is_next ? i : index[j];
       out[j] = index[j];
+      values[j] = best[j];
     }
   }
 }
@@ -54,8 +57,13 @@ TT_NOINLINE int32_t extremes(const CumExtremePlan& p, int64_t begin, int64_t end
     const int64_t n = min(p.inner - column, kRowTile);
     const int64_t at = u / p.n_tiles * p.dim * p.inner + column;
     const V* in = reinterpret_cast<const V*>(p.in) + at;
-    if (p.inner == 1) extremes_of_row<V, kSmallest>(in, p.indices + at, p.dim);
-    else extremes_of_tile<V, kSmallest>(in, p.indices + at, p.dim, p.inner, n);
+    int64_t* indices = p.indices + at;
+    V* values = reinterpret_cast<V*>(p.values) + at;
+    if (p.inner == 1) {
+      extremes_of_row<V, kSmallest>(in, indices, values, p.dim);
+    } else {
+      extremes_of_tile<V, kSmallest>(in, indices, values, p.dim, p.inner, n);
+    }
   }
   return TT_OK;
 }

@@ -54,6 +54,7 @@ TT_INLINE float rough_reciprocal(float d) { return 1.0f / d; }
 TT_INLINE float abs(float x) { return libm::fabsf(x); }
 TT_INLINE float with_sign(float x, float s) { return libm::copysignf(x, s); }
 TT_INLINE float if_negative(float x, float a, float b) { return x < 0 ? a : b; }
+TT_INLINE float if_nan(float x, float a, float b) { return x != x ? a : b; }
 
 #if TT_VECTOR_MATH
 using F32v = __m512;
@@ -92,6 +93,9 @@ TT_INLINE __mmask16 less(F32v a, F32v b) { return _mm512_cmp_ps_mask(a, b, _CMP_
 TT_INLINE F32v select(__mmask16 m, F32v a, F32v b) { return _mm512_mask_blend_ps(m, b, a); }
 TT_INLINE F32v if_negative(F32v x, F32v a, F32v b) {
   return select(less(x, _mm512_setzero_ps()), a, b);
+}
+TT_INLINE F32v if_nan(F32v x, F32v a, F32v b) {
+  return select(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), a, b);
 }
 // An entry of a table for each lane: registers hold the table.
 constexpr int kTableSize = 32;

@@ -26,6 +26,11 @@ TT_INLINE float vfma(float a, float b, float c) { return a * b + c; }
 #define TT_UNROLL_LANES TT_UNROLL_BY(32)
 #endif
 
+// What is added in place of x: a functor of vectors and of numbers.
+struct Itself {
+  template <class V> static TT_INLINE V of(V x) { return x; }
+};
+
 // 64 lanes of T, in which every sum is kept, whatever the ISA's width.
 constexpr int kBlockLanes = 64;
 template <class T> struct Lanes {
@@ -36,9 +41,9 @@ template <class T> struct Lanes {
     TT_UNROLL_LANES
     for (int i = 0; i < kN; i++) v[i] = splat(x);
   }
-  TT_INLINE void add(const T* p) {
+  template <class Term = Itself> TT_INLINE void add(const T* p) {
     TT_UNROLL_LANES
-    for (int i = 0; i < kN; i++) v[i] += load(p + i * kLanes<T>);
+    for (int i = 0; i < kN; i++) v[i] += Term::of(load(p + i * kLanes<T>));
   }
   TT_INLINE void add(const Lanes& o) {
     TT_UNROLL_LANES
@@ -95,38 +100,40 @@ template <> struct LastLanes<float> {
   }
 };
 #endif
-template <class T> TT_INLINE void add_some(Lanes<T>* acc, const T* p, int64_t n) {
+template <class Term = Itself, class T>
+TT_INLINE void add_some(Lanes<T>* acc, const T* p, int64_t n) {
   const LastLanes<T> last(p, n, 0);
   TT_UNROLL_LANES
-  for (int k = 0; k < acc->kN; k++) acc->v[k] += last.get(k);
+  for (int k = 0; k < acc->kN; k++) acc->v[k] += Term::of(last.get(k));
 }
 
 // Adds p[0 … n) to the lanes, element i to lane i % 64. Groups of 1024 elements are summed on their
-// own first.
-template <class T> TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {
+// own first. The term of 0 is 0.
+template <class T, class Term = Itself>
+TT_NOINLINE void add_run(Lanes<T>* acc, const T* p, int64_t n) {
   constexpr int64_t kGroup = 16 * kBlockLanes;
   int64_t i = 0;
   Lanes<T> high = *acc, low;
   for (; i + kGroup <= n; i += kGroup) {
     low.fill(0);
-    for (int64_t k = 0; k < kGroup; k += kBlockLanes) low.add(p + i + k);
+    for (int64_t k = 0; k < kGroup; k += kBlockLanes) low.template add<Term>(p + i + k);
     high.add(low);
   }
   low.fill(0);
-  for (; i + kBlockLanes <= n; i += kBlockLanes) low.add(p + i);
-  if (i < n) add_some(&low, p + i, n - i);
+  for (; i + kBlockLanes <= n; i += kBlockLanes) low.template add<Term>(p + i);
+  if (i < n) add_some<Term>(&low, p + i, n - i);
   high.add(low);
   *acc = high;
 }
 
 // The result of add_run() and fold() for fewer elements than a group.
 constexpr int64_t kFewToSum = 1024;
-template <class T> TT_INLINE T sum_few(const T* p, int64_t n) {
+template <class Term = Itself, class T> TT_INLINE T sum_few(const T* p, int64_t n) {
   Lanes<T> acc;
   acc.fill(0);
   int64_t i = 0;
-  for (; i + kBlockLanes <= n; i += kBlockLanes) acc.add(p + i);
-  if (i < n) add_some(&acc, p + i, n - i);
+  for (; i + kBlockLanes <= n; i += kBlockLanes) acc.template add<Term>(p + i);
+  if (i < n) add_some<Term>(&acc, p + i, n - i);
   T r;
   acc.fold(&r, 1);
   return r;

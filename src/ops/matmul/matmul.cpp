@@ -79,6 +79,7 @@ TensorRef matmul_stack(Call, const Tensor& self, const Tensor& other) {
   return multiply(self, other, nullptr, shape, compute, 1, 0);
 }
 
+constexpr int64_t kLongVector = 256;
 TensorRef matmul(Call, const Tensor& self, const Tensor& other) {
   if (self.ndim >= 2 && other.ndim >= 2) return op::matmul_stack(self, other);
   if (self.ndim == 0 || other.ndim == 0)
@@ -93,8 +94,14 @@ TensorRef matmul(Call, const Tensor& self, const Tensor& other) {
     fail_arg(TT_SHAPE, "other",
              "self is {}, other is {}: self.shape[-1] ({}) must equal the inner size of other ({})",
              self.sizes(), other.sizes(), n, m);
-  TensorRef a = row ? op::unsqueeze(self, 0) : TensorRef::share(&self);
-  TensorRef b = column ? op::unsqueeze(other, 1) : TensorRef::share(&other);
+  TensorRef a = TensorRef::share(&self);
+  TensorRef b = TensorRef::share(&other);
+  if (row && column && n >= kLongVector) {  // kernels of products read vectors with strides slowly
+    a = op::contiguous(self);
+    b = op::contiguous(other);
+  }
+  if (row) a = op::unsqueeze(*a, 0);
+  if (column) b = op::unsqueeze(*b, 1);
   TensorRef out = op::matmul_stack(*a, *b);
   Shape left(out->sizes());
   if (row) left.erase(left.size() - 2);

@@ -72,7 +72,8 @@ TensorRef cumprod(Call, const Tensor& self, int64_t dim, Dtype dtype) {
 
 // ---- cummax, cummin, logcumsumexp ----
 
-// The kernel finds the indices in one of three dtypes; they select the values.
+// The kernel finds indices and values in one of three dtypes; on devices the indices select the
+// values.
 static TensorPair cumulative_extreme(const Tensor& self, int64_t dim, bool smallest) {
   MaskGuard no_grad(bit(kKeyAutograd));
   if (is_complex(self.dtype))
@@ -84,6 +85,8 @@ static TensorPair cumulative_extreme(const Tensor& self, int64_t dim, bool small
     compared = self.dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32;
   TensorRef x = cast_input(self, compared);
   TensorRef indices = new_tensor(self.sizes(), Dtype::kI64, self.device);
+  TensorRef values;
+  if (self.is_cpu()) values = new_tensor(self.sizes(), compared, self.device);
   if (self.numel) {
     const int64_t n = self.ndim ? self.size(d) : 1;
     const int64_t inner = inner_of(self, d);
@@ -91,9 +94,10 @@ static TensorPair cumulative_extreme(const Tensor& self, int64_t dim, bool small
     build_cum_extreme(&plan, int32_t(compared), smallest, self.numel / n / inner, n, inner);
     plan.in = x->data;
     plan.indices = indices->as<int64_t>();
+    if (values) plan.values = static_cast<char*>(values->data);
     launch_stages(kernel_cummax, self.device, &plan.run);
   }
-  TensorRef values = op::gather(self, d, *indices);
+  values = values ? as_dtype(std::move(values), self.dtype) : op::gather(self, d, *indices);
   return {std::move(values), std::move(indices)};
 }
 TensorPair cummax(Call, const Tensor& self, int64_t dim) {

@@ -230,7 +230,8 @@ TensorRef bincount(Call, const Tensor& self, const Tensor* weights, int64_t minl
   checked_numel(Ints(&n, 1), d, "self");
   TensorRef counts = op::zeros(Ints(&n, 1), d, self.device);
   if (!self.numel) return counts;
-  TensorRef w = weights ? op::to(*weights, d) : op::ones(self.sizes(), d, self.device);
+  TensorRef w =
+      weights ? op::to(*weights, d) : op::expand(*op::ones({}, d, self.device), self.sizes());
   return op::index_add(*counts, 0, *index, *w);
 }
 
