@@ -261,7 +261,7 @@ struct PowScalarBase {  // param 0 ** a; no operator yet: tested by tests/cpp/el
 };
 
 // The angle of the point (x, y) in [-pi, pi]; zeros and infinities as in C's atan2.
-struct Atan2 : LongInDouble {
+struct Atan2 : Long {
   template <class T> static TT_FN T op(T y, T x, const Param<T>&) {
     const T a = math::fabs(x);
     const T b = math::fabs(y);

@@ -202,22 +202,27 @@ TT_INLINE F32v gelu_slope(F32v x) {
 }
 #endif
 
-// In double: exp(-t^2 / 2) u P(u - 0.5625), t = |x| <= 40, u = 4 / (4 + t / sqrt(2)); P: 2^-53.
+// In double: exp(-t^2 / 2) u P(u - 0.5), t = |x| <= 40, u = 4 / (4 + t / sqrt(2)); P: 2^-53.
 TT_INLINE double normal_tail(double x, double* bell) {
   const double t = libm::fabs(x) > 40.0 ? 40.0 : libm::fabs(x);
   const double half = 0.5 * t;
   const double square = half * t;
   const double e = exp(-square);
   *bell = mul_add(e, -product_rest(half, t, square), e);
-  const double u = 0x1.6a09e667f3bcdp+2 / (0x1.6a09e667f3bcdp+2 + t);
+  constexpr double kScale = 0x1.6a09e667f3bcdp+2;
+  const double d = kScale + t;
+  const double d_low = (kScale - d) + t;
+  const double u = kScale / d;  // its rounding error counts 4.5 times near 0
+  const double u_low = (-product_rest(u, d, kScale) - u * d_low) * (u * (1.0 / kScale));
   const double p = polynomial(
-      u - 0.5625, 0x1.3b35b725c71c9p-3, 0x1.32b1220caf333p-2, 0x1.02bfff5f3fe78p-1,
-      0x1.792f364cf2c51p-1, 0x1.d671b460d55b9p-1, 0x1.eccbcbc665067p-1, 0x1.a267a16201defp-1,
-      0x1.0a65e66e331d8p-1, 0x1.8c9813f8f0104p-3, -0x1.cb166c274d33bp-6, -0x1.69f6cd68c5340p-4,
-      -0x1.4840ad50b9e04p-5, 0x1.0d06669536383p-6, 0x1.90c8987611526p-6, 0x1.506fa324041afp-10,
-      -0x1.72ffaec50118bp-7, -0x1.b3cebbd3f968dp-9, 0x1.53ff8ea6a05e4p-8, 0x1.3e56f973f12e8p-9,
-      -0x1.3a3c44e264209p-9, -0x1.62289d0edb361p-10, 0x1.ae59352beb4e8p-11, 0x1.f9832b6dbd3f0p-12);
-  return *bell * u * p;
+      (u - 0.5) + u_low, 0x1.18932bf08e154p-3, 0x1.f3fe31ecb49bfp-3, 0x1.8be202d26c708p-2,
+      0x1.14eacb1ad034dp-1, 0x1.52cac23710036p-1, 0x1.645fd8a4bb77ep-1, 0x1.38dbd2c8ea3e1p-1,
+      0x1.b00c052c82c85p-2, 0x1.908f471c8c1f7p-3, 0x1.269b517f8fb5fp-6, -0x1.dd2840c061461p-5,
+      -0x1.72cda1779d7b2p-5, -0x1.e7f638be45246p-10, 0x1.3c6e458ae7cb1p-6, 0x1.3b22604d4a877p-7,
+      -0x1.7e430d78c305ep-8, -0x1.c80682a34729ep-8, 0x1.4544395e32644p-10, 0x1.144390a59e779p-8,
+      -0x1.dbd3dd7627382p-14, -0x1.47913d6dccca2p-9, 0x1.fa2bc7b4c9431p-13, 0x1.35d3b727015b0p-10,
+      -0x1.05f0dd490952bp-11);
+  return *bell * mul_add(u, p, u_low * p);
 }
 
 TT_INLINE float gelu(float x) { return gelu_by_tail(x); }

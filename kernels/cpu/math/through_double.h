@@ -218,29 +218,6 @@ TT_INLINE float atan(float x) {
                      -0x1.0354cc23b8650p-6, 0x1.3625e8d6eefb9p-8, -0x1.5bcf6e5741041p-11);
   return float(libm::copysign(a > 1.0 ? kHalfPi - y : y, x));
 }
-// In double: atan(u) = u P(u^2) for |u| <= tan(pi / 8), 2^-58, or from pi / 4 or pi / 2.
-TT_INLINE double atan(double x) {
-  constexpr double kFirst = 0x1.a827999fcef32p-2;
-  constexpr double kLast = 0x1.3504f333f9de6p+1;
-  constexpr double kHalfPiLow = 0x1.1a62633145c07p-54;
-  const double a = libm::fabs(x);
-  const bool above = a > kFirst;
-  const bool last = a > kLast;
-  const double top = above ? a - 1.0 : a;
-  const double bottom = above ? a + 1.0 : 1.0;
-  const double u = (last ? -1.0 : top) / (last ? a : bottom);
-  const double z = u * u;
-  const double p =
-      z * polynomial(z, -0x1.555555555552fp-2, 0x1.99999999945a6p-3, -0x1.24924922550bfp-3,
-                     0x1.c71c70c9a833dp-4, -0x1.745cf619835d6p-4, 0x1.3b10ed4b0d896p-4,
-                     -0x1.10e9f2f2434b9p-4, 0x1.def78071ec2d6p-5, -0x1.9c6eb3e8dcc11p-5,
-                     0x1.36e6836d427cfp-5, -0x1.237a53bd1f193p-6);
-  const double part = above ? 0.5 : 0.0;
-  const double parts = last ? 1.0 : part;
-  const double y = parts * kHalfPi + (mul_add(u, p, parts * kHalfPiLow) + u);
-  return libm::copysign(y, x);
-}
-
 // ---- erf, erfc ----
 
 // erfc(a) = exp(-a^2) u P(u), a >= 0, u = 3 / (3 + a): 2^-33 for a <= 10.2, beyond which a float is
@@ -299,6 +276,7 @@ TT_LIBM(atanh)
 TT_LIBM(tan)
 TT_LIBM(asin)
 TT_LIBM(acos)
+TT_LIBM(atan)
 TT_LIBM(erf)
 TT_LIBM(erfc)
 #undef TT_LIBM

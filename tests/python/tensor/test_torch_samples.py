@@ -567,3 +567,36 @@ def test_methods_histogram_and_polygamma():
     assert x.histogram(2, range=(0, 4)).hist.tolist() == [1, 2]
     want = tt.polygamma(1, x)
     assert x.polygamma_(1) is x and x.tolist() == want.tolist()
+
+
+def test_products_of_long_vectors_with_strides():
+    x = (tt.arange(600.0) % 7).requires_grad_()
+    product = tt.dot(x[::2], x[1::2])
+    assert product.item() == sum(k % 7 * ((k + 1) % 7) for k in range(0, 600, 2))
+    product.backward()
+    assert x.grad[:4].tolist() == [1, 0, 3, 2]
+    assert (x[::2].to(tt.int64) @ x[1::2].to(tt.int64)).item() == product.item()
+
+
+@pytest.mark.parametrize("dtype", [tt.float64, tt.int64, tt.int32])
+def test_extremes_of_wide_numbers_at_every_place(dtype):
+    for n in (1, 63, 64, 65, 200):
+        for place in {0, n // 2, n - 1}:
+            x = tt.zeros(n, dtype=dtype)
+            x[place] = 7
+            assert x.max().item() == 7 and x.argmax().item() == place
+            assert (-x).min().item() == -7
+    x = tt.zeros(200, dtype=tt.float64)
+    x[130] = tt.nan
+    assert x.max().isnan().item() and x.min().isnan().item()
+
+
+@pytest.mark.parametrize("n", [5, 16, 17, 300, 768, 1025])
+def test_norms_and_sums_of_numbers_over_rows(n):
+    x = tt.arange(3.0 * n).reshape(3, n)
+    wide = x.double()
+    norm = tt.linalg.vector_norm(x, dim=1)
+    assert tt.allclose(norm.double(), (wide * wide).sum(1).sqrt(), rtol=1e-6)
+    x[1, n // 2] = tt.nan
+    wide[1, n // 2] = 0
+    assert tt.nansum(x, 1).tolist() == tt.nansum(wide, 1).float().tolist()
