@@ -102,7 +102,7 @@ template <class S, int kWidth> TT_NOINLINE void step_lanes(typename S::T* TT_RES
                                                            uint64_t flip) {
   using T = typename S::T;
   int64_t i = 0;
-  if constexpr (TT_VEC_BYTES > 16 && requires { S::kVectors; }) {
+  if constexpr (TT_VEC_BYTES > 32 && requires { S::kVectors; }) {
     constexpr int kN = kWidth / kLanes<T>;
     Vec<T> v[kN];
     TT_UNROLL_LANES

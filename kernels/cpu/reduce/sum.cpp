@@ -185,7 +185,8 @@ template <class E> int32_t run_terms(const ReducePlan& p, int64_t begin, int64_t
   }
 }
 
-// Rows of floats, whose terms need no array of their own.
+#if TT_VEC_BYTES > 32
+// Rows of floats, whose terms need no array of their own; shorter vectors would take 10 kB for it.
 struct Number {  // nan counts as 0
   static TT_INLINE F32v of(F32v x) { return chosen(x == x, x, F32v{}); }
 };
@@ -204,6 +205,37 @@ template <class Term> int32_t sum_rows(const ReducePlan& p, int64_t begin, int64
   sum_short<Term>(p, begin, end);
   return TT_OK;
 }
+inline int32_t sum_squares(const ReducePlan& p, int64_t begin, int64_t end) {
+  return sum_rows<Square>(p, begin, end);
+}
+inline int32_t sum_numbers(const ReducePlan& p, int64_t begin, int64_t end) {
+  return sum_rows<Number>(p, begin, end);
+}
+#else
+// Sums in which nan counts as 0, in the order of add_run().
+TT_NOINLINE void add_numbers(Lanes<float>* acc, const float* x, int64_t n) {
+  constexpr int64_t kGroup = 16 * kBlockLanes;
+  alignas(64) float numbers[kGroup];
+  for (int64_t i = 0; i < n; i += kGroup) {
+    const int64_t some = min(n - i, kGroup);
+    for (int64_t k = 0; k < some; k++) numbers[k] = x[i + k] == x[i + k] ? x[i + k] : 0;
+    add_run(acc, numbers, some);
+  }
+}
+constexpr ReduceOps kNumberParts = [] {
+  ReduceOps parts = kParts<Sum<float, float>>;
+  parts.row = [](Stream& stream, int64_t, void* partial) noexcept {
+    *static_cast<float*>(partial) = Sum<float, float>::row_by<add_numbers>(stream);
+  };
+  return parts;
+}();
+inline int32_t sum_numbers(const ReducePlan& p, int64_t begin, int64_t end) {
+  return run_reduce(kNumberParts, p, begin, end);
+}
+inline int32_t sum_squares(const ReducePlan& p, int64_t begin, int64_t end) {
+  return run_terms<float>(p, begin, end);
+}
+#endif
 
 // Loads as double: numbers of fewer bytes by way of float32, in the second half of dst.
 void load_double(void* dst, const char* src, int64_t stride, int64_t n, int32_t dtype) noexcept {
@@ -319,9 +351,8 @@ TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   }
   if (p.term != kReduceElements) {
     const bool rows = p.path == kReduceRows && p.dtype != TT_F64;
-    if (p.term == kReduceNumbers)
-      return rows ? sum_rows<Number>(p, begin, end) : TT_NOT_IMPLEMENTED;
-    if (rows && p.term == kReduceSquares) return sum_rows<Square>(p, begin, end);
+    if (p.term == kReduceNumbers) return rows ? sum_numbers(p, begin, end) : TT_NOT_IMPLEMENTED;
+    if (rows && p.term == kReduceSquares) return sum_squares(p, begin, end);
     if (p.dtype != TT_F64) return run_terms<float>(p, begin, end);
     return is_built(TT_F64) ? run_terms<double>(p, begin, end) : TT_NOT_IMPLEMENTED;
   }
