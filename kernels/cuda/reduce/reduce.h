@@ -108,8 +108,15 @@ template <> struct WordsOf<16> { using type = uint4; };
 template <class S, int kN> struct Neighbours {
   using Words = typename WordsOf<int(sizeof(S)) * kN>::type;
   Words words;
+  // A single element has the alignment of its parts, as a complex number has; several have that of
+  // the pack.
   __device__ __forceinline__ void load(const char* p) {
-    words = *reinterpret_cast<const Words*>(p);
+    if constexpr (kN == 1 && alignof(S) < alignof(Words)) {
+      const S one = *reinterpret_cast<const S*>(p);
+      __builtin_memcpy(&words, static_cast<const void*>(&one), sizeof one);
+    } else {
+      words = *reinterpret_cast<const Words*>(p);
+    }
   }
   __device__ __forceinline__ void get(S (&v)[kN]) const {
     __builtin_memcpy(static_cast<void*>(v), &words, sizeof words);
