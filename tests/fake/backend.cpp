@@ -6,6 +6,7 @@
 #include "plan/attention_plan.h"
 #include "plan/backend_id.h"
 #include "plan/elementwise_plan.h"
+#include "plan/scan_plan.h"
 #include "base/os.h"
 #include "core/half.h"
 #include "cpu/matmul_run.h"
@@ -135,6 +136,14 @@ int32_t run_attention_backward(CpuKernel kernel, int32_t device, const void* p) 
   });
 }
 
+// The CPU's kernel writes values, too, of 8 bytes at most, which devices gather.
+int32_t run_cummax(CpuKernel kernel, int32_t device, const void* p) {
+  CumExtremePlan plan = *static_cast<const CumExtremePlan*>(p);
+  std::vector<int64_t> values(size_t(plan.outer * plan.dim * plan.inner));
+  plan.values = reinterpret_cast<char*>(values.data());
+  return run_staged(kernel, device, &plan);
+}
+
 [[maybe_unused]] int32_t run_units(CpuKernel kernel, int32_t device, const void* p) {
   return launch(device, [&] { return kernel(p, 0, *static_cast<const int64_t*>(p)); });
 }
@@ -153,6 +162,7 @@ int32_t start(Run run, CpuKernel kernel, const Kernel& k, int32_t device, const 
   int32_t status;
   if (device < 0 || device >= TT_FAKE_DEVICES) return TT_DEVICE;
   if (&k == &kernel_attention_backward) run = run_attention_backward;
+  if (&k == &kernel_cummax) run = run_cummax;
   if (fails_now(device, &status)) return status;
   if (!fake::is_late()) return run(kernel, device, plan);
   auto copy = std::make_shared<std::vector<int64_t>>(size_t(k.plan_bytes + 7) / 8);

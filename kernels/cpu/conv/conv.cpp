@@ -193,7 +193,7 @@ template <class T> struct ColumnPath {
 
 template <class T> struct DepthwisePath {
   static constexpr int kL = kLanes<T>;
-  static constexpr int kRows = sizeof(T) == 4 ? 7 : 2;  // whose sums are in registers
+  static constexpr int kRows = sizeof(T) == 4 ? 7 : 1;  // whose sums are in registers
   // Current rows: as many as all taps of a window of 7 x 7 have room for.
   static constexpr int64_t kPitch = kConvDepthwiseRows;
 

@@ -258,7 +258,7 @@ template <class T> void sum_units(const ConvWeightPlan& p, int64_t begin, int64_
 
 template <class T> struct DepthwiseUnit {
   static constexpr int kL = kLanes<T>;
-  static constexpr int kTaps = sizeof(T) == 4 ? 9 : 3;  // whose sums are in registers
+  static constexpr int kTaps = sizeof(T) == 4 ? 9 : 1;  // whose sums are in registers
   static constexpr int64_t kPixels = 64;                // of a chunk, which starts new sums
   static constexpr int64_t kPitch = kPixels + kConvSlack;
   const ConvWeightPlan& p;
@@ -322,13 +322,12 @@ template <class T> struct DepthwiseUnit {
       source.set_pixels(p.s, m, n);
       for (int64_t t = 0, count; t < taps; t += count) {
         const int64_t left = taps - t;
-        count = left >= 3 ? 3 : 1;
-        if (left >= kTaps) count = kTaps;
+        count = left >= kTaps ? kTaps : min<int64_t>(left >= 3 ? 3 : 1, kTaps);
         fill_indirection(n, t, count);
         T* of_taps = sums + t * p.s.groups;
-        if (count == kTaps) add_taps<kTaps>(m, n, of_taps, first);
-        else if (count == 3) add_taps<3>(m, n, of_taps, first);
-        else add_taps<1>(m, n, of_taps, first);
+        if (count == 1) add_taps<1>(m, n, of_taps, first);
+        else if (count == kTaps) add_taps<kTaps>(m, n, of_taps, first);
+        else add_taps<min(3, kTaps)>(m, n, of_taps, first);
       }
       m += n;
       first = false;

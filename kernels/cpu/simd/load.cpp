@@ -25,10 +25,11 @@ inline int64_t narrow_halves(char* dst, const float* src, int64_t n) {
   return i;
 }
 
-template <class D, class S>
+// kVectors: contiguous runs by vectors, whose code is long if D is much smaller than S.
+template <class D, class S, bool kVectors = true>
 inline void load_as(void* to, const char* src, int64_t stride, int64_t n) {
   D* TT_RESTRICT dst = static_cast<D*>(to);
-  if (stride == int64_t(sizeof(S))) {
+  if (kVectors && stride == int64_t(sizeof(S))) {
     const S* s = reinterpret_cast<const S*>(src);
     for (int64_t i = 0; i < n; i++) dst[i] = To<D>::from(s[i]);
   } else {
@@ -102,8 +103,8 @@ void load_logical(void* dst, const char* src, int64_t stride, int64_t n, int32_t
     case TT_BF16: return load_as<uint8_t, BF16>(dst, src, stride, n);
     case TT_F32: return load_as<uint8_t, float>(dst, src, stride, n);
     case TT_F64: return load_as<uint8_t, double>(dst, src, stride, n);
-    case TT_C64: return load_as<uint8_t, C64>(dst, src, stride, n);
-    case TT_C128: return load_as<uint8_t, C128>(dst, src, stride, n);
+    case TT_C64: return load_as<uint8_t, C64, false>(dst, src, stride, n);
+    case TT_C128: return load_as<uint8_t, C128, false>(dst, src, stride, n);
     default: return load_integer<uint8_t>(dst, src, stride, n, dtype);
   }
 }
