@@ -94,7 +94,7 @@ static const struct {
     {B(TENSOR "K\0(J\xff\xff\xff\x7fJ\xff\xff\xff\x7fK\0t(K\0K\0K\0t\x89NtR"),
      "sizes, strides or offset"},
     {B(TENSOR "K\0(\x88t(K\1t\x89NtR"), "expected an int"},
-    {B(TENSOR "K\0(K\1t(K\1t\x89N}K\1K\1stR"), "sizes, strides or offset"},
+    {B(TENSOR "K\0(K\1t(K\1t\x89N}K\1K\1stR"), "has metadata, such as conj"},
     {B(TENSOR "K\0(\x8a\x09\0\0\0\0\0\0\0\0\1t(K\1t\x89NtR"), "expected an int"},
     {B(TENSOR "K\0(K\5t(K\1t\x89NtR"), "larger than its storage"},
     {B(TENSOR "K\1(K\4t(K\1t\x89NtR"), "larger than its storage"},
