@@ -36,7 +36,8 @@ struct AutocastModes {
 };
 class AutocastAgain {
  public:
-  explicit AutocastAgain(const AutocastModes& m) {
+  AutocastAgain() = default;
+  void push(const AutocastModes& m) {
     for (; n_ < 2; n_++)
       push_autocast(AutocastModes::kTypes[n_], m.enabled[n_], m.dtype[n_], m.cache);
   }
@@ -196,7 +197,8 @@ TensorList Frame::second_call() {
   Again again{*this, {}};
   again.tensors.resize(saved_.size());
   const RandomAgain random(random_);
-  const AutocastAgain autocast(autocast_);
+  AutocastAgain autocast;
+  autocast.push(autocast_);
   {
     const HooksPushed hooks({&again, pack_again, unpack_again, drop_again, nullptr, true});
     call_function(f_.fn, f_.user, inputs);

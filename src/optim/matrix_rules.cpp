@@ -45,13 +45,13 @@ void step_by_operators(Optimizer& o, const TensorList& grads) {
       const ParamSlot& slot = o.params[i];
       TensorRef state[kOptimStates];
       for (int k = 0; k < kOptimStates; k++) state[k] = slot.state[k];
-      o.cls->matrix->update(g.value, max(slot.step, 0.0) + 1, *grads[i], *slot.param, state);
+      o.cls->matrix->update(g.value, next_step(slot), *grads[i], *slot.param, state);
       for (int k = 0; k < kOptimStates; k++)
         if (state[k]) made.push_back({i, k, std::move(state[k])});
     }
   for (NewState& s : made) o.params[s.param].state[s.k] = std::move(s.tensor);
   for (int64_t i = 0; i < o.params.size() && o.cls->counts_steps; i++)
-    if (grads[i]) o.params[i].step = max(o.params[i].step, 0.0) + 1;
+    if (grads[i]) o.params[i].step = next_step(o.params[i]);
 }
 
 // ---- Adafactor ----

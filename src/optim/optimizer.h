@@ -19,6 +19,8 @@ struct ParamSlot {
   uint32_t fresh = 0;  // bit k: state k has no values before the next step (a capture made it)
   double number[kOptimNumbers] = {kNan, kNan};  // nan: absent
 };
+// The number of the step that comes next.
+inline double next_step(const ParamSlot& s) { return s.step < 0 ? 1 : s.step + 1; }
 struct ParamGroup {
   int64_t begin, end;        // of its parameters
   double value[kMaxValues];  // as OptimClass::values

@@ -158,7 +158,6 @@ void Step::set_arrays(int64_t i, uint32_t states, OptimItem* item) {
   item->dtype = int32_t(real_of(p->dtype));
 }
 
-static double next_step(const ParamSlot& s) { return s.step < 0 ? 1 : s.step + 1; }
 static bool same_numbers(const ParamSlot& a, const ParamSlot& b) {
   return memcmp(a.number, b.number, sizeof a.number) == 0;
 }

@@ -323,7 +323,7 @@ double larger_term(double a, double b) {
   const double low = (1 + difference) * std::exp2(-difference);
   return std::isfinite(a + b) ? std::fmax(high, low) : 0;
 }
-constexpr double kMaxUlpOfSum = 2;
+constexpr double kMaxUlpOfSum = 1.5;
 template <class F, class G> double log_of_sum(double a, double b, F exp, G log1p) {
   const double high = std::fmax(a, b);
   if (std::isnan(a) || std::isnan(b)) return NAN;

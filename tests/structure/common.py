@@ -46,7 +46,8 @@ def per_file(paths):
 
 
 def left_out_in_turn(case, cases):
-    """Whether another of so many cases runs with this commit: `./dev test` has time for one."""
+    """Whether `case` does not run with this commit. `./dev test` has time for one of `cases`, and
+    takes them in turn; `./dev test all` runs each."""
     return int(os.environ.get("TT_TEST_TURN", case)) % cases != case
 
 

@@ -301,6 +301,10 @@ template <class T> struct DepthwiseUnit {
       store(sums, first ? sum : Vec<T>(load(sums, part) + sum), part);
     }
   }
+  static int64_t taps_at_once(int64_t left) {
+    if (left >= kTaps) return kTaps;
+    return left >= 3 ? 3 : 1;
+  }
   // Makes taps [t, t + count) current.
   void fill_indirection(int64_t n, int64_t t, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
@@ -321,8 +325,7 @@ template <class T> struct DepthwiseUnit {
       const int64_t n = min(to - m, kPixels);
       source.set_pixels(p.s, m, n);
       for (int64_t t = 0, count; t < taps; t += count) {
-        const int64_t left = taps - t;
-        count = left >= kTaps ? kTaps : min<int64_t>(left >= 3 ? 3 : 1, kTaps);
+        count = taps_at_once(taps - t);
         fill_indirection(n, t, count);
         T* of_taps = sums + t * p.s.groups;
         if (count == 1) add_taps<1>(m, n, of_taps, first);

@@ -43,6 +43,19 @@ unsafe fn taken(list: &[*mut sys::tt_tensor], n: i64) -> Vec<Option<Tensor>> {
     list[..n as usize].iter().map(|t| unsafe { owned(*t) }).collect()
 }
 
+/// Passes a function to `run` with room for its results, and takes these.
+fn results(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    run: impl FnOnce(sys::tt_fn, *mut c_void, DropFn, Outs, i64, *mut i64) -> Result<()>,
+) -> Result<Vec<Tensor>> {
+    let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
+    with_function(f, |fun, user, drop| {
+        run(fun, user, drop, outs.as_mut_ptr(), MAX_RESULTS as i64, &mut n)
+    })?;
+    // SAFETY: C has returned these references to us.
+    Ok(unsafe { taken(&outs, n) }.into_iter().flatten().collect())
+}
+
 /// Calls `f`, and keeps none of the tensors that its operators need for backward: the first that is
 /// read calls `f` again, with the same inputs, random numbers and autocast (Chen et al. 2016).
 /// Gradients of any order, those of parameters that `f` uses among them, are as without a
@@ -61,8 +74,7 @@ where
     F: Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
 {
     let x = raw_list(inputs);
-    let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
-    with_function(f, |fun, user, drop| {
+    results(f, |fun, user, drop, outs, cap, n| {
         // SAFETY: the lengths match the lists, and the handles are live. C may call f on any thread
         // until it drops it.
         unsafe {
@@ -74,15 +86,13 @@ where
                     drop,
                     x.as_ptr() as Inputs,
                     x.len() as i64,
-                    outs.as_mut_ptr(),
-                    MAX_RESULTS as i64,
-                    &mut n,
+                    outs,
+                    cap,
+                    n,
                 )
             })
         }
-    })?;
-    // SAFETY: C has returned these references to us.
-    Ok(unsafe { taken(&outs, n) }.into_iter().flatten().collect())
+    })
 }
 
 /// Computes a vector-Jacobian product with one call of `f`. Returns the results and, for each
@@ -270,8 +280,7 @@ pub fn vmap(
         n_in_dims: dims.len() as i64,
         ..Default::default()
     };
-    let (mut outs, mut n) = (vec![null_mut(); MAX_RESULTS], 0i64);
-    with_function(f, |fun, user, drop| {
+    results(f, |fun, user, drop, outs, cap, n| {
         // SAFETY: the lengths match the lists, and the handles are live.
         unsafe {
             call(|c| {
@@ -283,15 +292,13 @@ pub fn vmap(
                     x.as_ptr() as Inputs,
                     x.len() as i64,
                     &opts,
-                    outs.as_mut_ptr(),
-                    MAX_RESULTS as i64,
-                    &mut n,
+                    outs,
+                    cap,
+                    n,
                 )
             })
         }
-    })?;
-    // SAFETY: C has returned these references to us.
-    Ok(unsafe { taken(&outs, n) }.into_iter().flatten().collect())
+    })
 }
 
 /// # Functional calls
