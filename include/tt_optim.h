@@ -397,7 +397,7 @@ tt_status tt_optim_lbfgs(tt_ctx *c, tt_tensor *const *params, int64_t n_params,
 
 /* Adafactor (Shazeer and Stern 2018): divides the gradient by the root of a running average of
    its square. Of a matrix, only the means of rows and columns are kept. The step size is
-   relative to the size of the parameter. A step cannot be captured in a graph.
+   relative to the size of the parameter.
      params: parameters to optimize: leaf tensors of a floating-point dtype
      lr: learning rate, an upper bound of the relative step size 1 / sqrt(step)
      beta2_decay: step^beta2_decay is the weight of each new squared gradient in the average; at
@@ -434,7 +434,7 @@ tt_status tt_optim_adafactor(tt_ctx *c, tt_tensor *const *params, int64_t n_para
 /* Muon (Jordan et al. 2024), for the matrices of hidden layers. A Newton-Schulz iteration in
    bfloat16, x = ns_a x + (ns_b x x^T + ns_c (x x^T)^2) x, replaces the momentum of each gradient
    by an approximation of the nearest orthogonal matrix. The coefficients are values of the
-   groups, 3.4445, -4.775 and 2.0315 at first. A step cannot be captured in a graph.
+   groups, 3.4445, -4.775 and 2.0315 at first.
      params: parameters to optimize: leaf tensors of two dimensions and a floating-point dtype
      lr: learning rate
      weight_decay: the parameter is multiplied by 1 - lr * weight_decay

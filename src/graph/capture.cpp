@@ -371,7 +371,9 @@ void note_uncaptured_step(GraphHooks& hooks, const char* of) {
   auto& c = static_cast<Capture&>(hooks);
   if (c.in_node || c.refused) return;
   recorded(c, [&] {
-    fail(TT_NOT_IMPLEMENTED, "a step of {} cannot be captured: its numbers change with each step",
+    fail(TT_NOT_IMPLEMENTED,
+         "a step of {} cannot be captured: what it computes from numbers of the host would be "
+         "frozen; take it between the runs",
          of);
   });
 }

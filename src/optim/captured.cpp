@@ -14,9 +14,11 @@ namespace {
 
 constexpr int64_t kMaxSteps = int64_t(1) << 53;
 
-// Numbers of a group in files: the classes that files name have no more.
-constexpr int kFileValues = 8;
+// Numbers of a group in files: classes with kernels have no more.
+int file_values(const OptimClass& cls) { return cls.matrix ? kMaxValues : 8; }
+// Those of schedulers, and kSwaLr behind them if the group has it.
 constexpr int kFileExtras = kMaxMomentum + 1;
+static_assert(kSwaLr == kFileExtras && kNumExtras == kSwaLr + 1);
 
 enum StepArg { kParams, kGrads, kStates, kCounter };  // of optim_step
 enum ScheduleArg { kScheduler };                      // of schedule_step
@@ -127,8 +129,9 @@ void Writer::optimizer(const Used& u) {
     word(next);
     while (next < u.params.size() && u.params[next] < g.end) next++;
     word(next);
-    for (int k = 0; k < kFileValues; k++) number(g.value[k]);
+    for (int k = 0; k < file_values(*o.cls); k++) number(g.value[k]);
     for (int k = 0; k < kFileExtras; k++) number(g.extra[k]);
+    if (g.extra[kSwaLr] == g.extra[kSwaLr]) number(g.extra[kSwaLr]);
     out_.add("\n");
   }
   for (const int64_t i : u.params) {
@@ -221,7 +224,7 @@ class Reader {
   void bind_step(const IrNode& n, StepCounter& c);
   TensorRef tensor_of(int32_t value) const;
   void bind(TensorRef& place, TensorRef t) const;
-  void check_state(const Tensor& param, const Tensor& state) const;
+  void check_state(const OptimClass& cls, const Tensor& param, int k, const Tensor& state) const;
   void check_bound() const;
 
   const char* path_;
@@ -277,9 +280,10 @@ void Reader::group(Optimizer& o) {
   const int64_t before = o.groups.empty() ? 0 : o.groups.back().end;
   g.begin = integer(before, before);
   g.end = integer(before, o.params.size());
-  for (int k = 0; k < kFileValues; k++) g.value[k] = number();
+  for (int k = 0; k < file_values(*o.cls); k++) g.value[k] = number();
   for (double& v : g.extra) v = kNan;
   for (int k = 0; k < kFileExtras; k++) g.extra[k] = number();
+  if (*p_ == ' ') g.extra[kSwaLr] = number();
   end_of_line();
   o.groups.push_back(g);
 }
@@ -288,6 +292,7 @@ void Reader::optimizer() {
   const Span<const char> name = word();
   const OptimClass* cls = find_first_class(name);
   if (!cls) cls = find_more_class(name);
+  if (!cls) cls = find_matrix_class(name);
   if (!cls) bad("there is no such optimizer");
   // Each parameter and group has a line, so that a short file makes no long lists.
   const int64_t params = integer(0, end_ - p_);
@@ -367,10 +372,13 @@ void Reader::bind(TensorRef& place, TensorRef t) const {
     bad("two steps disagree about a parameter or state");
   place = std::move(t);
 }
-void Reader::check_state(const Tensor& param, const Tensor& state) const {
-  const bool alike = same(state.sizes(), param.sizes()) && state.dtype == param.dtype;
-  if (!alike || !(param.dense() ? same(state.strides(), param.strides())
-                                : is_contiguous(state.sizes(), state.strides())))
+void Reader::check_state(const OptimClass& cls, const Tensor& param, int k,
+                         const Tensor& state) const {
+  const Shape sizes = state_sizes(cls, param, k);
+  const bool alike = same(state.sizes(), sizes) && state.dtype == param.dtype;
+  if (!alike || !(param.dense() && same(sizes, param.sizes())
+                      ? same(state.strides(), param.strides())
+                      : is_contiguous(state.sizes(), state.strides())))
     bad("a state does not fit its parameter");
 }
 
@@ -391,14 +399,20 @@ void Reader::bind_step(const IrNode& n, StepCounter& c) {
     if (grad.dtype != t.dtype || !same(grad.sizes, t.sizes())) bad("a gradient does not fit");
     while (p.param >= o.groups[p.group].end) p.group++;
     OptimItem item = {};
-    const double step = slot.step < 0 ? 1 : slot.step + 1;
-    p.states = o.cls->factors(o.groups[p.group].value, step, slot.number, &item);
+    if (o.cls->matrix) {
+      try {
+        o.cls->matrix->check(o, t, i);
+      } catch (...) {
+        bad("a parameter does not fit its optimizer");
+      }
+    }
+    p.states = states_of(*o.cls, o.groups[p.group].value, slot, &item);
     p.data = t.data;
     for (int k = 0; k < kOptimStates; k++) {
       if (!(p.states >> k & 1)) continue;
       if (next == states.size()) bad("a step has not one state for each");
       bind(slot.state[k], tensor_of(states[next++]));
-      check_state(t, *slot.state[k]);
+      check_state(*o.cls, t, k, *slot.state[k]);
       p.state[k] = slot.state[k]->data;
     }
   }

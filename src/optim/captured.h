@@ -21,8 +21,14 @@ struct StepCounter : Object {
   OptimizerRef optimizer;
   int64_t n_params;  // of the optimizer when the step was recorded
   SmallVec<CountedParam, 4> params;
+  SmallVec<double, kMaxValues> values;  // of the groups when the step was recorded
 };
 Ref<StepCounter> new_counter(Optimizer& o);
+// Fails unless is_current_step, but for new parameters, and names what has changed.
+void check_current(const StepCounter& c);
+// Bit k: a parameter with such values and steps has state k. Sets the factors of a kernel's item.
+uint32_t states_of(const OptimClass& cls, const double* value, const ParamSlot& slot,
+                   OptimItem* item);
 
 // What schedule_step takes.
 struct ScheduledStep : Object {
@@ -34,12 +40,14 @@ const Scheduler* scheduler_of(const Object& o);  // NULL: it is no ScheduledStep
 // scheduler: the SameObject of graphs.
 bool is_same_step(const Object& a, const Object& b);
 // Whether the optimizer has the parameters, and these have the memory, that a step was recorded
-// with. Loading the state of an optimizer gives it other memory.
+// with, and no value of a group was set that a run does not read, or that makes other states
+// necessary. Loading the state of an optimizer gives it other memory.
 bool is_current_step(const Object& object);
 
 // The classes by name; NULL: there is none.
-const OptimClass* find_first_class(Span<const char> name);  // of rules.cpp
-const OptimClass* find_more_class(Span<const char> name);   // of more_rules.cpp
+const OptimClass* find_first_class(Span<const char> name);   // of rules.cpp
+const OptimClass* find_more_class(Span<const char> name);    // of more_rules.cpp
+const OptimClass* find_matrix_class(Span<const char> name);  // of matrix_rules.cpp
 const SchedulerClass* find_schedule(Span<const char> name);
 // Schedulers of schedulers.
 enum class Composition : uint8_t { kNone, kSequential, kChained };

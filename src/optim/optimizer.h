@@ -65,17 +65,25 @@ struct Solver {
 };
 
 // What a kind of optimizer does that computes with operators, one parameter after another, in place
-// of a kernel. Its steps cannot be captured: numbers of a step would be constants of the graph.
+// of a kernel. All of it is behind pointers, so that programs without such an optimizer do not link
+// it.
+constexpr int64_t kMatrixFactors = 4;  // of a step over one parameter
+struct StepCounter;
+struct MatrixFactors;
 struct MatrixRule {
   void (*check)(const Optimizer& o, const Tensor& param, int64_t i);  // one that is added
   Shape (*state_sizes)(const Tensor& param, int k);
-  // Updates the parameters that have gradients. Behind a pointer, as `update`, so that programs
-  // without such an optimizer do not link it.
-  void (*step)(Optimizer& o, const TensorList& grads);
-  // Updates param. `state` has the states, empty ones before the first step, and gets new tensors:
-  // those that it had are not written. If a step fails, the undo log of the call restores param.
-  void (*update)(const double* value, double step, const Tensor& grad, Tensor& param,
-                 TensorRef* state);
+  uint32_t (*states)(const Tensor& param);             // bit k: it has state k
+  TensorRef (*new_state)(const Tensor& param, int k);  // of zeros
+  // Updates params and states, as the operator optim_step. If it fails, the undo log of the call
+  // restores them.
+  void (*step)(TensorSpan params, TensorSpan grads, TensorSpan states, StepCounter& counter);
+  // Sets the factors of the step whose number is `step`, on the host.
+  void (*factors)(const double* value, double step, const Tensor& param, double* out);
+  bool (*is_factor)(const char* value);  // whether they depend on it, and nothing else does
+  // Updates one parameter, by operators that have the factors as tensors.
+  void (*update)(const double* value, const MatrixFactors& f, const Tensor& grad, Tensor& param,
+                 Tensor* const* state);
 };
 
 // A kind of optimizer. `factors` sets the item's factors and flags for a parameter whose step

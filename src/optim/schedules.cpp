@@ -294,8 +294,8 @@ SchedulerRef make_lambda(Optimizer& o, const LrLambda& lambda, bool multiplicati
 
 const SchedulerClass* find_schedule(Span<const char> name) {
   static constexpr const SchedulerClass* kAll[] = {
-      &kStep,   &kMultiStep,   &kConstant, &kLinear,   &kPolynomial,
-      &kCosine, &kExponential, &kOneCycle, &kRestarts, &kCyclic};
+      &kStep,        &kMultiStep, &kConstant, &kLinear, &kPolynomial, &kCosine,
+      &kExponential, &kOneCycle,  &kRestarts, &kCyclic, &kSwa};
   for (const SchedulerClass* cls : kAll)
     if (strlen(cls->name) == size_t(name.n) && memcmp(cls->name, name.ptr, size_t(name.n)) == 0)
       return cls;

@@ -88,11 +88,11 @@ class Step {
   const Tensor* add_state(int64_t i, int k, const Tensor* old, const Tensor& like);
   OptimPlan plan_of(const Batch& b) const;
   void compute();
-  void compute_on_several();
+  TT_COLD void compute_on_several();
   void update();
   void commit() noexcept;
-  void make_states(StepCounter& counter, const Batch& b);
-  void run_as_operator();
+  TT_COLD void make_states(StepCounter& counter, const Batch& b);
+  TT_COLD void run_as_operator();
 
   Optimizer& o_;
   TensorList grads_;  // of each parameter at the start of the step; empty: none
@@ -299,9 +299,9 @@ void Step::run() {
   CommitGuard whole;      // no more changes from here on
   take_grads();
   check();
-  if (TT_UNLIKELY(o_.cls->matrix != nullptr)) return o_.cls->matrix->step(o_, grads_);
   bool ext = false;
   for (const Batch& b : batches_) ext |= b.device.type == TT_EXT;
+  if (TT_UNLIKELY(o_.cls->matrix != nullptr)) return run_as_operator();
   if (TT_UNLIKELY(modes_see_steps()) && !ext) return run_as_operator();
   if (TT_LIKELY(!ext)) return update();
   ExtMirrors mirrors;
@@ -344,7 +344,7 @@ bool renew_items(Optimizer& o, OptimItem* items, int64_t n) {
 
 static StepCounter& counter_of(Object& object) { return static_cast<StepCounter&>(object); }
 
-static void destroy_counter(Object* object) noexcept {
+TT_COLD static void destroy_counter(Object* object) noexcept {
   StepCounter* const counter = &counter_of(*object);
   counter->~StepCounter();
   mem_free(counter, sizeof *counter);
@@ -367,10 +367,66 @@ bool is_same_step(const Object& a, const Object& b) {
   return of && of == scheduler_of(b);
 }
 
+uint32_t states_of(const OptimClass& cls, const double* value, const ParamSlot& slot,
+                   OptimItem* item) {
+  if (TT_UNLIKELY(cls.matrix != nullptr)) return cls.matrix->states(*slot.param);
+  return cls.factors(value, next_step(slot), slot.number, item);
+}
+
+// Whether the step would be recorded in another way with value k of the group as it is now, and the
+// others as they were.
+TT_COLD static bool is_outdated(const StepCounter& c, int64_t group, int64_t k) {
+  const Optimizer& o = *c.optimizer;
+  const double* const then = c.values.data() + group * kMaxValues;
+  const double* const now = o.groups[group].value;
+  if (memcmp(now + k, then + k, sizeof *now) == 0) return false;
+  if (o.cls->matrix) return !o.cls->matrix->is_factor(o.cls->values[k].name);
+  double mixed[kMaxValues];
+  memcpy(mixed, then, sizeof mixed);
+  mixed[k] = now[k];
+  OptimItem item = {};
+  for (const CountedParam& p : c.params)
+    if (p.group == group)
+      return o.cls->factors(mixed, next_step(o.params[p.param]), o.params[p.param].number, &item) !=
+             p.states;
+  return false;
+}
+// Calls f(group, k) for each value that has been set so; returns whether there is one.
+template <class F> static bool each_outdated(const StepCounter& c, const F& f) {
+  bool found = false;
+  for (int64_t g = 0; g < c.values.size() / kMaxValues; g++)
+    for (int64_t k = 0; k < c.optimizer->cls->values.n; k++)
+      if (TT_UNLIKELY(is_outdated(c, g, k))) {
+        f(g, k);
+        found = true;
+      }
+  return found;
+}
+
+TT_COLD void check_current(const StepCounter& c) {
+  const Optimizer& o = *c.optimizer;
+  each_outdated(c, [&](int64_t g, int64_t k) {
+    fail(TT_INVALID_ARG, "{} of group {} is {}, in the captured step it was {}: capture it again",
+         o.cls->values[k].name, g, o.groups[g].value[k], c.values[g * kMaxValues + k]);
+  });
+  for (const CountedParam& p : c.params) {
+    const ParamSlot& slot = o.params[p.param];
+    bool same = slot.param->data == p.data;
+    for (int k = 0; k < kOptimStates; k++)
+      if (p.states >> k & 1) same &= slot.state[k] && slot.state[k]->data == p.state[k];
+    if (!same)
+      fail(TT_INVALID_ARG,
+           "parameter {} of the optimizer, or its state, has other memory than in the captured "
+           "step: capture it again",
+           p.param);
+  }
+}
+
 bool is_current_step(const Object& object) {
   if (object.destroy_fn != destroy_counter) return true;
   const auto& c = static_cast<const StepCounter&>(object);
   bool current = c.optimizer->params.size() == c.n_params;
+  current = current && !each_outdated(c, [](int64_t, int64_t) {});
   for (int64_t i = 0; current && i < c.params.size(); i++) {
     const CountedParam& p = c.params[i];
     const ParamSlot& slot = c.optimizer->params[p.param];
@@ -382,13 +438,15 @@ bool is_current_step(const Object& object) {
   return current;
 }
 
-Ref<StepCounter> new_counter(Optimizer& o) {
+TT_COLD Ref<StepCounter> new_counter(Optimizer& o) {
   auto* c = new (mem_alloc(sizeof(StepCounter))) StepCounter{};
   c->refs = 1;
   c->destroy_fn = destroy_counter;
   c->optimizer = OptimizerRef::share(&o);
   c->n_params = o.params.size();
-  return Ref<StepCounter>::adopt(c);
+  const Ref<StepCounter> owned = Ref<StepCounter>::adopt(c);
+  for (const ParamGroup& g : o.groups) c->values.append({g.value, kMaxValues});
+  return owned;
 }
 
 // Writes the factors of the next step into the items.
@@ -411,11 +469,7 @@ static void set_factors(Object& object, char* data) {
     bool same_memory = slot.param->data == p.data;
     for (int k = 0; k < kOptimStates; k++)
       if (p.states >> k & 1) same_memory &= slot.state[k] && slot.state[k]->data == item->state[k];
-    if (states != p.states || !same_memory)
-      fail(TT_INVALID_ARG,
-           "parameter {} of the optimizer, or its state, has other memory than in the captured "
-           "step: capture it again",
-           p.param);
+    if (states != p.states || !same_memory) check_current(c);
     item->fresh = slot.fresh;
     item++;
   }
@@ -442,9 +496,14 @@ void Step::make_states(StepCounter& counter, const Batch& b) {
       const TensorRef like =
           param.dense() ? slot.param : new_tensor(param.sizes(), param.dtype, b.device);
       CountedParam p = {g, i, param.data, 0, 0, {}};
-      p.states = o_.cls->factors(o_.groups[g].value, next_step(slot), slot.number, &item);
+      p.states = states_of(*o_.cls, o_.groups[g].value, slot, &item);
       for (int k = 0; k < kOptimStates; k++) {
         const Tensor* state = slot.state[k].get();
+        if (TT_UNLIKELY(o_.cls->matrix != nullptr)) {
+          if ((p.states >> k & 1) && !state)
+            changes_.push_back({i, k, o_.cls->matrix->new_state(param, k), {}, {}});
+          continue;
+        }
         if (!(p.states >> k & 1) || (state && same(state->strides(), like->strides()))) continue;
         if (!state) p.fresh |= 1u << k;
         add_state(i, k, state, *like);
@@ -494,7 +553,9 @@ class FreshStates {
 };
 
 void Step::run_as_operator() {
+  const MatrixRule* const matrix = o_.cls->matrix;
   for (const Batch& b : batches_) {
+    if (TT_UNLIKELY(matrix && b.device.type != TT_CPU)) note_uncaptured_step(o_.cls->name);
     const Ref<StepCounter> counter = new_counter(o_);
     make_states(*counter, b);
     NewStates made(o_, changes_);
@@ -510,7 +571,9 @@ void Step::run_as_operator() {
         states.push_back(slot.state[k].get());
       }
     }
-    op::optim_step(params, grads, states, *counter);
+    if (TT_UNLIKELY(matrix && !(modes_see_steps() && b.device.type != TT_EXT)))
+      matrix->step(params, grads, states, *counter);
+    else op::optim_step(params, grads, states, *counter);
     fresh.keep();
     made.keep();
   }
@@ -526,7 +589,7 @@ struct StepArrays {
   void add(Tensor& param, const Tensor& grad);
 };
 
-void StepArrays::add(Tensor& param, const Tensor& grad) {
+TT_COLD void StepArrays::add(Tensor& param, const Tensor& grad) {
   const Tensor* p = &param;
   if (TT_UNLIKELY(!p->dense())) {
     results.push_back(dense_input(param));
@@ -552,11 +615,13 @@ static void check_alike(const Tensor& param, const Tensor* t, const char* what, 
        i, fmt(param.dtype), param.sizes());
 }
 
-void impl::optim_step(Call, TensorSpan params, TensorSpan grads, TensorSpan states,
-                      Object& object) {
+TT_COLD void impl::optim_step(Call, TensorSpan params, TensorSpan grads, TensorSpan states,
+                              Object& object) {
   const MaskGuard no_grad(bit(kKeyAutograd));
   const StepCounter& counter = counter_of(object);
   const OptimClass& cls = *counter.optimizer->cls;
+  if (TT_UNLIKELY(cls.matrix != nullptr))
+    return cls.matrix->step(params, grads, states, counter_of(object));
   StepArrays arrays;
   arrays.batch = {params.ptr[0]->device, 0, params.n, 0, 0};
   int64_t next_state = 0;

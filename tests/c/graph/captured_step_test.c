@@ -42,6 +42,9 @@ static void cyclic(tt_optimizer* o, tt_scheduler** out) {
   const tt_lr_cyclic_opts opts = {.set = TT_LR_CYCLIC_STEP_SIZE_UP, .step_size_up = 5};
   OK(tt_lr_cyclic(c, o, (const double[]){0.01}, 1, (const double[]){0.1}, 1, &opts, out));
 }
+static void swa(tt_optimizer* o, tt_scheduler** out) {
+  OK(tt_lr_swa(c, o, (const double[]){0.01}, 1, NULL, out));
+}
 static void chained(tt_optimizer* o, tt_scheduler** out) {
   tt_scheduler* parts[2];
   constant(o, &parts[0]);
@@ -88,6 +91,7 @@ static const struct {
                   {"ChainedScheduler", chained, 0},
                   {"CosineAnnealingWarmRestarts", restarts, 0},
                   {"CyclicLR", cyclic, 0},
+                  {"SWALR", swa, 0},
                   {"LambdaLR", lambda, 1},
                   {"MultiplicativeLR", multiplicative, 1}};
 enum { kNumSchedules = sizeof kSchedules / sizeof kSchedules[0] };
@@ -196,6 +200,7 @@ static void test_schedules(void** state) {
   (void)state;
   for (i = 0; i < kNumSchedules; i++)
     check_steps(kSchedules[i].name, momentum, kSchedules[i].make, !kSchedules[i].calls_application);
+  check_steps("Muon", muon, one_cycle, 1);
   check_outside();
 }
 
@@ -220,6 +225,146 @@ static void test_replaced_state(void** state) {
   tt_plan_release(p);
   tt_graph_release(g);
   drop_model(&m);
+}
+
+/* Sets a value of both optimizers between the runs, then compares a step. */
+static void set_and_step(const Model* eager, const Model* replayed, const Replay* r,
+                         const char* name, double value, int k) {
+  tt_tensor *x = batch(k), *loss;
+  OK(tt_optim_set_f64(c, eager->optimizer, 0, name, value));
+  OK(tt_optim_set_f64(c, replayed->optimizer, 0, name, value));
+  OK(tt_manual_seed(c, (uint64_t)k));
+  loss = train(eager, x);
+  same_bits(name, run(r, x, k), loss);
+  same_bits(name, replayed->w, eager->w);
+}
+/* Values that are set between runs: a run reads them, or fails and says which one it cannot. */
+static void check_values(Construct construct, const char* const* live, const char* fixed,
+                         double value, const char* message) {
+  Model eager = new_model(construct, by_steps), replayed = new_model(construct, by_steps);
+  tt_tensor *x = batch(0), *loss, *before;
+  double was;
+  int k = 1;
+  Replay r;
+  OK(tt_manual_seed(c, 0));
+  train(&eager, x);
+  OK(tt_manual_seed(c, 0));
+  r = captured(&replayed, x, 0, &loss);
+  for (; *live; live++, k++) set_and_step(&eager, &replayed, &r, *live, 0.125, k);
+  OK(tt_optim_get_f64(c, replayed.optimizer, 0, fixed, &was));
+  OK(tt_optim_set_f64(c, replayed.optimizer, 0, fixed, value));
+  OK(tt_clone(c, replayed.w, NULL, &before));
+  FAILS(tt_plan_run(c, r.plan), TT_INVALID_ARG, message);
+  same_bits("a failed run", replayed.w, before);
+  OK(tt_optim_set_f64(c, replayed.optimizer, 0, fixed, was));
+  set_and_step(&eager, &replayed, &r, "lr", 0.01, k);
+  drop_replay(&r);
+  drop_model(&eager);
+  drop_model(&replayed);
+}
+static void test_values(void** state) {
+  (void)state;
+  check_values(sgd, (const char*[]){"lr", "weight_decay", NULL}, "momentum", 0.5,
+               "momentum of group 0 is 0.5, in the captured step it was 0.0: capture it again");
+  check_values(momentum, (const char*[]){"momentum", "dampening", "nesterov", "maximize", NULL},
+               "momentum", 0, "momentum of group 0 is 0.0, in the captured step it was 0.9");
+  check_values(adam, (const char*[]){"beta1", "beta2", "eps", "weight_decay", "lr", NULL},
+               "amsgrad", 0, "amsgrad of group 0 is 0.0, in the captured step it was 1.0");
+  check_values(rmsprop, (const char*[]){"alpha", "lr", NULL}, "centered", 1,
+               "centered of group 0 is 1.0");
+  check_values(adafactor, (const char*[]){"lr", "weight_decay", NULL}, "d", 2,
+               "d of group 0 is 2.0, in the captured step it was 1.0: capture it again");
+  check_values(muon, (const char*[]){"lr", "momentum", "weight_decay", NULL}, "ns_steps", 3,
+               "ns_steps of group 0 is 3.0, in the captured step it was 5.0");
+}
+
+static void on_plateau(tt_optimizer* o, tt_scheduler** out) {
+  const tt_lr_reduce_on_plateau_opts opts = {.set = TT_LR_REDUCE_ON_PLATEAU_PATIENCE,
+                                             .patience = 0};
+  OK(tt_lr_reduce_on_plateau(c, o, &opts, out));
+}
+/* An average of a module, within the step. */
+static tt_tensor* averaged_step(tt_module* m, tt_module* average, tt_optimizer* o,
+                                const tt_tensor* x) {
+  tt_tensor *y, *loss;
+  OK(tt_optim_zero_grad(c, o, 1));
+  OK(tt_module_call(c, m, x, &y));
+  OK(tt_mul(c, y, y, &y));
+  OK(tt_mean(c, y, NULL, &loss));
+  OK(tt_backward(c, loss, NULL));
+  OK(tt_optim_step(c, o));
+  OK(tt_module_average(c, average, m, 0.25, 0));
+  return loss;
+}
+static void test_average(void** state) {
+  tt_module *layer[2], *average[2];
+  tt_optimizer* o[2];
+  Replay r = {NULL, NULL};
+  int i, k;
+  (void)state;
+  for (i = 0; i < 2; i++) {
+    tt_tensor* params[2];
+    int64_t n;
+    OK(tt_manual_seed(c, 5));
+    OK(tt_nn_batch_norm1d(c, kIn, NULL, &layer[i]));
+    OK(tt_module_copy(c, layer[i], &average[i]));
+    OK(tt_module_parameters(c, layer[i], params, 2, &n));
+    OK(sgd(params, n, &o[i]));
+  }
+  for (k = 0; k < 10; k++) {
+    tt_tensor *x = batch(k), *a, *b, *loss = averaged_step(layer[0], average[0], o[0], x), *out;
+    const char* const names[] = {"weight", "bias", "running_mean", "running_var"};
+    if (k) {
+      out = run(&r, x, k);
+    } else {
+      OK(tt_capture_begin(c, LIST(x), NULL));
+      out = averaged_step(layer[1], average[1], o[1], x);
+      OK(tt_capture_end(c, LIST(out), &r.graph));
+      OK(tt_plan_new(c, r.graph, NULL, &r.plan));
+    }
+    same_bits("loss", out, loss);
+    for (i = 0; i < 4; i++) {
+      OK(tt_module_get_tensor(c, average[0], names[i], &a));
+      OK(tt_module_get_tensor(c, average[1], names[i], &b));
+      same_bits(names[i], a, b);
+    }
+  }
+  drop_replay(&r);
+  for (i = 0; i < 2; i++) {
+    tt_optim_release(o[i]);
+    tt_module_release(layer[i]);
+    tt_module_release(average[i]);
+  }
+}
+
+/* A metric is a number of the host: the application reads it between runs, and the next run has the
+   learning rate that follows from it. */
+static void test_metric(void** state) {
+  const double metrics[] = {1, 2, 0.5, 3, 4};
+  Model eager = new_model(adam, on_plateau), replayed = new_model(adam, on_plateau);
+  tt_tensor *x = batch(0), *loss;
+  double lr = 0;
+  Replay r;
+  int k;
+  (void)state;
+  OK(tt_manual_seed(c, 0));
+  train(&eager, x);
+  OK(tt_manual_seed(c, 0));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  loss = train(&replayed, x);
+  FAILS(tt_scheduler_step_metric(c, replayed.schedule, 1), TT_NOT_IMPLEMENTED, "between the runs");
+  OK(tt_capture_end(c, LIST(loss), &r.graph));
+  OK(tt_plan_new(c, r.graph, NULL, &r.plan));
+  for (k = 0; k < 5; k++) {
+    OK(tt_scheduler_step_metric(c, eager.schedule, metrics[k]));
+    OK(tt_scheduler_step_metric(c, replayed.schedule, metrics[k]));
+    OK(tt_optim_get_f64(c, eager.optimizer, 0, "lr", &lr));
+    set_and_step(&eager, &replayed, &r, "lr", lr, k + 1);
+  }
+  assert_true(lr > 0.9e-6 && lr < 1.1e-6); /* reduced by 0.1 three times from 1e-3 */
+  drop_replay(&r);
+  drop_model(&eager);
+  drop_model(&replayed);
 }
 
 /* A step to a given epoch is repeated with that epoch; what else the application sets during a
@@ -377,8 +522,9 @@ static int tear_down(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {SCOPED(test_classes),        SCOPED(test_schedules),
-                                     SCOPED(test_replaced_state), SCOPED(test_given_numbers),
-                                     SCOPED(test_edit),           SCOPED(test_modes),
-                                     SCOPED(test_out_of_memory)};
+                                     SCOPED(test_replaced_state), SCOPED(test_values),
+                                     SCOPED(test_average),        SCOPED(test_metric),
+                                     SCOPED(test_given_numbers),  SCOPED(test_edit),
+                                     SCOPED(test_modes),          SCOPED(test_out_of_memory)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

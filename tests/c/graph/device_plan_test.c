@@ -65,7 +65,7 @@ static void check_class(int i) {
 static void test_classes(void** state) {
   int i;
   (void)state;
-  for (i = 0; i < kNumOptimizers; i++) check_class(i);
+  for (i = 0; i < kNumWithKernels; i++) check_class(i);
 }
 
 /* A deferred capture computes nothing: every step is a run, the first one too. Runs read and write

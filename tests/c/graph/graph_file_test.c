@@ -150,6 +150,29 @@ static tt_graph* training_graph(void) {
   tt_optim_release(o);
   return g;
 }
+/* A step of optimizers that compute by operators. */
+static tt_graph* matrix_training_graph(void) {
+  tt_tensor *x = randn(SHAPE(4, 3)), *w = weights(SHAPE(3, 8)), *v = weights(SHAPE(8, 2)), *y;
+  tt_optimizer *adafactor, *muon;
+  tt_scheduler* schedule;
+  tt_graph* g;
+  OK(tt_optim_adafactor(c, &w, 1, NULL, &adafactor));
+  OK(tt_optim_muon(c, &v, 1, NULL, &muon));
+  OK(tt_lr_swa(c, muon, (const double[]){0.01}, 1, NULL, &schedule));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_matmul(c, x, w, &y));
+  OK(tt_matmul(c, y, v, &y));
+  OK(tt_mean(c, y, NULL, &y));
+  OK(tt_backward(c, y, NULL));
+  OK(tt_optim_step(c, adafactor));
+  OK(tt_optim_step(c, muon));
+  OK(tt_scheduler_step(c, schedule));
+  OK(tt_capture_end(c, LIST(y), &g));
+  tt_scheduler_release(schedule);
+  tt_optim_release(adafactor);
+  tt_optim_release(muon);
+  return g;
+}
 /* Products of 8-bit integers, by tensor, channel and row; fake quantisation. */
 static tt_graph* integer_graph(void) {
   tt_tensor *x = randn(SHAPE(2, 3, 6, 6)), *w = randn(SHAPE(4, 3, 3, 3)), *v = randn(SHAPE(5, 64));
@@ -252,9 +275,10 @@ static tt_graph* factor_graph(void) {
   OK(tt_capture_end(c, LIST(x, r, s), &g));
   return g;
 }
-static tt_graph* (*const kGraphs[])(void) = {
-    step_graph,    image_graph, attention_graph, recurrent_graph, shape_graph, training_graph,
-    integer_graph, block_graph, checked_graph,   sequence_graph,  factor_graph};
+static tt_graph* (*const kGraphs[])(void) = {step_graph,      image_graph,  attention_graph,
+                                             recurrent_graph, shape_graph,  training_graph,
+                                             integer_graph,   block_graph,  checked_graph,
+                                             sequence_graph,  factor_graph, matrix_training_graph};
 enum { kTraining = 5 };
 enum { kNumGraphs = sizeof kGraphs / sizeof *kGraphs };
 

@@ -43,6 +43,7 @@ static tt_tensor* train(const Model* m, const tt_tensor* x) {
   tt_tensor *h, *y, *loss, *norm;
   tt_tensor* const params[] = {m->w, m->v};
   OK(tt_optim_zero_grad(c, m->optimizer, 1));
+  OK(tt_tensor_set_grad(c, m->v, NULL)); /* Muon does not have it */
   OK(tt_matmul(c, x, m->w, &h));
   OK(tt_tanh(c, h, &h));
   OK(tt_dropout(c, h, NULL, &h));

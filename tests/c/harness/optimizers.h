@@ -38,16 +38,24 @@ WITH_DEFAULTS(radam, tt_optim_radam)
 WITH_DEFAULTS(asgd, tt_optim_asgd)
 WITH_DEFAULTS(rprop, tt_optim_rprop)
 WITH_DEFAULTS(lion, tt_optim_lion)
+WITH_DEFAULTS(adafactor, tt_optim_adafactor)
+#undef WITH_DEFAULTS
+/* Trains the first parameter alone: the others need not be matrices. */
+static tt_status muon(tt_tensor* const* params, int64_t n, tt_optimizer** out) {
+  const tt_optim_muon_opts o = {.set = TT_OPTIM_MUON_LR, .lr = 0.05};
+  return n ? tt_optim_muon(c, params, 1, &o, out) : TT_INVALID_ARG;
+}
 static const struct {
   const char* name;
   Construct construct;
-} kOptimizers[] = {{"SGD", sgd},           {"momentum", momentum}, {"Adam", adam},
-                   {"AdamW", adamw},       {"RMSprop", rmsprop},   {"Adagrad", adagrad},
-                   {"Adadelta", adadelta}, {"Adamax", adamax},     {"NAdam", nadam},
-                   {"RAdam", radam},       {"ASGD", asgd},         {"Rprop", rprop},
-                   {"Lion", lion}};
-enum { kNumOptimizers = sizeof kOptimizers / sizeof kOptimizers[0] };
-
-#undef WITH_DEFAULTS
+} kOptimizers[] = {{"SGD", sgd},           {"momentum", momentum},   {"Adam", adam},
+                   {"AdamW", adamw},       {"RMSprop", rmsprop},     {"Adagrad", adagrad},
+                   {"Adadelta", adadelta}, {"Adamax", adamax},       {"NAdam", nadam},
+                   {"RAdam", radam},       {"ASGD", asgd},           {"Rprop", rprop},
+                   {"Lion", lion},         {"Adafactor", adafactor}, {"Muon", muon}};
+enum {
+  kNumOptimizers = sizeof kOptimizers / sizeof kOptimizers[0],
+  kNumWithKernels = kNumOptimizers - 2 /* the others compute by operators */
+};
 
 #endif

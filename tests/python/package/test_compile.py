@@ -344,22 +344,137 @@ def test_norms_under_autocast():
             assert tt.equal(call(x)[0], tt.linalg.vector_norm(x, 2, 1))
 
 
-def test_steps_that_cannot_be_recorded_run_as_ever():
+def of_matrices(cls, compiled):
+    """The parameters after steps of a class that computes by operators, whose values change."""
+    tt.manual_seed(7)
+    p = tt.randn(3, 5, requires_grad=True)
+    optimizer = cls([p], lr=0.1, weight_decay=0.1)
+    schedule = tt.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+    def step(x):
+        optimizer.zero_grad()
+        (x @ p).square().sum().backward()
+        optimizer.step()
+        schedule.step()
+        return p.detach().clone()
+
+    run = tt.compile(step) if compiled else step
+    found = []
+    for k in range(8):
+        if k == 5:
+            optimizer.param_groups[0]["weight_decay"] = 0.01
+        found.append(run(tt.full((2, 3), 0.1 * k)).tolist())
+    states = [t.tolist() for t in optimizer.state[p].values()]
+    return (found, states), info(run)[:3] if compiled else None
+
+
+@pytest.mark.parametrize("cls", [tt.optim.Adafactor, tt.optim.Muon])
+def test_steps_of_matrices(cls):
+    found, counts = of_matrices(cls, True)
+    assert found == of_matrices(cls, False)[0]
+    assert counts == (1, 7, 1)
+
+
+@pytest.mark.parametrize(
+    "make, name, value, runs",
+    [
+        (lambda p: tt.optim.SGD(p, lr=0.1, momentum=0.9), "momentum", 0.5, 1),
+        (lambda p: tt.optim.SGD(p, lr=0.1), "weight_decay", 0.1, 1),
+        (lambda p: tt.optim.SGD(p, lr=0.1), "momentum", 0.5, 2),
+        (lambda p: tt.optim.Adam(p, lr=0.1), "betas", (0.5, 0.6), 1),
+        (lambda p: tt.optim.Adam(p, lr=0.1), "amsgrad", True, 2),
+        (lambda p: tt.optim.Adafactor(p, lr=0.1), "d", 2.0, 2),
+        (lambda p: tt.optim.Muon(p, lr=0.1), "nesterov", False, 2),
+    ],
+)
+def test_values_set_between_steps(make, name, value, runs):
+    """The recorded step reads them, or the function runs and is recorded again."""
+
     def train(compiled):
-        p = tt.ones(2, 2, requires_grad=True)
-        opt = tt.optim.Adafactor([p], lr=0.1)
+        tt.manual_seed(7)
+        p = tt.randn(3, 5, requires_grad=True)
+        optimizer = make([p])
 
         def step(x):
-            opt.zero_grad()
-            loss = (p * x).square().sum()
+            optimizer.zero_grad()
+            (x @ p).square().sum().backward()
+            optimizer.step()
+            return p.detach().clone()
+
+        run = tt.compile(step) if compiled else step
+        for k in range(8):
+            if k == 4:
+                optimizer.param_groups[0][name] = value
+            run(tt.full((2, 3), 0.1 * k + 0.1))
+        return p.tolist(), info(run) if compiled else None
+
+    found, records = train(True)
+    assert found == train(False)[0]
+    assert records[:3] == (1, 8 - runs, runs), records
+
+
+def test_a_metric_outside():
+    """The learning rate that follows from a metric is that of the next replayed step."""
+
+    def train(compiled):
+        tt.manual_seed(7)
+        p = tt.randn(3, 5, requires_grad=True)
+        optimizer = tt.optim.Adam([p], lr=0.1)
+        schedule = tt.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (x @ p).square().sum()
             loss.backward()
-            opt.step()
-            return loss
+            optimizer.step()
+            return loss.detach()
 
-        step = tt.compile(step) if compiled else step
-        return [step(tt.full((2, 2), float(i))).item() for i in range(1, 4)]
+        run = tt.compile(step) if compiled else step
+        for k in range(8):
+            schedule.step(run(tt.full((2, 3), 0.3 * k)).item())
+        return p.tolist(), optimizer.param_groups[0]["lr"], info(run)[:3] if compiled else None
 
-    assert train(True) == train(False)
+    *found, counts = train(True)
+    assert found == list(train(False)[:2])
+    assert found[1] < 0.1 and counts == (1, 7, 1)
+
+
+def test_averages_outside():
+    """AveragedModel reads its count of models on the host: a compiled step leaves it outside."""
+
+    def train(compiled, inside):
+        tt.manual_seed(7)
+        m = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5))
+        optimizer = tt.optim.SGD(m.parameters(), lr=0.1)
+        average = tt.optim.swa_utils.AveragedModel(m)
+        schedule = tt.optim.swa_utils.SWALR(optimizer, 0.01, 4)
+
+        def follow():
+            average.update_parameters(m)
+            schedule.step()
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = m(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            if inside:
+                follow()
+            return loss.detach()
+
+        run = tt.compile(step) if compiled else step
+        for k in range(6):
+            tt.manual_seed(k)
+            run(tt.randn(4, 3))
+            if not inside:
+                follow()
+        found = [p.tolist() for p in average.parameters()], optimizer.param_groups[0]["lr"]
+        return found, info(run) if compiled else None
+
+    for inside in (False, True):
+        found, records = train(True, inside)
+        assert found == train(False, inside)[0]
+        assert records[0] == (not inside)
 
 
 def changed_optimizer(compiled):

@@ -354,7 +354,7 @@ end
 
 Adafactor (Shazeer and Stern 2018): divides the gradient by the root of a running average of its
 square. Of a matrix, only the means of rows and columns are kept. The step size is relative to the
-size of the parameter. A step cannot be captured in a graph.
+size of the parameter.
 
 - `params`: parameters to optimize: leaf tensors of a floating-point dtype
 - `lr`: learning rate, an upper bound of the relative step size 1 / sqrt(step)
@@ -385,7 +385,7 @@ end
 Muon (Jordan et al. 2024), for the matrices of hidden layers. A Newton-Schulz iteration in bfloat16,
 x = `ns_a` x + (`ns_b` x x^T + `ns_c` (x x^T)^2) x, replaces the momentum of each gradient by an
 approximation of the nearest orthogonal matrix. The coefficients are values of the groups, 3.4445,
--4.775 and 2.0315 at first. A step cannot be captured in a graph.
+-4.775 and 2.0315 at first.
 
 - `params`: parameters to optimize: leaf tensors of two dimensions and a floating-point dtype
 - `lr`: learning rate

@@ -1127,7 +1127,7 @@ impl AdafactorOpts {
 
 /// Adafactor (Shazeer and Stern 2018): divides the gradient by the root of a running average of its
 /// square. Of a matrix, only the means of rows and columns are kept. The step size is relative to
-/// the size of the parameter. A step cannot be captured in a graph.
+/// the size of the parameter.
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point dtype
 #[doc(alias = "Adafactor")]
@@ -1142,7 +1142,7 @@ pub fn adafactor(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result
 
 /// Adafactor (Shazeer and Stern 2018): divides the gradient by the root of a running average of its
 /// square. Of a matrix, only the means of rows and columns are kept. The step size is relative to
-/// the size of the parameter. A step cannot be captured in a graph.
+/// the size of the parameter.
 ///
 /// - `params`: parameters to optimize: leaf tensors of a floating-point dtype
 #[doc(alias = "Adafactor")]
@@ -1219,7 +1219,7 @@ impl MuonOpts {
 /// Muon (Jordan et al. 2024), for the matrices of hidden layers. A Newton-Schulz iteration in
 /// bfloat16, x = ns_a x + (ns_b x x^T + ns_c (x x^T)^2) x, replaces the momentum of each gradient
 /// by an approximation of the nearest orthogonal matrix. The coefficients are values of the groups,
-/// 3.4445, -4.775 and 2.0315 at first. A step cannot be captured in a graph.
+/// 3.4445, -4.775 and 2.0315 at first.
 ///
 /// - `params`: parameters to optimize: leaf tensors of two dimensions and a floating-point dtype
 #[doc(alias = "Muon")]
@@ -1235,7 +1235,7 @@ pub fn muon(params: impl IntoIterator<Item = impl AsRef<Tensor>>) -> Result<Opti
 /// Muon (Jordan et al. 2024), for the matrices of hidden layers. A Newton-Schulz iteration in
 /// bfloat16, x = ns_a x + (ns_b x x^T + ns_c (x x^T)^2) x, replaces the momentum of each gradient
 /// by an approximation of the nearest orthogonal matrix. The coefficients are values of the groups,
-/// 3.4445, -4.775 and 2.0315 at first. A step cannot be captured in a graph.
+/// 3.4445, -4.775 and 2.0315 at first.
 ///
 /// - `params`: parameters to optimize: leaf tensors of two dimensions and a floating-point dtype
 #[doc(alias = "Muon")]
