@@ -290,8 +290,8 @@ void Reader::group(Optimizer& o) {
 
 void Reader::optimizer() {
   const Span<const char> name = word();
-  const OptimClass* cls = find_first_class(name);
-  if (!cls) cls = find_more_class(name);
+  const OptimClass* cls = find_common_class(name);
+  if (!cls) cls = find_rare_class(name);
   if (!cls) cls = find_matrix_class(name);
   if (!cls) bad("there is no such optimizer");
   // Each parameter and group has a line, so that a short file makes no long lists.

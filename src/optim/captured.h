@@ -15,8 +15,8 @@ struct CountedParam {
   uint32_t fresh;                   // bit k: state k was made for the captured step
   const char* state[kOptimStates];  // their memory when the step was recorded
 };
-// What optim_step takes besides tensors: the optimizer, whose factors and counts each run asks for
-// anew, so that schedules go on in a captured step.
+// The argument of optim_step besides tensors: the optimizer, which each run asks for factors and
+// counts, so that schedules continue in a captured step.
 struct StepCounter : Object {
   OptimizerRef optimizer;
   int64_t n_params;  // of the optimizer when the step was recorded
@@ -30,13 +30,13 @@ void check_current(const StepCounter& c);
 uint32_t states_of(const OptimClass& cls, const double* value, const ParamSlot& slot,
                    OptimItem* item);
 
-// What schedule_step takes.
+// The argument of schedule_step.
 struct ScheduledStep : Object {
   SchedulerRef scheduler;
 };
 Ref<ScheduledStep> new_scheduled_step(Scheduler& s);
 const Scheduler* scheduler_of(const Object& o);  // NULL: it is no ScheduledStep
-// Whether both stand for steps of one optimizer over the same parameters and states, or of one
+// Whether both are steps of one optimizer over the same parameters and states, or of one
 // scheduler: the SameObject of graphs.
 bool is_same_step(const Object& a, const Object& b);
 // Whether the optimizer has the parameters, and these have the memory, that a step was recorded
@@ -45,15 +45,15 @@ bool is_same_step(const Object& a, const Object& b);
 bool is_current_step(const Object& object);
 
 // The classes by name; NULL: there is none.
-const OptimClass* find_first_class(Span<const char> name);   // of rules.cpp
-const OptimClass* find_more_class(Span<const char> name);    // of more_rules.cpp
+const OptimClass* find_common_class(Span<const char> name);  // of rules.cpp
+const OptimClass* find_rare_class(Span<const char> name);    // of rare_rules.cpp
 const OptimClass* find_matrix_class(Span<const char> name);  // of matrix_rules.cpp
 const SchedulerClass* find_schedule(Span<const char> name);
 // Schedulers of schedulers.
 enum class Composition : uint8_t { kNone, kSequential, kChained };
 const SchedulerClass* find_composition(Span<const char> name);
 Composition composition_of(const Scheduler& s);
-// Whether the numbers of a scheduler that was read are such as its constructor allows.
+// Whether the constructor of a scheduler allows the numbers that were read from a file.
 bool is_valid(const Scheduler& s);
 // Whether it calls the application.
 inline bool calls_application(const Scheduler& s) { return s.lambda.fn != nullptr; }

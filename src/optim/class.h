@@ -1,4 +1,4 @@
-// Building blocks of the generated structs of constructor arguments (gen/optim_classes.h).
+// Building blocks of the generated structs of constructor arguments (gen/classes.h).
 #pragma once
 
 #include "dispatch/value.h"

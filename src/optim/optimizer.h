@@ -41,7 +41,7 @@ struct StatePart {
   double number;
 };
 
-// Computes the loss and its gradients anew.
+// Evaluates the loss and its gradients again.
 struct Evaluation {
   TensorRef (*call)(void* with);
   void* with;

@@ -145,7 +145,7 @@ static constinit const OptimClass kAdagrad = {
     .factors = adagrad_factors,
 };
 
-const OptimClass* find_first_class(Span<const char> name) {
+const OptimClass* find_common_class(Span<const char> name) {
   static constexpr const OptimClass* kAll[] = {&kSgd, &kAdam, &kAdamW, &kRmsprop, &kAdagrad};
   return class_named(kAll, name);
 }

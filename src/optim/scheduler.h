@@ -52,9 +52,9 @@ struct SchedulerClass {
   const char* name;
   // Computes the rate after step `epoch` from the current and the initial one.
   Rate (*next)(Scheduler& s, int64_t epoch, int64_t group, double lr, double base);
-  Rate (*closed)(Scheduler& s, int64_t epoch, int64_t group, double lr,
-                 double base);  // in closed form, as if all steps had been of this class
-  bool by_metric = false;       // its steps are those of scheduler_step_metric
+  // In closed form, as if all steps had been of this class.
+  Rate (*closed)(Scheduler& s, int64_t epoch, int64_t group, double lr, double base);
+  bool by_metric = false;  // its steps are those of scheduler_step_metric
 };
 
 SchedulerRef new_scheduler(const SchedulerClass& cls, Optimizer& o);

@@ -484,8 +484,8 @@ static void count_steps(Object& object, char*) {
   }
 }
 
-// Makes the states of the parameters on b.device that are missing or laid out in another way, so
-// that they are there before the operator runs.
+// Makes the states of the parameters on b.device that are missing or have another layout, before
+// the operator runs.
 void Step::make_states(StepCounter& counter, const Batch& b) {
   OptimItem item = {};
   for (int64_t g = 0; g < o_.groups.size(); g++)

@@ -12,7 +12,7 @@ enum OptimRule : int32_t {
   kOptimAdam,
   kOptimRmsprop,
   kOptimAdagrad,
-  // of the kernel optim_more_step
+  // of the kernel optim_rare_step
   kOptimAdadelta,
   kOptimAdamax,
   kOptimNadam,

@@ -251,7 +251,7 @@ int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_rare_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -510,7 +510,7 @@ int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_rare_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -769,7 +769,7 @@ int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_rare_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1028,7 +1028,7 @@ int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cumsum(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t search_sorted(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t optim_more_step(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t optim_rare_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cummax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t logcumsumexp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t recurrent_step(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1819,9 +1819,9 @@ constinit const Kernel kernel_cumsum =
 constinit const Kernel kernel_search_sorted =
     {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 242,
      .plan_bytes = sizeof(SearchPlan), .name = "search_sorted"};
-constinit const Kernel kernel_optim_more_step =
-    {.cpu = {baseline::optim_more_step, TT_AVX2(optim_more_step), TT_AVX512(optim_more_step)},
-     .id = 243, .plan_bytes = sizeof(OptimPlan), .name = "optim_more_step"};
+constinit const Kernel kernel_optim_rare_step =
+    {.cpu = {baseline::optim_rare_step, TT_AVX2(optim_rare_step), TT_AVX512(optim_rare_step)},
+     .id = 243, .plan_bytes = sizeof(OptimPlan), .name = "optim_rare_step"};
 constinit const Kernel kernel_cummax =
     {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 244,
      .plan_bytes = sizeof(CumExtremePlan), .name = "cummax"};

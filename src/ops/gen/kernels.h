@@ -248,7 +248,7 @@ extern const Kernel kernel_conv_interleaved;
 extern const Kernel kernel_conv_interleaved_weight;
 extern const Kernel kernel_cumsum;
 extern const Kernel kernel_search_sorted;
-extern const Kernel kernel_optim_more_step;
+extern const Kernel kernel_optim_rare_step;
 extern const Kernel kernel_cummax;
 extern const Kernel kernel_logcumsumexp;
 extern const Kernel kernel_recurrent_step;

@@ -1,4 +1,4 @@
-// The rules that fewer programs use: Adadelta, Adamax, NAdam, RAdam, ASGD, Rprop and Lion.
+// The rules that few programs use: Adadelta, Adamax, NAdam, RAdam, ASGD, Rprop and Lion.
 #pragma once
 
 #include "kernels/functors/optim.h"

@@ -1,4 +1,4 @@
-// The kinds of optimizer whose kernel is optim_more_step, as rules.cpp.
+// The optimizers whose kernel is optim_rare_step; those of optim_step are in rules.cpp.
 #include "ops/gen/kernels.h"
 #include "optim/captured.h"
 #include "optim/rules.h"
@@ -130,7 +130,7 @@ static uint32_t lion_factors(const double* v, double, const double*, OptimItem* 
 static constinit const OptimClass kAdadelta = {
     .name = "Adadelta",
     .rule = kOptimAdadelta,
-    .kernel = &kernel_optim_more_step,
+    .kernel = &kernel_optim_rare_step,
     .values = kAdadeltaValues,
     .states = {"square_avg", "acc_delta"},
     .counts_steps = true,
@@ -140,7 +140,7 @@ static constinit const OptimClass kAdadelta = {
 static constinit const OptimClass kAdamax = {
     .name = "Adamax",
     .rule = kOptimAdamax,
-    .kernel = &kernel_optim_more_step,
+    .kernel = &kernel_optim_rare_step,
     .values = kAdamaxValues,
     .states = {"exp_avg", "exp_inf"},
     .counts_steps = true,
@@ -150,7 +150,7 @@ static constinit const OptimClass kAdamax = {
 static constinit const OptimClass kNadam = {
     .name = "NAdam",
     .rule = kOptimNadam,
-    .kernel = &kernel_optim_more_step,
+    .kernel = &kernel_optim_rare_step,
     .values = kNAdamValues,
     .states = {"exp_avg", "exp_avg_sq"},
     .counts_steps = true,
@@ -162,7 +162,7 @@ static constinit const OptimClass kNadam = {
 static constinit const OptimClass kRadam = {
     .name = "RAdam",
     .rule = kOptimRadam,
-    .kernel = &kernel_optim_more_step,
+    .kernel = &kernel_optim_rare_step,
     .values = kRAdamValues,
     .states = {"exp_avg", "exp_avg_sq"},
     .counts_steps = true,
@@ -172,7 +172,7 @@ static constinit const OptimClass kRadam = {
 static constinit const OptimClass kAsgd = {
     .name = "ASGD",
     .rule = kOptimAsgd,
-    .kernel = &kernel_optim_more_step,
+    .kernel = &kernel_optim_rare_step,
     .values = kASGDValues,
     .states = {"ax"},
     .counts_steps = true,
@@ -184,7 +184,7 @@ static constinit const OptimClass kAsgd = {
 static constinit const OptimClass kRprop = {
     .name = "Rprop",
     .rule = kOptimRprop,
-    .kernel = &kernel_optim_more_step,
+    .kernel = &kernel_optim_rare_step,
     .values = kRpropValues,
     .states = {"prev", "step_size"},
     .counts_steps = true,
@@ -194,7 +194,7 @@ static constinit const OptimClass kRprop = {
 static constinit const OptimClass kLion = {
     .name = "Lion",
     .rule = kOptimLion,
-    .kernel = &kernel_optim_more_step,
+    .kernel = &kernel_optim_rare_step,
     .values = kLionValues,
     .states = {"exp_avg"},
     .counts_steps = false,
@@ -202,7 +202,7 @@ static constinit const OptimClass kLion = {
     .factors = lion_factors,
 };
 
-const OptimClass* find_more_class(Span<const char> name) {
+const OptimClass* find_rare_class(Span<const char> name) {
   static constexpr const OptimClass* kAll[] = {&kAdadelta, &kAdamax, &kNadam, &kRadam,
                                                &kAsgd,     &kRprop,  &kLion};
   return class_named(kAll, name);

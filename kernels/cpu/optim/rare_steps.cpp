@@ -1,12 +1,12 @@
-// optim_more_step: the rules that fewer programs use. They are a kernel of their own so that a
+// optim_rare_step: the rules that few programs use. They are a kernel of their own so that a
 // static program with an optimizer of step.cpp does not hold them.
 #include "kernels/cpu/optim/rule.h"
 
-#include "kernels/functors/optim_more.h"
+#include "kernels/functors/optim_rare.h"
 
 TT_ENTRY_BEGIN
 
-TT_KERNEL(optim_more_step)(const void* plan, int64_t begin, int64_t end) noexcept {
+TT_KERNEL(optim_rare_step)(const void* plan, int64_t begin, int64_t end) noexcept {
   return run_plan(plan, begin, end,
                   [](int32_t rule, const OptimItem& item, int64_t from, int64_t to) TT_INLINE_BODY {
                     switch (rule) {

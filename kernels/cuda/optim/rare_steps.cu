@@ -1,11 +1,11 @@
-// optim_more_step: the rules that fewer programs use.
+// optim_rare_step: the rules that few programs use.
 #include "kernels/cuda/optim/rule.h"
 #include "kernels/cuda/rows.h"
-#include "kernels/functors/optim_more.h"
+#include "kernels/functors/optim_rare.h"
 
 namespace TT_NS {
 
-int32_t cuda::optim_more_step(const void* plan, void* stream, void*) {
+int32_t cuda::optim_rare_step(const void* plan, void* stream, void*) {
   const OptimPlan& p = *static_cast<const OptimPlan*>(plan);
   switch (p.rule) {
     case kOptimAdadelta: return launch_step(step_of<Adadelta>, p, stream);
