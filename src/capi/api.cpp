@@ -66,7 +66,7 @@ void fail_handle(const void* h, const char* arg, int32_t index, const char* want
 }
 void fail_null(const char* arg, int32_t index) {
   const FmtArg args[] = {arg};
-  set_error(tls.error, TT_INVALID_ARG, tls.op, arg, "{} is NULL: must point to the result", args);
+  set_error(tls.error, TT_INVALID_ARG, tls.op, arg, "{} is NULL: must not be", args);
   mark_index(index);
   fail_again();
 }

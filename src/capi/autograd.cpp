@@ -88,7 +88,7 @@ tt_status tt_backward(tt_ctx* h, const tt_tensor* self, const tt_backward_opts* 
 tt_status tt_backward_all(tt_ctx* h, const tt_tensor* const* tensors,
                           const tt_tensor* const* gradients, int64_t n,
                           const tt_backward_opts* opts) {
-  return api_call(h, "backward_all", [&](Ctx&) {
+  return api_call(h, "backward", [&](Ctx&) {
     BackwardArgs a = backward_args(opts);
     if (opts_has(opts, 0))
       fail_arg(TT_INVALID_ARG, "opts", "opts.gradient is for a single tensor: use gradients");

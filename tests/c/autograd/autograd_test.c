@@ -105,7 +105,10 @@ static void test_backward_needs_a_scalar_or_a_gradient(void** state) {
   (void)state;
   FAILS(tt_backward(c, y, NULL), TT_AUTOGRAD, "[2]");
   FAILS(tt_backward(c, y, &opts), TT_SHAPE, "[2]");
-  FAILS(tt_backward(c, numbers(TT_F64, DATA(1)), NULL), TT_AUTOGRAD, "require");
+  const tt_tensor* constant = numbers(TT_F64, DATA(1));
+  FAILS(tt_backward(c, constant, NULL), TT_AUTOGRAD, "backward: ");
+  FAILS(tt_backward_all(c, &constant, NULL, 1, NULL), TT_AUTOGRAD, "backward: ");
+  FAILS(tt_backward(c, constant, NULL), TT_AUTOGRAD, "does not require a gradient");
   opts.set = UINT64_C(1) << 40;
   FAILS(tt_backward(c, y, &opts), TT_UNSUPPORTED_OPTION, "40");
   opts.set = TT_BACKWARD_GRADIENT;

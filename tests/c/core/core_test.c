@@ -205,7 +205,7 @@ static void test_scope_of_many(void** state) {
   }
 }
 
-/* ---- memory of the host ---- */
+/* ---- memory of the application ---- */
 
 static int dropped;
 static void drop(void* user) {
@@ -692,6 +692,8 @@ static void test_error_record(void** state) {
   assert_int_equal(e->arg_index, 1);
   OK(tt_neg(c, a, &out)); /* success leaves the last error readable */
   assert_int_equal(e->code, TT_BAD_HANDLE);
+  FAILS(tt_tensor_from_data(c, NULL, TT_F32, SHAPE(2), &out), TT_INVALID_ARG,
+        "data is NULL: must not be");
 }
 
 static void test_unknown_option_bits(void** state) {
