@@ -241,10 +241,9 @@ void CExporter::check() {
       fail(TT_NOT_IMPLEMENTED, "an input is not contiguous");
 }
 
-void CExporter::place_storages() {
-  const int64_t n = g_.storages.size();
+void CExporter::find_lives() {
   const int32_t n_nodes = int32_t(g_.nodes.size());
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < g_.storages.size(); i++) {
     places_.push_back(StoragePlace());
     places_[i].bytes = round_up(max(g_.storages[i].bytes, int64_t(1)), kAlign);
     out_of_.push_back(-1);
@@ -268,36 +267,48 @@ void CExporter::place_storages() {
     if (whole && made && out_of_[v.storage] < 0) out_of_[v.storage] = int32_t(k);
     places_[v.storage].last = n_nodes;
   }
-  for (int64_t i = 0; blob_ && i < n; i++) {
+}
+
+// Constants follow each other in the blob.
+void CExporter::place_constants() {
+  for (int64_t i = 0; i < g_.storages.size(); i++) {
     const IrRole role = g_.storages[i].role;
     if (role == IrRole::kMade || role == IrRole::kInput || places_[i].last < 0) continue;
     places_[i].offset = blob_bytes_;
     blob_bytes_ += places_[i].bytes;
   }
-  // The largest first, each at the lowest place that is free while it is in use.
+}
+
+int64_t CExporter::free_offset(const StoragePlace& p) const {
+  int64_t offset = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int64_t i = 0; i < places_.size(); i++) {
+      const StoragePlace& o = places_[i];
+      const bool made = g_.storages[i].role == IrRole::kMade;
+      const bool together = made && o.offset >= 0 && o.first <= p.last && p.first <= o.last;
+      if (together && o.offset < offset + p.bytes && offset < o.offset + o.bytes) {
+        offset = o.offset + o.bytes;
+        moved = true;
+      }
+    }
+  }
+  return offset;
+}
+
+// The largest storages get their places in the arena first.
+void CExporter::place_made() {
   for (;;) {
     int32_t next = -1;
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t i = 0; i < places_.size(); i++) {
       const bool wanted = g_.storages[i].role == IrRole::kMade && places_[i].first >= 0 &&
                           out_of_[i] < 0 && places_[i].offset < 0;
       if (wanted && (next < 0 || places_[i].bytes > places_[next].bytes)) next = i;
     }
     if (next < 0) return;
     StoragePlace& p = places_[next];
-    int64_t offset = 0;
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (const StoragePlace& o : places_) {
-        const bool made = g_.storages[&o - places_.data()].role == IrRole::kMade;
-        const bool together = made && o.offset >= 0 && o.first <= p.last && p.first <= o.last;
-        if (together && o.offset < offset + p.bytes && offset < o.offset + o.bytes) {
-          offset = o.offset + o.bytes;
-          moved = true;
-        }
-      }
-    }
-    p.offset = offset;
-    arena_ = max(arena_, offset + p.bytes);
+    p.offset = free_offset(p);
+    arena_ = max(arena_, p.offset + p.bytes);
   }
 }
 
@@ -549,7 +560,9 @@ void CExporter::write(CFiles& files) {
   if (!is_name(name_)) fail_arg(TT_INVALID_ARG, "name", "'{}' is not a C identifier", name_);
   check();
   for (int64_t i = 0; i < kNumCTemplates; i++) used_.push_back(kUnused);
-  place_storages();
+  find_lives();
+  if (blob_) place_constants();
+  place_made();
   const int32_t n = int32_t(g_.nodes.size());
   for (at_ = 0; at_ < n; at_++) emit_node();
   at_ = n - 1;

@@ -42,7 +42,13 @@ class CExporter {
   int64_t item(const char* name, int64_t i, int64_t missing) const;
 
   void check();
-  void place_storages();
+  // Finds from which node to which each storage is in use, and the outputs that are computed in
+  // place.
+  void find_lives();
+  void place_constants();
+  void place_made();
+  // The lowest offset in the arena that is free while p is in use.
+  int64_t free_offset(const StoragePlace& p) const;
   int64_t node_scratch(int64_t bytes);
   struct Emitter {
     const char* op;

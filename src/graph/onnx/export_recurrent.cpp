@@ -83,6 +83,34 @@ ModelValue OnnxExporter::last_rows_only(ModelValue rows, int64_t total, bool rev
   return reverse ? node("Concat", {rows, none}, d, axis) : node("Concat", {none, rows}, d, axis);
 }
 
+OnnxExporter::RecurrentInput OnnxExporter::recurrent_input(Ints order) {
+  const int32_t linear = gates_of(arg("gates").values[0]);
+  if (linear < 0 || !skip_[linear]) refuse("gates that no linear layer computes");
+  const SmallVec<IrArg, 4>& args = g_.nodes[linear].args;
+  const Ints batches = arg("batch_sizes").ints;
+  const int64_t width = order.n * value("w_hh").sizes[1];
+  const int64_t depth = g_.values[args[1].values[0]].sizes[1];
+  const int64_t by_step[] = {batches.n, batches[0], depth};
+  const int64_t one[] = {1, width, depth};
+  RecurrentInput in;
+  in.x = of_value(args[0].values[0]);
+  in.w = by_gates(args[1].values[0], order);
+  if (args[2].kind == Value::kTensor) in.bias = by_gates(args[2].values[0], order);
+  in.x = reshape(in.x, Ints(by_step));
+  in.w = reshape(in.w, Ints(one));
+  return in;
+}
+
+ModelValue OnnxExporter::recurrent_bias(ModelValue b_ih, ModelValue b_hh, Dtype d, int64_t width) {
+  if (b_ih.id < 0 && b_hh.id < 0) return ModelValue();
+  const int64_t vector[] = {width};
+  const int64_t both[] = {1, 2 * width};
+  for (ModelValue* half : {&b_ih, &b_hh})
+    if (half->id < 0) *half = node("Expand", {number(0, d), constant(Ints(vector))}, d);
+  const ModelValue b = node("Concat", {b_ih, b_hh}, d, AttrWriter().integer("axis", 0));
+  return reshape(b, Ints(both));
+}
+
 bool OnnxExporter::emit_recurrent() {
   if (!is("recurrent_layer")) return false;
   static constexpr int64_t kLstmOrder[] = {0, 3, 1, 2};
@@ -106,40 +134,18 @@ bool OnnxExporter::emit_recurrent() {
   const Dtype d = w_hh.dtype;
   const int64_t hidden = w_hh.sizes[1];
   const int64_t width = order.n * hidden;
-  const int32_t gates = arg("gates").values[0];
   const int64_t end_row = reverse ? 0 : total - rows;  // row of the step that comes last
   if (lstm && at().outs[1] >= 0 && !reads_only(at().outs[1], end_row, end_row + rows))
     refuse("cells of all steps");
-  ModelValue x, w, b_ih, b_hh;
-  if (const int32_t linear = gates_of(gates); linear >= 0 && skip_[linear]) {
-    const SmallVec<IrArg, 4>& args = g_.nodes[linear].args;
-    x = of_value(args[0].values[0]);
-    w = by_gates(args[1].values[0], order);
-    if (args[2].kind == Value::kTensor) b_ih = by_gates(args[2].values[0], order);
-    const int64_t depth = g_.values[args[1].values[0]].sizes[1];
-    const int64_t by_step[] = {steps, rows, depth};
-    const int64_t one[] = {1, width, depth};
-    x = reshape(x, Ints(by_step));
-    w = reshape(w, Ints(one));
-  } else {
-    refuse("gates that no linear layer computes");
-  }
+  const RecurrentInput in = recurrent_input(order);
   const int64_t matrix[] = {1, width, hidden};
-  const int64_t vector[] = {width};
-  const int64_t both[] = {1, 2 * width};
   const int64_t state[] = {1, rows, hidden};
   const int64_t flat[] = {total, hidden};
   const int64_t last[] = {rows, hidden};
   const ModelValue r = reshape(by_gates(arg("w_hh").values[0], order), Ints(matrix));
+  ModelValue b_hh;
   if (has("b_hh")) b_hh = by_gates(arg("b_hh").values[0], order);
-  ModelValue b;
-  if (b_ih.id >= 0 || b_hh.id >= 0) {
-    // One of them may be missing; the node wants both.
-    for (ModelValue* half : {&b_ih, &b_hh})
-      if (half->id < 0) *half = node("Expand", {number(0, d), constant(Ints(vector))}, d);
-    b = node("Concat", {b_ih, b_hh}, d, AttrWriter().integer("axis", 0));
-    b = reshape(b, Ints(both));
-  }
+  const ModelValue b = recurrent_bias(in.bias, b_hh, d, width);
   AttrWriter attrs;
   attrs.integer("hidden_size", hidden).text("direction", reverse ? "reverse" : "forward");
   if (mode == kGru) attrs.integer("linear_before_reset", 1);
@@ -153,8 +159,8 @@ bool OnnxExporter::emit_recurrent() {
   if (mode == kGru) type = "GRU";
   ModelValue outs[3] = {new_tensor(), new_tensor(), new_tensor()};
   for (ModelValue& y : outs) y.dtype = d;
-  node_to(type, {x, w, r, b, ModelValue(), h0, c0}, Span<const ModelValue>(outs, lstm ? 3 : 2),
-          attrs);
+  node_to(type, {in.x, in.w, r, b, ModelValue(), h0, c0},
+          Span<const ModelValue>(outs, lstm ? 3 : 2), attrs);
   give(reshape(outs[0], Ints(flat)));
   if (lstm && at().outs[1] >= 0)
     give(last_rows_only(reshape(outs[2], Ints(last)), total - rows, reverse), 1);

@@ -152,6 +152,13 @@ class OnnxExporter {
   void emit_batch_norm();
   void emit_cumsum();
   bool emit_attention();
+  // What the linear layer before a recurrent one multiplies, its gates in ONNX's order.
+  struct RecurrentInput {
+    ModelValue x, w, bias;
+  };
+  RecurrentInput recurrent_input(Ints order);
+  // Both biases as one tensor; zeros in place of one that is absent, absent if both are.
+  ModelValue recurrent_bias(ModelValue b_ih, ModelValue b_hh, Dtype d, int64_t width);
   bool emit_recurrent();
   ModelValue by_gates(int32_t v, Ints order);
   ModelValue last_rows_only(ModelValue rows, int64_t total, bool reverse);

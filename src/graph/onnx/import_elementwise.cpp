@@ -8,6 +8,70 @@ namespace {
 
 TensorRef sum(const Tensor& a, const Tensor& b) { return op::add(a, b); }
 
+// Operators without attributes, of one input and of two.
+constexpr struct {
+  const char* type;
+  TensorRef (*call)(const Tensor&);
+} kUnary[] = {
+    {"Abs", op::abs},
+    {"Acos", op::acos},
+    {"Acosh", op::acosh},
+    {"Asin", op::asin},
+    {"Asinh", op::asinh},
+    {"Atan", op::atan},
+    {"Atanh", op::atanh},
+    {"BitwiseNot", op::bitwise_not},
+    {"Ceil", op::ceil},
+    {"Cos", op::cos},
+    {"Cosh", op::cosh},
+    {"Erf", op::erf},
+    {"Exp", op::exp},
+    {"Floor", op::floor},
+    {"HardSwish", op::hardswish},
+    {"IsInf", op::isinf},
+    {"IsNaN", op::isnan},
+    {"Log", op::log},
+    {"Mish", op::mish},
+    {"Neg", op::neg},
+    {"Not", op::logical_not},
+    {"Reciprocal", op::reciprocal},
+    {"Relu", op::relu},
+    {"Round", [](const Tensor& x) { return op::round(x); }},
+    {"Sigmoid", op::sigmoid},
+    {"Sign", op::sign},
+    {"Sin", op::sin},
+    {"Sinh", op::sinh},
+    {"Softplus", [](const Tensor& x) { return op::softplus(x); }},
+    {"Softsign", op::softsign},
+    {"Sqrt", op::sqrt},
+    {"Tan", op::tan},
+    {"Tanh", op::tanh},
+};
+constexpr struct {
+  const char* type;
+  TensorRef (*call)(const Tensor&, const Tensor&);
+} kBinary[] = {
+    {"And", op::logical_and},
+    {"BitwiseAnd", op::bitwise_and},
+    {"BitwiseOr", op::bitwise_or},
+    {"BitwiseXor", op::bitwise_xor},
+    {"Div",
+     [](const Tensor& a, const Tensor& b) { return op::div(a, b, is_float(a.dtype) ? 0 : 2); }},
+    {"Equal", op::eq},
+    {"Greater", op::gt},
+    {"GreaterOrEqual", op::ge},
+    {"Less", op::lt},
+    {"LessOrEqual", op::le},
+    {"Mul", op::mul},
+    {"Or", op::logical_or},
+    {"PRelu",
+     [](const Tensor& x, const Tensor& slope) {
+       return op::where(*op::lt(x, Scalar(0)), *op::mul(x, slope), x);
+     }},
+    {"Sub", [](const Tensor& a, const Tensor& b) { return op::sub(a, b); }},
+    {"Xor", op::logical_xor},
+};
+
 }  // namespace
 
 // ---- elementwise operators ----
@@ -47,68 +111,6 @@ TensorRef OnnxImporter::folded(TensorRef (*join)(const Tensor&, const Tensor&)) 
 }
 
 bool OnnxImporter::elementwise() {
-  static constexpr struct {
-    const char* type;
-    TensorRef (*call)(const Tensor&);
-  } kUnary[] = {
-      {"Abs", op::abs},
-      {"Acos", op::acos},
-      {"Acosh", op::acosh},
-      {"Asin", op::asin},
-      {"Asinh", op::asinh},
-      {"Atan", op::atan},
-      {"Atanh", op::atanh},
-      {"BitwiseNot", op::bitwise_not},
-      {"Ceil", op::ceil},
-      {"Cos", op::cos},
-      {"Cosh", op::cosh},
-      {"Erf", op::erf},
-      {"Exp", op::exp},
-      {"Floor", op::floor},
-      {"HardSwish", op::hardswish},
-      {"IsInf", op::isinf},
-      {"IsNaN", op::isnan},
-      {"Log", op::log},
-      {"Mish", op::mish},
-      {"Neg", op::neg},
-      {"Not", op::logical_not},
-      {"Reciprocal", op::reciprocal},
-      {"Relu", op::relu},
-      {"Round", [](const Tensor& x) { return op::round(x); }},
-      {"Sigmoid", op::sigmoid},
-      {"Sign", op::sign},
-      {"Sin", op::sin},
-      {"Sinh", op::sinh},
-      {"Softplus", [](const Tensor& x) { return op::softplus(x); }},
-      {"Softsign", op::softsign},
-      {"Sqrt", op::sqrt},
-      {"Tan", op::tan},
-      {"Tanh", op::tanh},
-  };
-  static constexpr struct {
-    const char* type;
-    TensorRef (*call)(const Tensor&, const Tensor&);
-  } kBinary[] = {
-      {"And", op::logical_and},
-      {"BitwiseAnd", op::bitwise_and},
-      {"BitwiseOr", op::bitwise_or},
-      {"BitwiseXor", op::bitwise_xor},
-      {"Div",
-       [](const Tensor& a, const Tensor& b) { return op::div(a, b, is_float(a.dtype) ? 0 : 2); }},
-      {"Equal", op::eq},
-      {"Greater", op::gt},
-      {"GreaterOrEqual", op::ge},
-      {"Less", op::lt},
-      {"LessOrEqual", op::le},
-      {"Mul", op::mul},
-      {"Or", op::logical_or},
-      {"PRelu",
-       [](const Tensor& x, const Tensor& slope) {
-         return op::where(*op::lt(x, Scalar(0)), *op::mul(x, slope), x);
-       }},
-      {"Sub", [](const Tensor& a, const Tensor& b) { return op::sub(a, b); }},
-      {"Xor", op::logical_xor},
-  };
   static constexpr OneResult kOthers[] = {
       {"Add", [](Node& n) { return n.folded(sum); }},
       {"Cast", [](Node& n) { return op::to_dtype(n.in(0), model_dtype(n.integer("to", 0))); }},
