@@ -9,6 +9,7 @@ import pytest
 from languages import BUILD, LANGUAGES, ROOT, cargo, julia, run
 
 TEXT = (ROOT / "README.md").read_text()
+PRINTED = re.search(r"^```text\n(.*?)^```$", TEXT, re.M | re.S).group(1)
 PROGRAMS = dict(re.findall(r"^```(c|python|rust|julia)\n(.*?)^```$", TEXT, re.M | re.S))
 MANIFEST = '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\ntt = {{ path = "{root}/bindings/rust/tt" }}\n'
 
@@ -57,7 +58,9 @@ def test_there_is_one_program_per_language():
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_program_runs(language, tmp_path):
     run_in = {"c": c, "python": python, "rust": rust, "julia": julia_program}[language]
-    loss, grad = run_in(tmp_path, PROGRAMS[language]).split("\n", 1)
+    printed = run_in(tmp_path, PROGRAMS[language])
+    assert printed.rstrip() == PRINTED.rstrip()
+    loss, grad = printed.split("\n", 1)
     want = [2 * exp(x) for x in (1, 2, 3, 4)]
     assert loss == f"{sum(want):.2f}" and [
         float(x) for x in re.findall(r"\d+\.\d+", grad)
