@@ -1905,7 +1905,7 @@ tt_status tt_graph_export_onnx_dims(tt_ctx *c, const tt_graph *g, const tt_graph
 
 /* Makes a graph of the same computation for another size of one dimension. g and other: graphs of
    it for two sizes, whose first input with different sizes says which dimension that is; other
-   numbers that differ are taken to grow evenly with the size. Storages that are no inputs must be
+   numbers that differ are taken to grow linearly with the size. Storages that are no inputs must be
    the same. Fails with TT_NOT_IMPLEMENTED if the computation depends on the size otherwise. */
 tt_status tt_graph_resize(tt_ctx *c, const tt_graph *g, const tt_graph *other, int64_t size,
                           tt_graph **out);
@@ -2289,7 +2289,7 @@ typedef struct tt_compile_opts {
   int32_t dynamic; /* 1: once three records differ only in the size of one dimension of the inputs
                       (or five in those of two), and the last one follows from the others, records
                       for further sizes are derived without running the function, which must not
-                      decide by these sizes; default 0 */
+                      branch on these sizes; default 0 */
   int32_t pad;
 } tt_compile_opts;
 #define TT_COMPILE_LIMIT (UINT64_C(1) << 0)

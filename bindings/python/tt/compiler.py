@@ -416,7 +416,7 @@ def compile(
     a gradient runs the function itself. fullgraph: raises RuntimeError if the first call cannot be
     recorded for another reason. dynamic: True makes records for further sizes of one dimension,
     such as the batch, from those of three sizes, or of two dimensions from five, without calling
-    the function, which must not decide by the sizes. disable: returns model unchanged. The other
+    the function, which must not branch on the sizes. disable: returns model unchanged. The other
     arguments are ignored.
     """
     if mode is not None and options is not None:

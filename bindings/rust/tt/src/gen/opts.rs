@@ -8267,7 +8267,7 @@ impl CompileOpts {
     }
     /// 1: once three records differ only in the size of one dimension of the inputs (or five in
     /// those of two), and the last one follows from the others, records for further sizes are
-    /// derived without running the function, which must not decide by these sizes; default 0.
+    /// derived without running the function, which must not branch on these sizes; default 0.
     #[must_use]
     pub fn dynamic(mut self, value: bool) -> CompileOpts {
         self.0.set |= sys::TT_COMPILE_DYNAMIC;
