@@ -16,7 +16,7 @@ static void free_node(Node* n) noexcept {
     NodeOut& o = n->outs()[i];
     o.pending.reset();
     if (o.retained) Ref<RetainedGrad>::adopt(o.retained).reset();
-    if (o.ndim > kInlineDims) mem_free(o.more, size_t(o.ndim) * 8);
+    if (o.ndim > kInlineDims) mem_free(o.heap_sizes, size_t(o.ndim) * 8);
   }
   n->hooks.clear();
   n->tag = 0;
@@ -119,12 +119,12 @@ void Node::set_edge(int64_t i, const Tensor& t) {
 
 static void describe_output(Node& n, uint32_t nr, Dtype dtype, Device device, Ints sizes) {
   NodeOut& o = n.outs()[nr];
-  if (sizes.n > kInlineDims) o.more = static_cast<int64_t*>(mem_alloc(size_t(sizes.n) * 8));
+  if (sizes.n > kInlineDims) o.heap_sizes = static_cast<int64_t*>(mem_alloc(size_t(sizes.n) * 8));
   o.dtype = dtype;
   o.device = device;
   o.ndim = uint8_t(sizes.n);
   o.defined = true;
-  memcpy(sizes.n <= kInlineDims ? o.inline_sizes : o.more, sizes.ptr, size_t(sizes.n) * 8);
+  memcpy(sizes.n <= kInlineDims ? o.inline_sizes : o.heap_sizes, sizes.ptr, size_t(sizes.n) * 8);
 }
 void describe_output(Node& n, uint32_t nr, const Tensor& t) {
   describe_output(n, nr, t.dtype, t.device, t.sizes());

@@ -27,11 +27,11 @@ struct NodeOut {
   uint32_t pad_;
   union {
     int64_t inline_sizes[kInlineDims];
-    int64_t* more;
+    int64_t* heap_sizes;
   };
   TensorRef pending;
   RetainedGrad* retained;  // owned; changed under shared_lock
-  Ints sizes() const { return {ndim <= kInlineDims ? inline_sizes : more, ndim}; }
+  Ints sizes() const { return {ndim <= kInlineDims ? inline_sizes : heap_sizes, ndim}; }
 };
 
 struct NodeType {

@@ -32,8 +32,8 @@ TensorList call_function(ApplicationFn fn, void* user, TensorSpan inputs) {
 
 namespace {
 
-// One call of a function whose inputs are tracked. Nothing of it is visible outside, unless a
-// tensor that others track takes part: then the results are recorded for them, too.
+// One call of a function whose inputs are tracked. It leaves no history outside, unless the
+// function uses a tensor that is tracked outside: then the results are recorded there, too.
 class Tracked {
  public:
   Tracked(const TensorFunction& f, TensorSpan inputs);

@@ -14,8 +14,8 @@ int64_t os_file_read(int file, void* out, int64_t bytes, int64_t offset) noexcep
 // Maps the first `bytes` bytes read-only; the mapping outlives `file`. NULL on failure.
 void* os_file_map(int file, int64_t bytes) noexcept;
 void os_file_unmap(void* map, int64_t bytes) noexcept;
-int os_file_write(int file, const void* data,
-                  int64_t bytes) noexcept;  // appends all of them
+// Appends all of them.
+int os_file_write(int file, const void* data, int64_t bytes) noexcept;
 int os_file_sync(int file) noexcept;
 // Renames `from` to `to` atomically and syncs the directory: after a crash, `to` is the old or the
 // new file.

@@ -40,8 +40,8 @@ class ApiScope {
 
 TT_COLD tt_status caught(Ctx* c) noexcept;  // after an exception: returns the code in the record
 TT_COLD void rebind_call(Ctx* c);           // the ctx has moved to this thread
-TT_COLD bool enter_checked(
-    Ctx* c) noexcept;  // (TT_CHECKED) false if another thread is inside a call on c
+// (TT_CHECKED) false if another thread is inside a call on c.
+TT_COLD bool enter_checked(Ctx* c) noexcept;
 void leave_checked(Ctx* c) noexcept;
 
 // For hot functions. All others use api_call, a third of the code and about 2 ns slower.
@@ -108,8 +108,8 @@ inline Scalar scalar_arg(double v, const char*, int32_t) { return Scalar(v); }
 inline Scalar scalar_arg(int64_t v, const char*, int32_t) { return Scalar(v); }
 Dtype dtype_arg(tt_dtype d, const char* arg, int32_t index);
 Device device_arg(const tt_device* d, const char* arg, int32_t index);
-Generator* generator_arg(const tt_generator* g, const char* arg,
-                         int32_t index);  // NULL: the generator of the ctx
+// NULL: the generator of the ctx.
+Generator* generator_arg(const tt_generator* g, const char* arg, int32_t index);
 Str str_arg(const char* s, const char* arg, int32_t index);
 
 // The values 0 to n - 1 of an enum argument; their names are stored consecutively.
@@ -146,8 +146,8 @@ template <class T> TT_INLINE void out_arg(T* out, const char* arg, int32_t index
 // Reserves room for n more tensors in the open scope: for calls that make changes which a later
 // failure could not undo.
 void reserve_outs(Ctx& c, int64_t n);
-TT_COLD tt_tensor* scope_own(Ctx& c,
-                             TensorRef&& t);  // the open scope owns it, the application borrows it
+// The open scope owns it, the application borrows it.
+TT_COLD tt_tensor* scope_own(Ctx& c, TensorRef&& t);
 TT_INLINE tt_tensor* to_handle(Ctx& c, TensorRef&& t) {
   if (TT_UNLIKELY(c.scopes.n_frames != 0) && t) return scope_own(c, std::move(t));
   if (!t) return nullptr;

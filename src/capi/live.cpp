@@ -52,7 +52,7 @@ const int64_t* sizes_of(const BlockMap& map, const Tensor* t) {
   if (t->ndim > kMaxDims || (t->keys & 0xff) != backend_key(t->device) || !t->storage ||
       uintptr_t(t->storage) % 32)
     return nullptr;
-  if (t->ndim > kInlineDims && !map.has(t->more, size_t(t->ndim) * 16)) return nullptr;
+  if (t->ndim > kInlineDims && !map.has(t->heap_dims, size_t(t->ndim) * 16)) return nullptr;
   const int64_t* sizes = t->sizes_ptr();
   int64_t n = 1;
   for (int d = 0; d < t->ndim; d++)

@@ -17,9 +17,8 @@ enum CopyKind : int32_t { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice 
 // Functions that libtt provides to the library.
 struct DeviceHost {
   size_t struct_size;
-  void (*log)(int32_t level,
-              const char* message);  // to the logger of the running call's runtime; level is a
-                                     // TT_LOG_ value
+  // To the logger of the running call's runtime; level is a TT_LOG_ value.
+  void (*log)(int32_t level, const char* message);
 };
 
 // How the allocator cuts blocks out of what raw_alloc returns.
@@ -41,15 +40,15 @@ struct DeviceBackend {
   // from the device to pageable memory waits.
   int32_t (*copy)(int32_t device, void* dst, const void* src, size_t bytes, int32_t kind,
                   void* stream);
-  int32_t (*stream_sync)(int32_t device,
-                         void* stream);  // 0, or the status of work that failed since the last call
+  // 0, or the status of work that failed since the last call.
+  int32_t (*stream_sync)(int32_t device, void* stream);
   int32_t (*event_new)(int32_t device, void** out);  // without times
   void (*event_free)(int32_t device, void* event);
   int32_t (*event_record)(int32_t device, void* event, void* stream);
   int32_t (*event_done)(int32_t device, void* event);  // 1 yes, 0 no
-  size_t (*workspace_bytes)(int32_t kernel,
-                            const void* plan);  // scratch memory needed by kernels[kernel]
-  DeviceKernel kernels[kMaxKernels];            // by Kernel::id; NULL: not implemented
+  // Scratch memory needed by kernels[kernel].
+  size_t (*workspace_bytes)(int32_t kernel, const void* plan);
+  DeviceKernel kernels[kMaxKernels];  // by Kernel::id; NULL: not implemented
 
   // ---- optional: a table without stream_new has none of them, and one stream for each device ----
   int32_t block_rule;   // a BlockRule

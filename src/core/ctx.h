@@ -154,9 +154,8 @@ struct Ctx {
   int64_t embedded_max;  // most data bytes that share the block of a new tensor's header
   int32_t depth;         // nested calls
   UndoLog* undo;         // of the innermost call that has one (ops/undo.h)
-  void (*anomaly)(GraphNode& node,
-                  const TensorRef* grads);  // checks the gradients of a node's formula
-                                            // (autograd/anomaly.h); NULL: off
+  // Checks the gradients of a node's formula (autograd/anomaly.h); NULL: off.
+  void (*anomaly)(GraphNode& node, const TensorRef* grads);
   CtxPart* streams;  // side streams that are set (core/cuda_device.h); NULL: none ever was
   ErrorRecord error;
   static void destroy(Ctx*) noexcept;
@@ -174,7 +173,7 @@ TT_INLINE Ctx& ctx() { return *tls.ctx; }
 // The dtypes of floating and of complex numbers, and of tensors, that are given none.
 inline Dtype default_float() { return ctx().default_float; }
 inline Dtype default_complex() { return complex_of(default_float()); }
-// after a move to another thread: switches to that thread's heap; fails with OOM
+// Switches to the heap of the running thread, to which the ctx has moved. Fails with OOM.
 void ctx_rebind(Ctx*);
 // Polls the cancel token and, if it is time (or `now`), the application; fails with CANCELLED or
 // CALLBACK.
@@ -203,8 +202,8 @@ struct CallbackRule {
   bool lasts;
 };
 constexpr CallbackRule kCallbackRules[] = {
-    {7, true},    // Capture: what a host module computes is part of the graph
-    {9, false},   // Autocast: a host module computes under it like a layer; backward drops it
+    {7, true},    // Capture: what a module of the application computes is recorded
+    {9, false},   // Autocast: such a module computes under it like a layer; backward drops it
     {13, true},   // Trace
     {14, true}};  // Profile
 constexpr uint64_t keys_of_rules(bool lasting_only) {
@@ -302,8 +301,8 @@ inline void run_on_host(Object& object, HostFn fn, const Tensor& t) {
 // CPU and on META there is none.
 class DeviceWorkspace {
  public:
-  DeviceWorkspace(const Kernel& k, Device device,
-                  const void* plan);  // fails with OOM or NOT_IMPLEMENTED
+  // Fails with OOM or NOT_IMPLEMENTED.
+  DeviceWorkspace(const Kernel& k, Device device, const void* plan);
   DeviceWorkspace(DeviceWorkspace&& o) noexcept;
   ~DeviceWorkspace();
   Device device() const { return device_; }

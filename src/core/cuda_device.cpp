@@ -145,7 +145,7 @@ void set_current_stream(Ctx& c, DeviceStream& stream) {
   CudaDevice& d = *stream.device;
   DeviceStream& before = current_stream(d);
   if (before.number == stream.number) return;
-  // What the ctx has computed so far is there for what it computes next.
+  // Later work of the ctx may use the results of its earlier work.
   if (stream.number) cuda_wait_stream(stream, before);
   DeviceStream*& place = static_cast<SideStreams*>(c.streams)->current[d.index];
   Ref<DeviceStream> old = Ref<DeviceStream>::adopt(place);

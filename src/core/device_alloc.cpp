@@ -292,7 +292,7 @@ static void merge(DeviceAlloc* a, DeviceBlock* b, DeviceBlock* tail) noexcept {
   a->blocks.put(tail);
 }
 
-// Makes a block of the pool free that no stream works on any more.
+// Frees a block of the pool that no stream uses any longer.
 static void make_free(DeviceAlloc* a, DeviceBlock* b) noexcept {
   if (DeviceBlock* next = b->next; next && next->free) {
     bin_remove(next);

@@ -29,7 +29,7 @@ constexpr int kNumDtypes = 16;  // codes 0 (none) … 15
 constexpr bool valid_dtype(int32_t d) { return d >= TT_BOOL && d < kNumDtypes; }
 constexpr int64_t item_size(Dtype d) { return kItemSize[int(d)]; }
 // uint16, uint32, uint64: kernels move and convert them, and compute nothing else in them
-// (ops/wide_unsigned.h).
+// (ops/wide_unsigned.cpp).
 constexpr bool is_wide_unsigned(Dtype d) { return d >= Dtype::kU16; }
 constexpr bool is_complex(Dtype d) { return d == Dtype::kC64 || d == Dtype::kC128; }
 constexpr bool is_float(Dtype d) { return d >= Dtype::kF16 && d <= Dtype::kF64; }

@@ -14,8 +14,9 @@ struct ExtDef {
   void* user;
   void* (*alloc)(void* user, int64_t bytes);
   void (*free)(void* user, void* p, int64_t bytes);
+  // kind is a CopyKind.
   tt_status (*copy)(void* user, tt_ctx* ctx, void* dst, const void* src, int64_t bytes,
-                    int32_t kind);  // CopyKind
+                    int32_t kind);
   tt_status (*compute)(void* user, tt_ctx* ctx, const tt_op* op, const tt_value* args,
                        int64_t n_args, tt_tensor** outs, int64_t n_outs);
   void (*drop)(void* user);
@@ -36,12 +37,12 @@ struct ExtDevice {
 };
 
 ExtDevice* find_ext(Runtime*, int32_t index) noexcept;  // NULL: none
-ExtDevice& ext_device(int32_t index,
-                      const char* arg = "");  // of the running call's runtime; fails with DEVICE
+// Of the running call's runtime; fails with DEVICE.
+ExtDevice& ext_device(int32_t index, const char* arg = "");
 // Requires bytes > 0. Returns NULL if the device is out of memory.
 char* ext_get(ExtDevice&, int64_t bytes) noexcept;
 void ext_put(ExtDevice&, char* p, int64_t bytes) noexcept;
-void ext_copy(ExtDevice&, void* dst, const void* src, int64_t bytes,
-              int32_t kind);  // fails with CALLBACK
+// Fails with CALLBACK.
+void ext_copy(ExtDevice&, void* dst, const void* src, int64_t bytes, int32_t kind);
 
 }  // namespace TT_NS

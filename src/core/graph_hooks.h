@@ -34,7 +34,7 @@ struct CheckCall {
 
 struct GraphHooks;
 
-// Takes the place of what calls do on CUDA devices.
+// Called in place of allocations and launches on CUDA devices.
 struct DeviceHooks {
   // Scratch memory for the kernel that `launch` gets next; bytes > 0.
   void (*workspace)(GraphHooks&, Device device, int64_t bytes);

@@ -104,7 +104,7 @@ void copy_pinned(Ctx& c, char* dst, Device to, const char* src, Device from, int
   constexpr const char* kEvent = "recording an event";
   Lock lock(b.device->pinned_mutex);
   if (!b.event) cuda_check(d, backend.event_new(d.index, &b.event), "making an event");
-  // One event stands for all copies: a later stream waits for the earlier one.
+  // One event covers all copies: a later stream waits for the earlier one.
   if (b.recorded) cuda_check(d, backend.stream_wait(d.index, stream.handle, b.event), kEvent);
   cuda_check(d,
              backend.copy_pinned(d.index, dst, src, size_t(bytes),

@@ -1,5 +1,5 @@
-// Pinned memory: memory of the CPU that CUDA devices copy from and to while the host goes on. It is
-// cached, and reused only after the copies that use it.
+// Pinned memory: memory of the CPU that CUDA devices copy from and to while the host continues. It
+// is cached, and reused only after the copies that use it.
 #pragma once
 
 #include "core/cuda_device.h"

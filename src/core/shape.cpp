@@ -179,8 +179,8 @@ bool is_dense(Ints sizes, Ints strides) {
   return true;
 }
 
-// Returns 1 if dimension a has to be outside of b in memory, -1 if b has to be outside of a, 0 if
-// the operands do not tell.
+// Returns 1 if dimension a must be outside of b in memory, -1 if b must be outside of a, 0 if the
+// operands do not decide.
 static int compare_dims(Ints sizes, Span<const Shape> operands, int64_t a, int64_t b) {
   for (const Shape& strides : operands) {
     const int64_t x = strides[a];

@@ -17,7 +17,7 @@ struct StateDict {
   RefCount refs;
   SmallVec<Entry, 4> entries;
   Text structure;  // layout of the tensors in the file that they were loaded from
-                   // (io/structure_text.h); empty: none
+                   // (io/torch/structure_text.h); empty: none
   NamedPositions<SmallVec<Entry, 4>> positions;
 
   // Returns the index of a name, or -1. `hint` is the index to try first.

@@ -48,7 +48,7 @@ void Tensor::destroy(Tensor* t) noexcept {
   if (t->meta) t->meta->destroy_fn(t->meta);
   if (t->grad_fn && ref_dec(&t->grad_fn->refs)) GraphNode::destroy(t->grad_fn);
   if (t->base && ref_dec(&t->base->refs)) Tensor::destroy(t->base);
-  if (t->ndim > kInlineDims) mem_free(t->more, size_t(t->ndim) * 16);
+  if (t->ndim > kInlineDims) mem_free(t->heap_dims, size_t(t->ndim) * 16);
   t->tag = 0;
   if (t->flags & kBorrowedStorage) return mem_retire(t, sizeof *t);
   Storage* s = t->storage;
@@ -104,8 +104,8 @@ static Tensor* alloc_header(int64_t ndim) {
   auto* t = static_cast<Tensor*>(mem_alloc(sizeof(Tensor)));
   t->ndim = uint8_t(ndim);
   if (ndim > kInlineDims) {
-    t->more = static_cast<int64_t*>(heap_alloc(tls.heap, size_t(ndim) * 16));
-    if (!t->more) {
+    t->heap_dims = static_cast<int64_t*>(heap_alloc(tls.heap, size_t(ndim) * 16));
+    if (!t->heap_dims) {
       mem_free(t, sizeof *t);
       fail_oom(ndim * 16);
     }
@@ -113,7 +113,7 @@ static Tensor* alloc_header(int64_t ndim) {
   return t;
 }
 static void free_header(Tensor* t) {
-  if (t->ndim > kInlineDims) mem_free(t->more, size_t(t->ndim) * 16);
+  if (t->ndim > kInlineDims) mem_free(t->heap_dims, size_t(t->ndim) * 16);
   mem_free(t, sizeof *t);
 }
 
@@ -313,7 +313,7 @@ TensorRef new_alias(const Tensor& src) {
   Tensor* t = alloc_header(src.ndim);
   init_header(t, src.dtype, src.device, src.storage, src.data);
   if (src.ndim > kInlineDims) {
-    memcpy(t->more, src.more, size_t(src.ndim) * 16);
+    memcpy(t->heap_dims, src.heap_dims, size_t(src.ndim) * 16);
   } else {
     memcpy(t->dims, src.dims, sizeof t->dims);
   }
@@ -375,10 +375,10 @@ TensorRef new_scalar(const Scalar& v, Dtype dtype) {
 
 void set_data(Tensor& t, const Tensor& src) {
   const bool reuse = src.ndim == t.ndim;  // then tensors of equal rank cannot fail
-  int64_t* more = nullptr;
+  int64_t* heap_dims = nullptr;
   if (src.ndim > kInlineDims)
-    more = reuse ? t.more : static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16));
-  if (t.ndim > kInlineDims && !reuse) mem_free(t.more, size_t(t.ndim) * 16);
+    heap_dims = reuse ? t.heap_dims : static_cast<int64_t*>(mem_alloc(size_t(src.ndim) * 16));
+  if (t.ndim > kInlineDims && !reuse) mem_free(t.heap_dims, size_t(t.ndim) * 16);
   if (!is_embedded_in(t, src.storage)) ref_inc(&src.storage->refs);
   Storage* old = t.storage;
   const bool counted = !(t.flags & kBorrowedStorage) && !is_embedded_in(t, old);
@@ -391,9 +391,9 @@ void set_data(Tensor& t, const Tensor& src) {
            dtype_key(src.dtype);
   t.storage = src.storage;
   t.data = src.data;
-  if (more) {
-    t.more = more;
-    memmove(more, src.more, size_t(src.ndim) * 16);
+  if (heap_dims) {
+    t.heap_dims = heap_dims;
+    memmove(heap_dims, src.heap_dims, size_t(src.ndim) * 16);
   } else {
     memmove(t.dims, src.dims, sizeof t.dims);
   }

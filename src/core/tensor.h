@@ -117,12 +117,12 @@ struct alignas(kHeaderAlign) Tensor {
   TensorMeta* meta;       // owned; gradient, hooks …
   union {
     int64_t dims[2 * kInlineDims];  // sizes, then strides
-    int64_t* more;                  // ndim > kInlineDims: 2 * ndim values in a separate block
+    int64_t* heap_dims;             // ndim > kInlineDims: the same in a block of its own
   };
 
-  const int64_t* sizes_ptr() const { return ndim <= kInlineDims ? dims : more; }
+  const int64_t* sizes_ptr() const { return ndim <= kInlineDims ? dims : heap_dims; }
   const int64_t* strides_ptr() const {
-    return ndim <= kInlineDims ? dims + kInlineDims : more + ndim;
+    return ndim <= kInlineDims ? dims + kInlineDims : heap_dims + ndim;
   }
   Ints sizes() const { return {sizes_ptr(), ndim}; }
   Ints strides() const { return {strides_ptr(), ndim}; }

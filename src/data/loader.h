@@ -62,9 +62,9 @@ struct Loader {
 // sampler NULL: all samples in order. Fails with INVALID_ARG, OOM or, if a thread does not start,
 // INTERNAL.
 Ref<Loader> new_loader(Ref<Dataset> dataset, Ref<Sampler> sampler, const LoaderOptions& options);
-// Returns the next batch, none at the end of an epoch. One of more than cap tensors stays where it
-// is, and *n is their number. A failing sample fails the call; the next call goes on behind its
-// batch.
+// Returns the next batch, none at the end of an epoch. A batch of more than cap tensors is kept for
+// the next call, and *n is their number. A failing sample fails the call; the next call returns the
+// batch after it.
 TensorList loader_next(Loader& l, int64_t cap, int64_t* n);
 // Makes one batch ahead on the calling thread; returns false if none is wanted.
 bool loader_work(Loader& l);

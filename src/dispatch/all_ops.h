@@ -8,8 +8,8 @@ namespace TT_NS {
 
 extern OpInfo* const all_ops[];  // sorted by name
 extern const int64_t num_all_ops;
-// The compressed manifest in pieces, after which comes NULL: bytes above 0x7f stand for phrases. It
-// is unpacked into manifest_text on first use.
+// The compressed manifest: a NULL-terminated list of pieces, in which bytes above 0x7f are phrases.
+// It is unpacked into manifest_text on first use.
 extern const char* const manifest_packed[];
 extern const char* const manifest_phrases[];
 extern char manifest_text[];

@@ -89,14 +89,14 @@ template <class R, class... A> void call_unboxed(Call c, const Value* args, Tens
 // OpInfo::call_boxed of a build without modes.
 void no_boxed_call(Call c, const Value* args, TensorList& outs);
 
-// Builds the slots of an operator: backends (boxed for devices of the application); boxed streams
-// and capture;
-// autograd wrapper (NULL: none); boxed modes.
+// Builds the slots of an operator, from the lowest key up: its implementation for the backends, but
+// a boxed call for devices of the application; boxed streams and capture; the autograd wrapper
+// (NULL: none); boxed modes.
 template <class R, class... A>
 constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)(Call, A...)> impl,
                               std::type_identity_t<R (*)(Call, A...)> autograd) {
   using Fn = R (*)(Call, A...);
-  Op<R(A...)> op = {{0x74740006, kNumSlots, 0, schema, &no_boxed_call}, {}};
+  Op<R(A...)> op = {{kTagOp, kNumSlots, 0, schema, &no_boxed_call}, {}};
   for (int k = 0; k < kNumSlots; k++) op.slot[k] = Fn(&missing_slot<R, A...>);
   if constexpr (kModes) {
     op.info.call_boxed = &call_unboxed<R, A...>;

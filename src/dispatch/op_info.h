@@ -88,7 +88,8 @@ enum class OpKind : uint8_t {
   kOther,
   kElementwise,  // OpSchema::kernel is its kernel
   kReduce,       // over dimensions
-  kRow,      // along the last dimension, or one given, of each row: softmax, norms, losses, scans
+  // Along the last dimension, or one given, of each row: softmax, norms, losses, scans.
+  kRow,
   kProduct,  // of matrices
   kConv,
   kIndex,  // reads or writes at positions that a tensor holds

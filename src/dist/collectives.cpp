@@ -143,7 +143,7 @@ void describe(char* out, int64_t cap, const Signature& s) {
 
 }  // namespace
 
-// The exchange of signatures: a caller may leave it to the lane, which goes on where it was.
+// The exchange of signatures: a caller may leave it to the lane, which continues it.
 struct Agreement {
   Wire wire;
   Knowledge* mine = nullptr;
@@ -192,7 +192,7 @@ void begin_round(Group& g, Agreement& a, DistFailure* why, int32_t* lost) {
 // All ranks learn from all others in ceil(log2(size)) rounds: in round k each rank tells what it
 // knows to the rank 2^k above. A rank that hears nothing says so in the later rounds, whose
 // timeouts are longer, so that all name the rank that has failed. Returns false if another rank
-// takes longer than `patience`; a further call goes on.
+// takes longer than `patience`; a further call continues.
 bool check_agreement(Group& g, Work& w, int64_t patience) {
   if (!w.agreement) {
     g.sequence++;

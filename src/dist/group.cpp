@@ -236,13 +236,13 @@ bool work_done(Work& w) noexcept {
   return w.done;
 }
 
-// Whether the host need not wait for the work any longer.
+// Whether the host no longer has to wait for the work.
 static bool is_settled(Work& w) noexcept {
   Lock lock(w.mutex);
   return w.done || w.result;
 }
 
-// The current stream of the device goes on after the result.
+// Orders the current stream of the device after the result.
 static void order_after(Work& w) {
   Ref<DeviceEvent> result;
   {

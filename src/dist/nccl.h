@@ -15,7 +15,7 @@ void check_nccl_reduce(ReduceOp op, Dtype dtype);
 void free_comm(NcclComm* c, bool usable) noexcept;
 
 // Runs a job, on whose call the ranks have agreed, and waits until the device has done it. The
-// application may go on as soon as w.result is there.
+// application may continue as soon as w.result is set.
 void run_on_device(Group& g, Work& w, Wire& wire);
 
 }  // namespace TT_NS

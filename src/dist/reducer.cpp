@@ -241,7 +241,7 @@ tt_status call_hook(Reducer& r, int64_t i, HookStage stage, bool failed = false)
   }
 }
 
-// Waits for what an interrupted backward has left; how it ended does not matter any more.
+// Waits for the works that an interrupted backward has left, and ignores their errors.
 void settle(Reducer& r) {
   for (int64_t i = 0; i < r.buckets.size(); i++) {
     Reducer::Bucket& b = r.buckets[i];

@@ -17,7 +17,7 @@ class DryRun : GraphHooks {
   // Keeps the results as the memory of the node's outs. Fails with `code` if they are not those
   // of the graph; sets the sizes of storages that the node makes.
   void take(Graph& g, int32_t node, const TensorList& outs, tt_status code);
-  // Memory of a storage that is not used any more.
+  // Frees the memory of a storage after its last use.
   void drop(int32_t storage) { storages_[storage].reset(); }
   // The memory of a value's storage, if it exists.
   const Tensor* memory(int32_t storage) const { return storages_[storage].get(); }

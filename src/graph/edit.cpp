@@ -247,7 +247,7 @@ int32_t Rebuild::find(const Graph& to, const Key& k) const {
   return to.find_value(int32_t(storage), k.version, k.dtype, k.offset, k.sizes, k.strides);
 }
 
-// Links the values of each storage anew.
+// Rebuilds the list of the values of each storage.
 void link_values(Graph& g) {
   for (IrStorage& s : g.storages) s.last_value = -1;
   for (int64_t i = 0; i < g.values.size(); i++) {

@@ -1,6 +1,6 @@
-// Edits of graphs. Each makes the graph anew from its list of calls: the implementations run again
-// with kernels left out, so shapes, views and versions behind an edit follow from it. A failing
-// edit changes nothing. Numbers of values stay valid; a value that is not made any more is empty.
+// Edits of graphs. Each rebuilds the graph from its list of calls: the implementations run again
+// with kernels left out, so shapes, views and versions after the edit follow from it. A failing
+// edit changes nothing. Numbers of values stay valid; a value that is no longer made is empty.
 #pragma once
 
 #include "graph/ir.h"
@@ -18,7 +18,7 @@ void replace_uses(Graph& g, int32_t value, int32_t with);
 // Fails with INVALID_ARG if something reads what the node makes or writes.
 void remove_node(Graph& g, int64_t node);
 void set_outputs(Graph& g, Span<const int32_t> values);
-// Makes g anew, after arguments or the geometry of inputs were changed.
+// Rebuilds g after arguments or the geometry of inputs were changed.
 void rebuild_graph(Graph& g);
 
 }  // namespace TT_NS

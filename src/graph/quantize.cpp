@@ -156,7 +156,7 @@ void Quantizer::observe_batch(Plan& plan, TensorSpan batch, bool bins) {
   }
 }
 
-// Runs a graph that has copies of what the sites read as outputs.
+// Runs a graph whose outputs are copies of the inputs of the sites.
 void Quantizer::observe(TensorSpan samples) {
   const int64_t n_inputs = g_->inputs.size();
   int64_t n_observed = 0;

@@ -207,7 +207,7 @@ class Resizing {
     if (at_ < 0) fail(TT_NOT_IMPLEMENTED, "{}", why);
     fail(TT_NOT_IMPLEMENTED, "node {}, {}: {}", at_, a_.nodes[at_].op->name(), why);
   }
-  // Set the argument to what it is for the new sizes, from of(i), what it is in graph i.
+  // Set the argument to its value for the new sizes. of(i): its value in graph i.
   template <class F> bool extrapolate(int64_t& v, F of) const;
   template <class F> void resize(int64_t& v, F of) const;
   template <class F> void resize_list(SmallVec<int64_t, 2>& list, F of) const;

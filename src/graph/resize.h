@@ -44,9 +44,9 @@ class Growth {
 };
 
 // The computation for other sizes of the dimensions that differ between the graphs. Fails with
-// NOT_IMPLEMENTED, naming a node, if it depends on them in another way than by sizes that grow
-// evenly, numbers of a few known formulas, such as 1 / n, and the random numbers of dropout.
-// same: whether two objects of nodes, which are not one, stand for the same.
+// NOT_IMPLEMENTED, naming a node, if it depends on them otherwise than by sizes that grow linearly,
+// numbers of a few known formulas, such as 1 / n, and the random numbers of dropout.
+// same: whether two distinct objects of nodes mean the same.
 using SameObject = bool (*)(const Object&, const Object&);
 Ref<Graph> resize_graph(Span<const Graph* const> graphs, Ints sizes, SameObject same);
 

@@ -21,7 +21,7 @@ class Code {
   // lengths[i]: bits of symbol i, 0 if it has no code. Returns whether they make a code that is
   // complete, or has one symbol at most.
   bool build(const uint8_t* lengths, int n);
-  // Decodes one symbol from `bits`, of which n are there. Returns it and sets its number of bits.
+  // Decodes one symbol from the lowest n bits of `bits`. Returns it and sets its number of bits.
   int symbol(uint64_t bits, int n, int* length) const;
 
  private:

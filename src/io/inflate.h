@@ -7,7 +7,7 @@
 
 namespace TT_NS {
 
-// No stream expands more: 2 bits stand for at most 258 bytes.
+// The largest ratio of expansion: 2 bits can encode at most 258 bytes.
 constexpr int64_t kMaxInflation = 1032;
 
 struct Inflated {

@@ -89,8 +89,8 @@ class Frame {
   TensorList first_call(TensorSpan inputs);
 
  private:
-  static constexpr int kRecent =
-      8;  // tensors that backward has read last: formulas read some twice
+  // Tensors that backward has read last: formulas read some twice.
+  static constexpr int kRecent = 8;
   struct Recent {
     int64_t number = -1;
     TensorRef tensor;

@@ -12,8 +12,8 @@ struct CustomModuleDef {
   void* user;
   tt_status (*forward)(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs,
                        int64_t n_inputs, tt_tensor** outs, int64_t cap, int64_t* n_outs);
-  tt_status (*copy)(void* user, tt_ctx* ctx,
-                    void** new_user);  // NULL: it cannot be copied
+  // NULL: it cannot be copied.
+  tt_status (*copy)(void* user, tt_ctx* ctx, void** new_user);
   void (*drop)(void* user);
 };
 // drop runs exactly once per user pointer, also on failure.

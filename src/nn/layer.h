@@ -33,8 +33,8 @@ void put(Text& t, const char* name, int64_t v);
 void put(Text& t, const char* name, double v);
 void put(Text& t, const char* name, bool v);
 void put(Text& t, const char* name, const char* v);  // quoted
-void put(Text& t, const char* name, Ints v,
-         bool tuple = false);  // a single number is printed as such, unless it is a tuple
+// A single number is printed as such, unless it is a tuple.
+void put(Text& t, const char* name, Ints v, bool tuple = false);
 template <class T> void put(Text& t, const char* name, const Opt<T>& v);
 inline void put(Text& t, const char* name, const Shape& v, bool tuple = false) {
   put(t, name, Ints(v), tuple);

@@ -19,8 +19,8 @@ struct ModuleType {
   const char* name;  // "Linear"
   int32_t min_inputs, max_inputs;
   TensorList (*forward)(Module&, TensorSpan inputs);  // NULL: a container that cannot be called
-  void (*describe)(const Module&,
-                   Text&);         // prints the arguments for tt_module_print; may be NULL
+  // Prints the arguments for tt_module_print; may be NULL.
+  void (*describe)(const Module&, Text&);
   Module* (*copy)(const Module&);  // a module with the same arguments, without slots and children
   void (*destroy)(Module*) noexcept;  // frees the object and its block
   bool sequential;                    // forward calls the children in order
@@ -116,11 +116,10 @@ template <class A> TT_COLD void destroy_module(Module* m) noexcept {
 }
 
 // Names are not empty, contain no dot, and are unique in their module. An existing name keeps its
-// position.
-void set_parameter(Module& m, const char* name,
-                   const Tensor* t);  // leaves only; NULL: declared but absent
+// position. A parameter is a leaf; NULL: it is declared but absent.
+void set_parameter(Module& m, const char* name, const Tensor* t);
 void set_buffer(Module& m, const char* name, const Tensor* t, bool persistent);
-// fails if m is child or one of its descendants
+// Fails if m is child or one of its descendants.
 void set_child(Module& m, const char* name, Module& child);
 
 // Does not check.

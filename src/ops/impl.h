@@ -50,8 +50,8 @@ void copy_result(Tensor& dst, const Tensor& r, bool inplace);
 void replace_values(Tensor& self, const Tensor& r);
 // The dst of an _into variant must have the shape and dtype of r, be writable and overlap no input.
 void check_into(Tensor& dst, const Tensor& r, Inputs inputs);
-void check_no_overlap(const Tensor& dst,
-                      TensorSpan inputs);  // fails if dst shares memory with them
+// Fails if dst shares memory with them.
+void check_no_overlap(const Tensor& dst, TensorSpan inputs);
 
 // Returns t itself if it is row-major, else a row-major copy; not recorded by autograd.
 TensorRef dense_input(const Tensor& t);
@@ -83,15 +83,15 @@ inline bool is_alone(const Tensor& t, Key key) {
 }
 inline bool is_alone_on_device(const Tensor& t) { return is_alone(t, kKeyCuda); }
 
-// Reads one element of a tensor on any device. Implementations read through it, or call
-// note_host_read, where a value decides what they do.
+// Reads one element of a tensor on any device. Implementations that branch on a value read it
+// through this function, or call note_host_read.
 Scalar read_scalar(const Tensor& t);
-// The same for a value that decides nothing but whether the call fails.
+// The same for a value on which only the failure of the call depends.
 Scalar load_element(const Tensor& t);
 // Fails with `text` unless the one element of `holds`, a bool, is true. On a CUDA device the call
-// goes on, and the next synchronisation fails instead: work that relies on it must be harmless.
+// continues, and the next synchronisation fails instead: work that relies on it must be harmless.
 void require(const Tensor& holds, tt_status status, const char* arg, const char* text);
-// Whether a check shall be a call of `require`, so that neither a device nor a captured graph
+// Whether a check should be a call of `require`, so that neither a device nor a captured graph
 // waits for the host.
 inline bool checks_later(const Tensor& t) {
   return t.device.type == TT_CUDA || (ctx().watched & kWatchWork);

@@ -27,8 +27,8 @@ struct AttentionPlan {
   Stages run;
   int32_t dtype;       // of q, k, v, out and grad: f16 bf16 f32 f64
   int32_t mask_dtype;  // bool (true: attends) or a floating one (added); 0: no mask
-  int64_t batch, heads, key_heads, queries, keys, width,
-      value_width;  // query head h reads key head h / (heads / key_heads)
+  // Query head h reads key head h / (heads / key_heads).
+  int64_t batch, heads, key_heads, queries, keys, width, value_width;
   double scale;
   bool tiles;     // (CPU) bf16 is multiplied by tiles of AMX
   bool causal;    // query i attends to keys 0 … i

@@ -1,5 +1,4 @@
-// Plans of the kernels that sample images at given positions. POD, also device
-// code.
+// Plans of the kernels that sample images at given positions. POD, also for device code.
 #pragma once
 
 #include "plan/stages.h"
@@ -10,16 +9,15 @@ enum GridMode : int32_t { kGridLinear, kGridNearest, kGridCubic };
 enum GridPadding : int32_t { kGridZeros, kGridBorder, kGridReflection };
 constexpr int32_t kGridDims = 3;
 
-// Images x [n][c][in 0][in 1][in 2], positions grid [n][points][dims], results
-// y [n][c][points]. With two dimensions in[0] is 1. The last number of a
-// position is that of in[3 - dims]. The weight of an element is the product of
-// its weights along each dimension; order[d] = k: of the k-th derivative of the
-// weight by the number of that dimension.
+// Images x [n][c][in 0][in 1][in 2], positions grid [n][points][dims], results y [n][c][points].
+// With two dimensions in[0] is 1. The last number of a position belongs to in[3 - dims], the
+// outermost dimension of an image. The weight of an element is the product of its weights along
+// each dimension. order[d] = k replaces the weight along dimension d by its k-th derivative with
+// respect to the position.
 //   grid_take: y = the weighted sum of the elements around each position
-//   grid_put: its transpose: x = the sum over all positions of their weight
-//   times y
-// Units of grid_take: [n][n_tiles of `tile` points][n_blocks of kGridChannels
-// channels]; of grid_put: [n][n_blocks].
+//   grid_put: its transpose: x = the sum over all positions of their weight times y
+// Units of grid_take: [n][n_tiles of `tile` points][n_blocks of kGridChannels channels]; of
+// grid_put: [n][n_blocks].
 struct GridPlan {
   Stages run;
   int32_t dtype;  // f32 f64

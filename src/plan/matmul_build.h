@@ -183,8 +183,7 @@ inline void matmul_build(MatmulPlan* p, int32_t dtype, const MatmulOperand& a,
   matmul_choose(p);
 }
 
-// The common case: one matmul of a (m, k) and b (k, n) with any strides, into
-// contiguous c.
+// The common case: one matmul of a (m, k) and b (k, n) with any strides, into contiguous c.
 inline void matmul_build_2d(MatmulPlan* p, int32_t dtype, int64_t m, int64_t n, int64_t k,
                             const void* a, int64_t a_row, int64_t a_col, const void* b,
                             int64_t b_row, int64_t b_col, void* c) {

@@ -35,8 +35,8 @@ struct LayerNormPlan {
 // of kRowTile columns.
 struct LayerNormBackwardPlan {
   Stages run;
-  int32_t dtype, weight_dtype,
-      stat_dtype;  // g, x and dx have dtype; dweight and dbias have weight_dtype
+  // g, x and dx have dtype; dweight and dbias have weight_dtype.
+  int32_t dtype, weight_dtype, stat_dtype;
   int64_t rows, n;
   int64_t chunk, n_chunks;
   int64_t part, n_parts;

@@ -2,8 +2,8 @@
 //   table: (rows, width); index, factor: (n); start: (bags + 1); out: (bags, width)
 //
 // The columns of a bag are taken in blocks: their results stay in registers or in the L1 cache
-// while its rows are read. Sums of floats have a loop of their own. Rows are at
-// scattered places: those of later indices are prefetched.
+// while its rows are read. Sums of floats have a loop of their own. Rows are at scattered places:
+// those of later indices are prefetched.
 #include "kernels/cpu/index/index.h"
 #include "kernels/cpu/simd/load.h"
 #include "kernels/cpu/simd/vec.h"

@@ -22,7 +22,8 @@ struct IndexWalk {
       at += coordinate[d] * p.stride[d];
     }
   }
-  // Returns the next n: in memory if they are there as int64 and `copies` is false, else in out.
+  // Returns the next n indices: in place if they are adjacent int64 and `copies` is false, else
+  // copied to out.
   const int64_t* next(int64_t* out, int64_t n, bool copies) {
     const bool direct = p.index_dtype == TT_I64 && p.stride[0] == 8;
     if (!copies && direct && n < p.dim_size[0] - coordinate[0]) {

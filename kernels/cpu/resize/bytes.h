@@ -37,8 +37,7 @@ TT_INLINE void transpose_bytes(Words* v) {
   for (int i = 0; i < 8; i += 2) exchange_parts(v[i], v[i + 1], 8, 0x00ff00ff00ff00ff);
 }
 
-// to[i][r] = row[r][i], of 8 rows; `to` has rows of kResizeGroup bytes, a
-// multiple of 8 of them.
+// to[i][r] = row[r][i], of 8 rows; `to` has rows of kResizeGroup bytes, a multiple of 8 of them.
 TT_NOINLINE void to_columns(uint8_t* to, const uint8_t* const* row, int64_t n) {
   for (int64_t i = 0; i < n; i += kAcross) {
     const int64_t count = min(n - i, kAcross);

@@ -154,7 +154,7 @@ __device__ __forceinline__ void add(const AttentionShared<T>& shared, const T* w
   if constexpr (kIsHalf<S>) add_halves<kTurned>(shared, w, r, first, acc);
   else add_product<kTurned>(shared, w, r, first, acc);
 }
-// each_result of what `add` has added.
+// Calls each_result for the sums that `add` has made.
 template <class S, class T, class F>
 __device__ __forceinline__ void each_sum(const T (&acc)[kRowsEach][kColumnsEach], int64_t rows,
                                          int64_t first, int64_t width, const F& f) {

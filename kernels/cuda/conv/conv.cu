@@ -43,8 +43,8 @@ template <class Shape> __global__ void __launch_bounds__(Shape::kThreads)
   using T = typename SumOf<S>::type;
   constexpr int kM = Shape::kM, kN = Shape::kN, kK = Shape::kK;
   constexpr int kRows = Shape::kThreadM, kCols = Shape::kThreadN;
-  constexpr int kStep =
-      Shape::kThreads / kK;  // rows of a, or columns of b, that are loaded at once
+  // Rows of a, or columns of b, that are loaded at once.
+  constexpr int kStep = Shape::kThreads / kK;
   using ARow = T[kM];
   using BRow = T[kN];
   TT_SHARED(ARow, a_tile, 2 * kK);

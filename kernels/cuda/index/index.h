@@ -27,7 +27,7 @@ struct IndexArguments {
 __device__ __forceinline__ int64_t read_index(const IndexArguments& p, const char* at) {
   return p.narrow ? *reinterpret_cast<const int32_t*>(at) : *reinterpret_cast<const int64_t*>(at);
 }
-// What an index stands for. One that has changed since it was checked and is out of range counts as
+// Returns the position of index i. An index that has left its range since it was checked counts as
 // 0.
 __device__ __forceinline__ int64_t position_of_index(const IndexArguments& p, int64_t i) {
   if (i < 0) i += p.index_size;

@@ -25,8 +25,7 @@ template <class T> struct ReadsOf { using type = T; };
 template <> struct ReadsOf<c128> { using type = AnyComplex; };
 
 // Sums, products and, of real numbers, extremes. Integers are computed in int64, complex numbers in
-// complex128: each compute type takes tens of kB of the library, and these are
-// rare.
+// complex128: each compute type takes tens of kB of the library, and these are rare.
 template <class E, ReduceKind kKind> struct Fold {
   using T = E;
   using Reads = typename ReadsOf<E>::type;

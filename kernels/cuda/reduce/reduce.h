@@ -1,6 +1,6 @@
 // Reductions of the device, over a ReducePlan. Splits and order depend on the shape alone, so that
-// the bits of a result do not depend on the device. Two paths, chosen by
-// the plan and by what is aligned:
+// the bits of a result do not depend on the device. Two paths, chosen by the plan and by what is
+// aligned:
 //
 //   rows     a warp or a block reduces the sequence of one output, which is made of runs of
 //            memory, 16 bytes at once
@@ -632,8 +632,8 @@ inline ReduceShape reduce_shape(const ReducePlan& p) {
     const int64_t width = s.aligned ? reduce_width(item) : 1;
     const int64_t tiled = s.columns / width;
     const int64_t loads = width == 1 ? kReduceSingle : kReduceRows;
-    const int64_t parts =
-        power_of_two(ceil_div(p.length, loads));  // threads of a sequence, at most
+    // Threads of a sequence, at most.
+    const int64_t parts = power_of_two(ceil_div(p.length, loads));
     int64_t y = min<int64_t>(parts, p.path == kReduceColumns ? 8 : kReduceThreads);
     int64_t x = power_of_two(min<int64_t>(tiled, kReduceThreads / y));
     if (y > 1) x = min<int64_t>(x, kWarp);

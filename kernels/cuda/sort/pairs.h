@@ -6,7 +6,7 @@
 namespace TT_NS {
 namespace {
 
-// Where the keys of items go, and what is there once they are sorted.
+// The memory of the keys of items, and its contents once they are sorted.
 struct SortedItems {
   char *keys, *places;
   bool wide_key, wide_at;

@@ -30,7 +30,7 @@ struct NormalizedRows {
     TensorRef along = xhat * mean(v * xhat);
     return centred ? v - mean(v) - along : v - along;
   }
-  // The mean of the products, of what is centred if rows are.
+  // The mean of u * v, centred if rows are centred.
   TensorRef covariance(const Tensor& u, const Tensor& v) const {
     TensorRef all = mean(u * v);
     return centred ? all - mean(u) * mean(v) : std::move(all);

@@ -8,8 +8,8 @@
 namespace TT_NS::formula {
 
 // Returns divided() if x has no zero, else undivided(). A capture records both and the choice,
-// since replays have other elements. If derivatives of the result are recorded, it asks for the
-// elements as ever: derivatives of what is not chosen may be nan.
+// since replays have other elements, unless derivatives of the result are recorded: those of the
+// alternative that is not chosen may be nan. Then the elements are read.
 template <class Divided, class Undivided>
 TensorRef unless_zero(const Tensor& x, Divided divided, Undivided undivided) {
   if (x.device.type == TT_META) return undivided();

@@ -81,7 +81,7 @@ ModelValue OnnxExporter::initializer(Dtype dtype, Ints sizes, const void* data, 
   initializers_.message(5, p);
   return t;
 }
-// Notes what is written; with dynamic dimensions it must be what the other graphs have.
+// Records what is written. With dynamic dimensions all graphs must write the same.
 void OnnxExporter::note(Ints list, uint64_t rest) {
   const int64_t i = trace.items.size();
   trace.items.push_back({Shape(list), rest});

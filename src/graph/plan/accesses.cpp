@@ -49,7 +49,7 @@ class Reader {
   LaunchRows& out_;
 };
 
-// Rows of the dimensions below `inner`: each operand goes on evenly from row to row, or not at all.
+// Rows of the dimensions below `inner`: each operand has one stride from row to row, or stays.
 bool Reader::strided_rows(const ElementPlan& p, int32_t inner) {
   int64_t n = 1;
   out_.list = {};

@@ -1,8 +1,8 @@
 // Bands: launches that follow each other and work on the same rows (images, rows of a matrix) run
 // band by band, so that what one computes is in the cache when the next reads it: a convolution,
 // the pooling behind it and its activation; a sum of residuals and the normalization of its rows.
-// Behind a product they run on the rows of each block of it that is complete. All run
-// the kernels that they have, on the units that they have, so the results have the same bits.
+// Behind a product they run on the rows of each block of it that is complete. All run the kernels
+// that they have, on the units that they have, so the results have the same bits.
 #pragma once
 
 #include "graph/plan/accesses.h"
@@ -31,8 +31,8 @@ class BandLives {
   void drop_step(int64_t step) { steps_.erase(step); }
   // The placement has the memory of another.
   void note_shared(int64_t placement, int64_t of);
-  // Extends the lives of what chains use to their whole runs, as long as the arena stays below
-  // `limit`, and returns its size, which is `bytes` without that. step_times: as of Plan.
+  // Extends the life of the memory that a chain uses to the whole chain, as long as the arena stays
+  // below `limit`. Returns the size of the arena; `bytes`: its size before. step_times: as in Plan.
   int64_t place(SmallVec<Placement, 1>& placements, Span<const int64_t> step_times, int64_t bytes,
                 int64_t limit);
 

@@ -35,7 +35,7 @@ void launch_one(PlanDevice& d, Plan& p, const PlanStep& s) {
   check(d, start(d, p, s), s.kernel->name);
 }
 
-// What a check looks at goes to pinned memory, and nobody waits for it.
+// The result of a check is copied to pinned memory, and nothing waits for it.
 void copy_one(PlanDevice& d, const PlanStep& s) {
   const DeviceBackend& b = *d.cuda->backend;
   const auto* first = reinterpret_cast<const char*>(d.checks.places);

@@ -1,5 +1,5 @@
 // Convolutions of few channels interleave their images, and write results in the order of their
-// shape. A plan keeps what lies between them interleaved: results of convolutions, max pooling and
+// shape. A plan keeps tensors between them interleaved: results of convolutions, max pooling and
 // elementwise operators behind them, and their gradients. Nothing is transposed then, and where no
 // border is added nothing is copied. All elements are computed in the same way, so the results have
 // the same bits.

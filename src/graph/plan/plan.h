@@ -170,8 +170,8 @@ TensorRef plan_slot(Plan& p, bool output, int64_t i);
 TensorRef plan_tensor(Plan& p, int32_t value, char* data);
 // Runs the step of an operator of the application.
 void run_host_call(Plan& p, const PlanStep& s);
-// Runs the plan, or goes on with it, for at most ns nanoseconds (< 0: to its end). Returns true
-// when it is complete.
+// Runs the plan, or continues a run, for at most ns nanoseconds (< 0: to its end). Returns true
+// when the run is complete.
 bool run_plan(Plan& p, int64_t ns);
 
 }  // namespace TT_NS

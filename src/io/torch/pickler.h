@@ -11,8 +11,8 @@ class Pickler {
   explicit Pickler(const TorchLayout& layout);
   void op(PickleOp o) { out_.push_back(char(o)); }
   void text(Span<const char> s);
-  void name(const char* a, const char* b = "",
-            const char* c = "");  // name of a class: the concatenation of the three
+  // Name of a class: the concatenation of the three.
+  void name(const char* a, const char* b = "", const char* c = "");
   void name(PickleName n) { name(kPickleNames[int(n)]); }
   void real(double v);
   void integer(const uint8_t* b, int n);  // two's complement, little-endian

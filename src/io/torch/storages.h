@@ -16,8 +16,8 @@ class TorchStorages {
   // The same over a storage of bytes.
   int32_t typed_tensor(int64_t at, int32_t storage, Dtype dtype, int64_t offset, Ints sizes,
                        Ints strides, bool requires_grad);
-  int32_t parameter(int64_t at, int32_t tensor,
-                    bool requires_grad);  // another tensor over the same memory
+  // Another tensor over the same memory.
+  int32_t parameter(int64_t at, int32_t tensor, bool requires_grad);
   const Tensor& tensor_at(int32_t i) const { return tensors_[i]; }
   const ZipReader& archive() const { return archive_; }
 

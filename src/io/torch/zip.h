@@ -1,5 +1,5 @@
-// Zip archives (PKWARE's APPNOTE 6.3), as PyTorch and NumPy write them: stored or, where the caller
-// reads those, deflated entries; neither encrypted nor split.
+// Zip archives (PKWARE's APPNOTE 6.3), as PyTorch and NumPy write them. Entries are stored, or
+// deflated where the caller accepts that; encrypted and split archives are refused.
 #pragma once
 
 #include "io/files.h"
@@ -43,7 +43,8 @@ class ZipReader {
   int64_t find(Span<const char> name) const;  // returns the index, or -1
   // Reads the first `bytes` bytes of a stored entry; verifies the checksum of the whole entry.
   void read(int64_t i, char* out, int64_t bytes) const;
-  // Reads an entry as it is in the file; the checksum is that of what it means.
+  // Reads the packed bytes of an entry, which its checksum does not cover. Then verify() checks the
+  // unpacked data.
   void read_stored(int64_t i, char* out) const;
   void verify(int64_t i, const char* data) const;
   // Fails with FORMAT: byte `at` of the file is wrong.

@@ -76,7 +76,7 @@ bool is_current(const Compiled& f, const CompiledRecord& r) {
     if (!f.is_current(*o)) return false;
   return true;
 }
-// Drops the records that no call can replay any more.
+// Drops the records that no call can replay any longer.
 void drop_outdated(Compiled& f) {
   for (int64_t i = f.records.size() - 1; i >= 0; i--) {
     if (TT_LIKELY(is_current(f, *f.records[i]))) continue;

@@ -116,7 +116,7 @@ void free_record(CompiledRecord* r) noexcept;
 // The number of records of calls of the function, without derived ones.
 int64_t num_recorded(const Compiled& f);
 
-// A record that goes with its owner unless it is kept.
+// A record that is dropped with its owner unless it is kept.
 class NewRecord {
  public:
   explicit NewRecord(Compiled& f) : f_(f) {

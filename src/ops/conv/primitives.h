@@ -1,5 +1,5 @@
 // Checked convolutions, between the public operators (conv.cpp) and the primitives
-// (conv_primitives.cpp).
+// (primitives.cpp).
 #pragma once
 
 #include "ops/impl.h"

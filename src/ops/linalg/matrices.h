@@ -48,7 +48,7 @@ inline double* doubles(const Tensor& t) { return reinterpret_cast<double*>(t.dat
 // The size above which LAPACK, or tt's panels of columns, factor a matrix faster than kernels for
 // small matrices do.
 int64_t large_above(Dtype d);
-// Whether LAPACK is there and takes matrices of this size.
+// Whether LAPACK is installed and serves matrices of this size.
 bool uses_lapack(const Tensor& t, int64_t above);
 inline bool uses_lapack(const Tensor& t) { return uses_lapack(t, large_above(t.dtype)); }
 // What matrices like t are computed in: LAPACK has every dtype, tt's kernels f64 and c128.

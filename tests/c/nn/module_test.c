@@ -199,7 +199,7 @@ static void test_freeze_train_and_move(void** state) {
   tt_module_release(m);
 }
 
-/* ---- buffers and parameters of the host's own module ---- */
+/* ---- buffers and parameters of a module of the application ---- */
 
 typedef struct Scale {
   int drops, calls, copies, fail;

@@ -21,7 +21,7 @@ tt_status reenter(Program* p, tt_ctx* c) {
   return one_in(p, 25) ? (tt_status)(1 + below(p, 20)) : TT_OK;
 }
 
-/* ---- memory of the host ---- */
+/* ---- memory of the application ---- */
 
 static void import(Program* p) {
   static float memory[64];

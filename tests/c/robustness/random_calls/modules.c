@@ -59,7 +59,7 @@ static tt_module* made_layer(Program* p) {
   return m;
 }
 
-/* ---- of the host ---- */
+/* ---- of the application ---- */
 
 static tt_status run(void* user, tt_ctx* c, tt_module* m, const tt_tensor* const* in, int64_t n,
                      tt_tensor** outs, int64_t cap, int64_t* n_outs) {

@@ -120,7 +120,7 @@ tt_status end_call(Program* p, Watch w, tt_status s);
   } while (0)
 void program_fails(Program* p, const char* why, const char* detail);
 
-/* ---- callbacks of the host (host.c) ---- */
+/* ---- callbacks of the application (host.c) ---- */
 void count_drop(void* user);
 tt_status reenter(Program* p, tt_ctx* c); /* a callback's body: calls of its own, a status */
 void (*counted_drop(Program* p))(void*);  /* for a registration that follows */
