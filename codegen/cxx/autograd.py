@@ -41,6 +41,8 @@ KEEP = {
     "Indices": "SavedIndices",
     "const Rng&": "Rng",
 }
+# without a destructor
+PLAIN = {"bool", "double", "int64_t", "Opt<double>", "Opt<int64_t>", "Dtype", "Device", "Scalar"}
 
 
 def diff_inputs(op):
@@ -90,15 +92,27 @@ class Formula:
         """A condition for each input."""
         return [needs_grad(a.name) for a in self.inputs]
 
+    def members(self):
+        """(type, name) of what the node saves: tensors, then shapes, then the rest."""
+        found = [
+            ("SavedList" if a.type.endswith("[]") else "Saved", a.name) for a in self.tensor_args
+        ]
+        found += [(KEEP.get(a.cpp, a.cpp), a.name) for a in self.value_args]
+        found += [(FACTS[f][0], f"{n}_{f}") for n, f in sorted(self.facts)]
+        found += [("Saved", f"r{i}") for i in sorted(self.results)]
+        first = ("Saved", "Shape")
+        return sorted(found, key=lambda m: first.index(m[0]) if m[0] in first else len(first))
+
     def struct(self):
-        op = self.op
-        lines = [f"struct {op.name}_saved {{"]
-        for a in self.tensor_args:
-            lines.append(f"  {'SavedList' if a.type.endswith('[]') else 'Saved'} {a.name};")
-        lines += [f"  {KEEP.get(a.cpp, a.cpp)} {a.name};" for a in self.value_args]
-        lines += [f"  {FACTS[f][0]} {n}_{f};" for n, f in sorted(self.facts)]
-        lines += [f"  Saved r{i};" for i in sorted(self.results)]
-        return lines + ["};"]
+        lines = [f"struct {self.op.name}_saved {{"]
+        return lines + [f"  {kind} {name};" for kind, name in self.members()] + ["};"]
+
+    def destroy(self):
+        """The destructor of what is saved: one for all with as many tensors and shapes."""
+        kinds = [kind for kind, _ in self.members()]
+        if set(kinds) <= {"Saved", "Shape"} | PLAIN:
+            return f"destroy_parts<{kinds.count('Saved')}, {kinds.count('Shape')}>"
+        return f"destroy_saved<{self.op.name}_saved>"
 
     def apply(self):
         op = self.op
@@ -481,7 +495,7 @@ def generate_op(op, ops):
     if f:
         lines += f.struct() + f.apply()
         lines.append(
-            f'static constinit const NodeType {op.name}_type = {{"{op.host}", {op.name}_apply, destroy_saved<{op.name}_saved>, sizeof({op.name}_saved), false}};'
+            f'static constinit const NodeType {op.name}_type = {{"{op.host}", {op.name}_apply, {f.destroy()}, sizeof({op.name}_saved), false}};'
         )
     for v in variants_of(op):
         overwritten = v == "_" and ends_history(op)

@@ -52,6 +52,18 @@ class Saved {
   int32_t output_nr_ = -1;  // >= 0: an output of the node; else ~number of a leaf's geometry
 };
 
+// NodeType::destroy_saved of structs that begin with so many tensors and shapes, and whose other
+// members have no destructor.
+template <int kTensors, int kShapes> void destroy_parts(Node& n) noexcept {
+  auto* tensors = static_cast<Saved*>(n.saved());
+  for (int i = 0; i < kTensors; i++) tensors[i].~Saved();
+  if constexpr (kShapes > 0) {
+    constexpr size_t kOffset = round_up(kTensors * sizeof(Saved), alignof(Shape));
+    auto* shapes = reinterpret_cast<Shape*>(static_cast<char*>(n.saved()) + kOffset);
+    for (int i = 0; i < kShapes; i++) shapes[i].~Shape();
+  }
+}
+
 class SavedList {
  public:
   void save(TensorSpan s) {

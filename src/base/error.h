@@ -58,18 +58,33 @@ int64_t format_to(char* out, int64_t cap, const char* fmt, Span<const FmtArg> ar
 [[noreturn]] TT_COLD void fail_args(tt_status code, const char* arg, const char* fmt,
                                     Span<const FmtArg> args);
 
+// How an argument of fail reaches its body: the fewer types, the fewer bodies.
+inline const char* fail_value(const char* v) { return v; }
+inline Span<const char> fail_value(Span<const char> v) { return v; }
+inline Ints fail_value(Ints v) { return v; }
+inline double fail_value(double v) { return v; }
+inline bool fail_value(bool v) { return v; }
+inline const FmtArg& fail_value(const FmtArg& v) { return v; }
+template <class T>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) inline auto fail_value(T v) {
+  return std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>(v);
+}
+template <class... A> [[noreturn]] TT_COLD TT_ONE_BODY void fail_values(tt_status code,
+                                                                        const char* arg,
+                                                                        const char* fmt, A... a) {
+  const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
+  fail_args(code, arg, fmt, {args, int64_t(sizeof...(A))});
+}
 // fail(TT_SHAPE, "a is {}, b is {}: …", a_shape, b_shape): prefixes the name of the running
 // operator.
 template <class... A>
-[[noreturn]] TT_COLD void fail(tt_status code, const char* fmt, const A&... a) {
-  const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
-  fail_args(code, "", fmt, {args, int64_t(sizeof...(A))});
+[[noreturn]] TT_INLINE void fail(tt_status code, const char* fmt, const A&... a) {
+  fail_values<decltype(fail_value(a))...>(code, "", fmt, fail_value(a)...);
 }
 // The same, naming the offending argument.
-template <class... A> [[noreturn]] TT_COLD void fail_arg(tt_status code, const char* arg,
-                                                         const char* fmt, const A&... a) {
-  const FmtArg args[sizeof...(A) + 1] = {FmtArg(a)..., FmtArg(0)};
-  fail_args(code, arg, fmt, {args, int64_t(sizeof...(A))});
+template <class... A> [[noreturn]] TT_INLINE void fail_arg(tt_status code, const char* arg,
+                                                           const char* fmt, const A&... a) {
+  fail_values<decltype(fail_value(a))...>(code, arg, fmt, fail_value(a)...);
 }
 [[noreturn]] TT_COLD void fail_oom(int64_t bytes);
 // Rethrows with the record that a callee has filled.

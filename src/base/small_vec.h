@@ -16,6 +16,16 @@ namespace TT_NS {
 template <class T> inline constexpr bool kMovedAsBytes = std::is_trivially_copyable_v<T>;
 template <class T> inline constexpr bool kMovedAsBytes<Ref<T>> = true;
 
+// The members that every SmallVec begins with; its inline elements follow them.
+struct TT_MAY_ALIAS VecHead {
+  void* p;
+  int64_t n, cap;
+};
+// Makes room for `need` elements of `item` bytes, which are moved as bytes.
+void grow_vec(VecHead* v, int64_t need, int64_t item);
+// Frees elements that need no destructor: the vector is empty, with room for `inline_cap` of them.
+void drop_vec(VecHead* v, int64_t item, int64_t inline_cap) noexcept;
+
 template <class T, int N> class SmallVec {
  public:
   SmallVec() = default;
@@ -99,22 +109,37 @@ template <class T, int N> class SmallVec {
   T* local() { return reinterpret_cast<T*>(buf_); }
   const T* local() const { return reinterpret_cast<const T*>(buf_); }
   int64_t owned() const { return p_ == local() ? 0 : cap_; }
-  TT_NOINLINE void grow(int64_t need) {
-    const int64_t cap = max(cap_ * 2, need);
-    if constexpr (kMovedAsBytes<T>) {
-      p_ = static_cast<T*>(mem_grow(p_, n_, owned(), cap, sizeof(T)));
+  // Vectors whose elements are moved as bytes share the bodies of these.
+  VecHead* head() {
+    static_assert(offsetof(SmallVec, buf_) == sizeof(VecHead));
+    return reinterpret_cast<VecHead*>(this);
+  }
+  TT_INLINE void grow(int64_t need) {
+    if constexpr (kMovedAsBytes<T> && kHasHead) {
+      grow_vec(head(), need, sizeof(T));
     } else {
-      T* p = static_cast<T*>(mem_grow(nullptr, 0, 0, cap, sizeof(T)));
-      for (int64_t i = 0; i < n_; i++) {
-        new (p + i) T(std::move(p_[i]));
-        p_[i].~T();
-      }
-      mem_free_items(p_, owned(), sizeof(T));
-      p_ = p;
+      grow_each(need);
     }
+  }
+  TT_NOINLINE void grow_each(int64_t need) {
+    const int64_t cap = max(cap_ * 2, need);
+    T* p = static_cast<T*>(mem_grow(nullptr, 0, 0, cap, sizeof(T)));
+    for (int64_t i = 0; i < n_; i++) {
+      new (p + i) T(std::move(p_[i]));
+      p_[i].~T();
+    }
+    mem_free_items(p_, owned(), sizeof(T));
+    p_ = p;
     cap_ = cap;
   }
-  TT_NOINLINE void drop() noexcept {
+  TT_INLINE void drop() noexcept {
+    if constexpr (std::is_trivially_destructible_v<T> && kHasHead) {
+      drop_vec(head(), sizeof(T), N);
+    } else {
+      drop_each();
+    }
+  }
+  TT_NOINLINE void drop_each() noexcept {
     clear();
     if (p_ != local()) mem_free_items(p_, cap_, sizeof(T));  // most never left it
     p_ = local();
@@ -134,6 +159,8 @@ template <class T, int N> class SmallVec {
       o.cap_ = N;
     }
   }
+
+  static constexpr bool kHasHead = alignof(T) <= alignof(VecHead);
 
   T* p_ = local();
   int64_t n_ = 0, cap_ = N;

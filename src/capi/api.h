@@ -131,10 +131,17 @@ TT_OPTIONAL void find_cuda_library();
 
 // ---- options ----
 [[noreturn]] TT_COLD void fail_opts(uint64_t set, int n);
-template <class O> inline void check_opts(const O* o, int n) {
-  if (o && (o->set >> n)) fail_opts(o->set, n);
+// Of `set`, the first member of every struct of options; NULL where the struct is.
+inline void check_set(const uint64_t* set, int n) {
+  if (set && *set >> n) fail_opts(*set, n);
 }
-template <class O> inline bool opts_has(const O* o, int k) { return o && (o->set >> k & 1); }
+inline bool set_has(const uint64_t* set, int k) { return set && (*set >> k & 1); }
+template <class O> TT_INLINE const uint64_t* set_of(const O* o) {
+  static_assert(offsetof(O, set) == 0);
+  return reinterpret_cast<const uint64_t*>(o);
+}
+template <class O> TT_INLINE void check_opts(const O* o, int n) { check_set(set_of(o), n); }
+template <class O> TT_INLINE bool opts_has(const O* o, int k) { return set_has(set_of(o), k); }
 
 // ---- results ----
 TT_INLINE void clear_out(tt_tensor** out) {

@@ -21,7 +21,13 @@ import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-GCC_ONLY = ("-mmemset-strategy", "-mmemcpy-strategy", "-fno-semantic", "-fvect-cost-model")
+GCC_ONLY = (
+    "-mmemset-strategy",
+    "-mmemcpy-strategy",
+    "-fno-semantic",
+    "-fvect-cost-model",
+    "-fno-reorder-blocks-and-partition",
+)
 CHECK = "-std=c++20 -pedantic -fsyntax-only -Wall -Wextra -Werror".split()
 # Compound literals of C99 are in the macros of clang 14's intrinsics; gcc would name those of tt.
 CLANG = "-Wgnu -Wno-pass-failed -Wno-c99-extensions".split()

@@ -28,7 +28,7 @@ static void native_hardtanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType native_hardtanh_type = {"native_hardtanh", native_hardtanh_apply,
-                                                        destroy_saved<native_hardtanh_saved>,
+                                                        destroy_parts<1, 0>,
                                                         sizeof(native_hardtanh_saved), false};
 static TensorRef native_hardtanh_autograd(Call c, const Tensor& input, double min_val,
                                           double max_val) {
@@ -111,8 +111,7 @@ static void hardtanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType hardtanh_backward_type = {"hardtanh_backward",
-    hardtanh_backward_apply, destroy_saved<hardtanh_backward_saved>,
-    sizeof(hardtanh_backward_saved), false};
+    hardtanh_backward_apply, destroy_parts<1, 0>, sizeof(hardtanh_backward_saved), false};
 static TensorRef hardtanh_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             double min_val, double max_val) {
   const bool n0 = needs_grad(grad);
@@ -219,8 +218,8 @@ static void leaky_relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType leaky_relu_type = {"leaky_relu", leaky_relu_apply,
-                                                   destroy_saved<leaky_relu_saved>,
-                                                   sizeof(leaky_relu_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(leaky_relu_saved),
+                                                   false};
 static TensorRef leaky_relu_autograd(Call c, const Tensor& input, double negative_slope) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_leaky_relu, c.keys & kBelowAutograd, input, negative_slope);
@@ -294,8 +293,7 @@ static void leaky_relu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType leaky_relu_backward_type = {"leaky_relu_backward",
-    leaky_relu_backward_apply, destroy_saved<leaky_relu_backward_saved>,
-    sizeof(leaky_relu_backward_saved), false};
+    leaky_relu_backward_apply, destroy_parts<1, 0>, sizeof(leaky_relu_backward_saved), false};
 static TensorRef leaky_relu_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                               double negative_slope) {
   const bool n0 = needs_grad(grad);
@@ -345,7 +343,7 @@ static void elu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::elu_backward(g0, input, alpha);
   }
 }
-static constinit const NodeType elu_type = {"elu", elu_apply, destroy_saved<elu_saved>,
+static constinit const NodeType elu_type = {"elu", elu_apply, destroy_parts<1, 0>,
                                             sizeof(elu_saved), false};
 static TensorRef elu_autograd(Call c, const Tensor& input, double alpha) {
   const bool n0 = needs_grad(input);
@@ -427,7 +425,7 @@ static void elu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType elu_backward_type = {"elu_backward", elu_backward_apply,
-                                                     destroy_saved<elu_backward_saved>,
+                                                     destroy_parts<2, 0>,
                                                      sizeof(elu_backward_saved), false};
 static TensorRef elu_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                        double alpha) {
@@ -499,8 +497,8 @@ static void gelu_exact_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType gelu_exact_type = {"gelu_exact", gelu_exact_apply,
-                                                   destroy_saved<gelu_exact_saved>,
-                                                   sizeof(gelu_exact_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(gelu_exact_saved),
+                                                   false};
 static TensorRef gelu_exact_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_gelu_exact, c.keys & kBelowAutograd, input);
@@ -548,8 +546,7 @@ static void gelu_exact_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType gelu_exact_backward_type = {"gelu_exact_backward",
-    gelu_exact_backward_apply, destroy_saved<gelu_exact_backward_saved>,
-    sizeof(gelu_exact_backward_saved), false};
+    gelu_exact_backward_apply, destroy_parts<2, 0>, sizeof(gelu_exact_backward_saved), false};
 static TensorRef gelu_exact_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -593,8 +590,7 @@ static void gelu_tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::gelu_tanh_backward(g0, input);
   }
 }
-static constinit const NodeType gelu_tanh_type = {"gelu_tanh", gelu_tanh_apply,
-                                                  destroy_saved<gelu_tanh_saved>,
+static constinit const NodeType gelu_tanh_type = {"gelu_tanh", gelu_tanh_apply, destroy_parts<1, 0>,
                                                   sizeof(gelu_tanh_saved), false};
 static TensorRef gelu_tanh_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
@@ -643,8 +639,7 @@ static void gelu_tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 static constinit const NodeType gelu_tanh_backward_type = {"gelu_tanh_backward",
-    gelu_tanh_backward_apply, destroy_saved<gelu_tanh_backward_saved>,
-    sizeof(gelu_tanh_backward_saved), false};
+    gelu_tanh_backward_apply, destroy_parts<2, 0>, sizeof(gelu_tanh_backward_saved), false};
 static TensorRef gelu_tanh_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -688,7 +683,7 @@ static void silu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::silu_backward(g0, input);
   }
 }
-static constinit const NodeType silu_type = {"silu", silu_apply, destroy_saved<silu_saved>,
+static constinit const NodeType silu_type = {"silu", silu_apply, destroy_parts<1, 0>,
                                              sizeof(silu_saved), false};
 static TensorRef silu_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
@@ -758,7 +753,7 @@ static void silu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 static constinit const NodeType silu_backward_type = {"silu_backward", silu_backward_apply,
-                                                      destroy_saved<silu_backward_saved>,
+                                                      destroy_parts<2, 0>,
                                                       sizeof(silu_backward_saved), false};
 static TensorRef silu_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
@@ -802,7 +797,7 @@ static void mish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mish_backward(g0, input);
   }
 }
-static constinit const NodeType mish_type = {"mish", mish_apply, destroy_saved<mish_saved>,
+static constinit const NodeType mish_type = {"mish", mish_apply, destroy_parts<1, 0>,
                                              sizeof(mish_saved), false};
 static TensorRef mish_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
@@ -872,7 +867,7 @@ static void mish_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 static constinit const NodeType mish_backward_type = {"mish_backward", mish_backward_apply,
-                                                      destroy_saved<mish_backward_saved>,
+                                                      destroy_parts<2, 0>,
                                                       sizeof(mish_backward_saved), false};
 static TensorRef mish_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
@@ -920,8 +915,7 @@ static void softplus_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::softplus_backward(g0, input, beta, threshold);
   }
 }
-static constinit const NodeType softplus_type = {"softplus", softplus_apply,
-                                                 destroy_saved<softplus_saved>,
+static constinit const NodeType softplus_type = {"softplus", softplus_apply, destroy_parts<1, 0>,
                                                  sizeof(softplus_saved), false};
 static TensorRef softplus_autograd(Call c, const Tensor& input, double beta, double threshold) {
   const bool n0 = needs_grad(input);
@@ -998,8 +992,7 @@ static void softplus_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType softplus_backward_type = {"softplus_backward",
-    softplus_backward_apply, destroy_saved<softplus_backward_saved>,
-    sizeof(softplus_backward_saved), false};
+    softplus_backward_apply, destroy_parts<2, 0>, sizeof(softplus_backward_saved), false};
 static TensorRef softplus_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             double beta, double threshold) {
   const bool n0 = needs_grad(grad);
@@ -1050,8 +1043,8 @@ static void logsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType logsigmoid_type = {"logsigmoid", logsigmoid_apply,
-                                                   destroy_saved<logsigmoid_saved>,
-                                                   sizeof(logsigmoid_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(logsigmoid_saved),
+                                                   false};
 static TensorRef logsigmoid_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_logsigmoid, c.keys & kBelowAutograd, input);
@@ -1111,8 +1104,7 @@ static void logsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType logsigmoid_backward_type = {"logsigmoid_backward",
-    logsigmoid_backward_apply, destroy_saved<logsigmoid_backward_saved>,
-    sizeof(logsigmoid_backward_saved), false};
+    logsigmoid_backward_apply, destroy_parts<2, 0>, sizeof(logsigmoid_backward_saved), false};
 static TensorRef logsigmoid_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -1156,8 +1148,7 @@ static void hardswish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::hardswish_backward(g0, input);
   }
 }
-static constinit const NodeType hardswish_type = {"hardswish", hardswish_apply,
-                                                  destroy_saved<hardswish_saved>,
+static constinit const NodeType hardswish_type = {"hardswish", hardswish_apply, destroy_parts<1, 0>,
                                                   sizeof(hardswish_saved), false};
 static TensorRef hardswish_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
@@ -1227,8 +1218,7 @@ static void hardswish_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 static constinit const NodeType hardswish_backward_type = {"hardswish_backward",
-    hardswish_backward_apply, destroy_saved<hardswish_backward_saved>,
-    sizeof(hardswish_backward_saved), false};
+    hardswish_backward_apply, destroy_parts<2, 0>, sizeof(hardswish_backward_saved), false};
 static TensorRef hardswish_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -1273,8 +1263,8 @@ static void hardsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType hardsigmoid_type = {"hardsigmoid", hardsigmoid_apply,
-                                                    destroy_saved<hardsigmoid_saved>,
-                                                    sizeof(hardsigmoid_saved), false};
+                                                    destroy_parts<1, 0>, sizeof(hardsigmoid_saved),
+                                                    false};
 static TensorRef hardsigmoid_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_hardsigmoid, c.keys & kBelowAutograd, input);
@@ -1340,8 +1330,7 @@ static void hardsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 static constinit const NodeType hardsigmoid_backward_type = {"hardsigmoid_backward",
-    hardsigmoid_backward_apply, destroy_saved<hardsigmoid_backward_saved>,
-    sizeof(hardsigmoid_backward_saved), false};
+    hardsigmoid_backward_apply, destroy_parts<1, 0>, sizeof(hardsigmoid_backward_saved), false};
 static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -1404,7 +1393,7 @@ static void gated_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::gated(op::gated(op::mul(g0, self), gate), op::neg(gate));
   }
 }
-static constinit const NodeType gated_type = {"gated", gated_apply, destroy_saved<gated_saved>,
+static constinit const NodeType gated_type = {"gated", gated_apply, destroy_parts<2, 0>,
                                               sizeof(gated_saved), false};
 static TensorRef gated_autograd(Call c, const Tensor& self, const Tensor& gate) {
   const bool n0 = needs_grad(self);
@@ -1447,8 +1436,7 @@ static void softsign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::softsign_backward(g0, input);
   }
 }
-static constinit const NodeType softsign_type = {"softsign", softsign_apply,
-                                                 destroy_saved<softsign_saved>,
+static constinit const NodeType softsign_type = {"softsign", softsign_apply, destroy_parts<1, 0>,
                                                  sizeof(softsign_saved), false};
 static TensorRef softsign_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
@@ -1486,7 +1474,7 @@ static void relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::threshold_backward(g0, r0);
   }
 }
-static constinit const NodeType relu_type = {"relu", relu_apply, destroy_saved<relu_saved>,
+static constinit const NodeType relu_type = {"relu", relu_apply, destroy_parts<1, 0>,
                                              sizeof(relu_saved), false};
 static TensorRef relu_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1554,8 +1542,7 @@ static void threshold_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 static constinit const NodeType threshold_backward_type = {"threshold_backward",
-    threshold_backward_apply, destroy_saved<threshold_backward_saved>,
-    sizeof(threshold_backward_saved), false};
+    threshold_backward_apply, destroy_parts<1, 0>, sizeof(threshold_backward_saved), false};
 static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const Tensor& y,
                                              const Scalar& threshold) {
   const bool n0 = needs_grad(grad);
@@ -1604,8 +1591,7 @@ static void threshold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::threshold_backward(g0, self, threshold);
   }
 }
-static constinit const NodeType threshold_type = {"threshold", threshold_apply,
-                                                  destroy_saved<threshold_saved>,
+static constinit const NodeType threshold_type = {"threshold", threshold_apply, destroy_parts<1, 0>,
                                                   sizeof(threshold_saved), false};
 static TensorRef threshold_autograd(Call c, const Tensor& self, const Scalar& threshold,
                                     const Scalar& value) {
@@ -1694,8 +1680,8 @@ static void hardshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType hardshrink_type = {"hardshrink", hardshrink_apply,
-                                                   destroy_saved<hardshrink_saved>,
-                                                   sizeof(hardshrink_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(hardshrink_saved),
+                                                   false};
 static TensorRef hardshrink_autograd(Call c, const Tensor& self, double lambd) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_hardshrink, c.keys & kBelowAutograd, self, lambd);
@@ -1752,8 +1738,8 @@ static void softshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType softshrink_type = {"softshrink", softshrink_apply,
-                                                   destroy_saved<softshrink_saved>,
-                                                   sizeof(softshrink_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(softshrink_saved),
+                                                   false};
 static TensorRef softshrink_autograd(Call c, const Tensor& input, double lambd) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_softshrink, c.keys & kBelowAutograd, input, lambd);
@@ -1814,7 +1800,7 @@ static void shrink_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType shrink_backward_type = {"shrink_backward", shrink_backward_apply,
-                                                        destroy_saved<shrink_backward_saved>,
+                                                        destroy_parts<1, 0>,
                                                         sizeof(shrink_backward_saved), false};
 static TensorRef shrink_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                           double lambd) {
@@ -1862,8 +1848,8 @@ static void tanhshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType tanhshrink_type = {"tanhshrink", tanhshrink_apply,
-                                                   destroy_saved<tanhshrink_saved>,
-                                                   sizeof(tanhshrink_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(tanhshrink_saved),
+                                                   false};
 static TensorRef tanhshrink_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_tanhshrink, c.keys & kBelowAutograd, input);
@@ -1922,7 +1908,7 @@ static void prelu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType prelu_kernel_type = {"prelu_kernel", prelu_kernel_apply,
-                                                     destroy_saved<prelu_kernel_saved>,
+                                                     destroy_parts<2, 0>,
                                                      sizeof(prelu_kernel_saved), false};
 static TensorRef prelu_kernel_autograd(Call c, const Tensor& self, const Tensor& weight) {
   const bool n0 = needs_grad(self);
@@ -1966,7 +1952,7 @@ static void selu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::selu_backward(g0, input);
   }
 }
-static constinit const NodeType selu_type = {"selu", selu_apply, destroy_saved<selu_saved>,
+static constinit const NodeType selu_type = {"selu", selu_apply, destroy_parts<1, 0>,
                                              sizeof(selu_saved), false};
 static TensorRef selu_autograd(Call c, const Tensor& input) {
   const bool n0 = needs_grad(input);
@@ -2036,7 +2022,7 @@ static void selu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 static constinit const NodeType selu_backward_type = {"selu_backward", selu_backward_apply,
-                                                      destroy_saved<selu_backward_saved>,
+                                                      destroy_parts<2, 0>,
                                                       sizeof(selu_backward_saved), false};
 static TensorRef selu_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
@@ -2082,7 +2068,7 @@ static void celu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::celu_backward(g0, input, alpha);
   }
 }
-static constinit const NodeType celu_type = {"celu", celu_apply, destroy_saved<celu_saved>,
+static constinit const NodeType celu_type = {"celu", celu_apply, destroy_parts<1, 0>,
                                              sizeof(celu_saved), false};
 static TensorRef celu_autograd(Call c, const Tensor& input, double alpha) {
   const bool n0 = needs_grad(input);
@@ -2163,7 +2149,7 @@ static void celu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 static constinit const NodeType celu_backward_type = {"celu_backward", celu_backward_apply,
-                                                      destroy_saved<celu_backward_saved>,
+                                                      destroy_parts<2, 0>,
                                                       sizeof(celu_backward_saved), false};
 static TensorRef celu_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                         double alpha) {

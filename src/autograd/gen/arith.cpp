@@ -27,7 +27,7 @@ static void add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = formula::scaled(g0, op::conj(alpha));
   }
 }
-static constinit const NodeType add_type = {"add", add_apply, destroy_saved<add_saved>,
+static constinit const NodeType add_type = {"add", add_apply, destroy_parts<0, 0>,
                                             sizeof(add_saved), false};
 static TensorRef add_autograd(Call c, const Tensor& self, const Tensor& other,
                               const Scalar& alpha) {
@@ -120,8 +120,7 @@ static void add_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType add_scalar_type = {"add", add_scalar_apply,
-                                                   destroy_saved<add_scalar_saved>,
+static constinit const NodeType add_scalar_type = {"add", add_scalar_apply, destroy_parts<0, 0>,
                                                    sizeof(add_scalar_saved), false};
 static TensorRef add_scalar_autograd(Call c, const Tensor& self, const Scalar& other,
                                      const Scalar& alpha) {
@@ -215,7 +214,7 @@ static void sub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
 }
-static constinit const NodeType sub_type = {"sub", sub_apply, destroy_saved<sub_saved>,
+static constinit const NodeType sub_type = {"sub", sub_apply, destroy_parts<0, 0>,
                                             sizeof(sub_saved), false};
 static TensorRef sub_autograd(Call c, const Tensor& self, const Tensor& other,
                               const Scalar& alpha) {
@@ -308,8 +307,7 @@ static void sub_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType sub_scalar_type = {"sub", sub_scalar_apply,
-                                                   destroy_saved<sub_scalar_saved>,
+static constinit const NodeType sub_scalar_type = {"sub", sub_scalar_apply, destroy_parts<0, 0>,
                                                    sizeof(sub_scalar_saved), false};
 static TensorRef sub_scalar_autograd(Call c, const Tensor& self, const Scalar& other,
                                      const Scalar& alpha) {
@@ -403,7 +401,7 @@ static void rsub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[1] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType rsub_type = {"rsub", rsub_apply, destroy_saved<rsub_saved>,
+static constinit const NodeType rsub_type = {"rsub", rsub_apply, destroy_parts<0, 0>,
                                              sizeof(rsub_saved), false};
 static TensorRef rsub_autograd(Call c, const Tensor& self, const Tensor& other,
                                const Scalar& alpha) {
@@ -448,8 +446,7 @@ static void rsub_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
 }
-static constinit const NodeType rsub_scalar_type = {"rsub", rsub_scalar_apply,
-                                                    destroy_saved<rsub_scalar_saved>,
+static constinit const NodeType rsub_scalar_type = {"rsub", rsub_scalar_apply, destroy_parts<0, 0>,
                                                     sizeof(rsub_scalar_saved), false};
 static TensorRef rsub_scalar_autograd(Call c, const Tensor& self, const Scalar& other,
                                       const Scalar& alpha) {
@@ -500,7 +497,7 @@ static void mul_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = op::mul(g0, op::conj(self));
   }
 }
-static constinit const NodeType mul_type = {"mul", mul_apply, destroy_saved<mul_saved>,
+static constinit const NodeType mul_type = {"mul", mul_apply, destroy_parts<2, 0>,
                                             sizeof(mul_saved), false};
 static TensorRef mul_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -587,8 +584,7 @@ static void mul_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::scaled(g0, op::conj(other));
   }
 }
-static constinit const NodeType mul_scalar_type = {"mul", mul_scalar_apply,
-                                                   destroy_saved<mul_scalar_saved>,
+static constinit const NodeType mul_scalar_type = {"mul", mul_scalar_apply, destroy_parts<0, 0>,
                                                    sizeof(mul_scalar_saved), false};
 static TensorRef mul_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
@@ -684,8 +680,7 @@ static void div_true_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = op::neg(op::mul(g0, op::conj(op::div_true(op::div_true(self, other), other))));
   }
 }
-static constinit const NodeType div_true_type = {"div_true", div_true_apply,
-                                                 destroy_saved<div_true_saved>,
+static constinit const NodeType div_true_type = {"div_true", div_true_apply, destroy_parts<2, 0>,
                                                  sizeof(div_true_saved), false};
 static TensorRef div_true_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -778,7 +773,7 @@ static void div_true_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType div_true_scalar_type = {"div_true", div_true_scalar_apply,
-                                                        destroy_saved<div_true_scalar_saved>,
+                                                        destroy_parts<0, 0>,
                                                         sizeof(div_true_scalar_saved), false};
 static TensorRef div_true_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
@@ -871,8 +866,7 @@ static void div_floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::zeros_like(other);
   }
 }
-static constinit const NodeType div_floor_type = {"div_floor", div_floor_apply,
-                                                  destroy_saved<div_floor_saved>,
+static constinit const NodeType div_floor_type = {"div_floor", div_floor_apply, destroy_parts<1, 0>,
                                                   sizeof(div_floor_saved), false};
 static TensorRef div_floor_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -953,7 +947,7 @@ static void div_floor_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType div_floor_scalar_type = {"div_floor", div_floor_scalar_apply,
-    destroy_saved<div_floor_scalar_saved>, sizeof(div_floor_scalar_saved), false};
+    destroy_parts<0, 0>, sizeof(div_floor_scalar_saved), false};
 static TensorRef div_floor_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_floor_scalar, c.keys & kBelowAutograd, self, other);
@@ -1034,8 +1028,7 @@ static void div_trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::zeros_like(other);
   }
 }
-static constinit const NodeType div_trunc_type = {"div_trunc", div_trunc_apply,
-                                                  destroy_saved<div_trunc_saved>,
+static constinit const NodeType div_trunc_type = {"div_trunc", div_trunc_apply, destroy_parts<1, 0>,
                                                   sizeof(div_trunc_saved), false};
 static TensorRef div_trunc_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -1116,7 +1109,7 @@ static void div_trunc_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType div_trunc_scalar_type = {"div_trunc", div_trunc_scalar_apply,
-    destroy_saved<div_trunc_scalar_saved>, sizeof(div_trunc_scalar_saved), false};
+    destroy_parts<0, 0>, sizeof(div_trunc_scalar_saved), false};
 static TensorRef div_trunc_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_div_trunc_scalar, c.keys & kBelowAutograd, self, other);
@@ -1506,8 +1499,8 @@ static void rest_trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType rest_trunc_type = {"rest_trunc", rest_trunc_apply,
-                                                   destroy_saved<rest_trunc_saved>,
-                                                   sizeof(rest_trunc_saved), false};
+                                                   destroy_parts<2, 0>, sizeof(rest_trunc_saved),
+                                                   false};
 static TensorRef rest_trunc_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1548,7 +1541,7 @@ static void rest_trunc_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType rest_trunc_scalar_type = {"rest_trunc", rest_trunc_scalar_apply,
-    destroy_saved<rest_trunc_scalar_saved>, sizeof(rest_trunc_scalar_saved), false};
+    destroy_parts<0, 0>, sizeof(rest_trunc_scalar_saved), false};
 static TensorRef rest_trunc_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_rest_trunc_scalar, c.keys & kBelowAutograd, self, other);
@@ -1596,8 +1589,8 @@ static void rest_floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType rest_floor_type = {"rest_floor", rest_floor_apply,
-                                                   destroy_saved<rest_floor_saved>,
-                                                   sizeof(rest_floor_saved), false};
+                                                   destroy_parts<2, 0>, sizeof(rest_floor_saved),
+                                                   false};
 static TensorRef rest_floor_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1638,7 +1631,7 @@ static void rest_floor_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType rest_floor_scalar_type = {"rest_floor", rest_floor_scalar_apply,
-    destroy_saved<rest_floor_scalar_saved>, sizeof(rest_floor_scalar_saved), false};
+    destroy_parts<0, 0>, sizeof(rest_floor_scalar_saved), false};
 static TensorRef rest_floor_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_rest_floor_scalar, c.keys & kBelowAutograd, self, other);
@@ -1689,7 +1682,7 @@ static void atan2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::neg(formula::atan2_backward(g0, self, other, self));
   }
 }
-static constinit const NodeType atan2_type = {"atan2", atan2_apply, destroy_saved<atan2_saved>,
+static constinit const NodeType atan2_type = {"atan2", atan2_apply, destroy_parts<2, 0>,
                                               sizeof(atan2_saved), false};
 static TensorRef atan2_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -1771,7 +1764,7 @@ static void neg_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::neg(g0);
   }
 }
-static constinit const NodeType neg_type = {"neg", neg_apply, destroy_saved<neg_saved>,
+static constinit const NodeType neg_type = {"neg", neg_apply, destroy_parts<0, 0>,
                                             sizeof(neg_saved), false};
 static TensorRef neg_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1855,7 +1848,7 @@ static void pow_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = formula::pow_backward_exponent(g0, self, exponent, r0);
   }
 }
-static constinit const NodeType pow_type = {"pow", pow_apply, destroy_saved<pow_saved>,
+static constinit const NodeType pow_type = {"pow", pow_apply, destroy_parts<3, 0>,
                                             sizeof(pow_saved), false};
 static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent) {
   const bool n0 = needs_grad(self);
@@ -1985,8 +1978,8 @@ static void pow_number_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType pow_number_type = {"pow_number", pow_number_apply,
-                                                   destroy_saved<pow_number_saved>,
-                                                   sizeof(pow_number_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(pow_number_saved),
+                                                   false};
 static TensorRef pow_number_autograd(Call c, const Tensor& self, const Scalar& exponent) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_pow_number, c.keys & kBelowAutograd, self, exponent);
@@ -2016,8 +2009,8 @@ constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_number =
 // ---- pow_base ----
 struct pow_base_saved {
   Saved exponent;
-  Scalar self;
   Saved r0;
+  Scalar self;
 };
 static void pow_base_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -2032,8 +2025,7 @@ static void pow_base_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::pow_base_backward(g0, self, exponent, r0);
   }
 }
-static constinit const NodeType pow_base_type = {"pow", pow_base_apply,
-                                                 destroy_saved<pow_base_saved>,
+static constinit const NodeType pow_base_type = {"pow", pow_base_apply, destroy_parts<2, 0>,
                                                  sizeof(pow_base_saved), false};
 static TensorRef pow_base_autograd(Call c, const Scalar& self, const Tensor& exponent) {
   const bool n0 = needs_grad(exponent);
@@ -2102,7 +2094,7 @@ static void maximum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[1] = formula::maximum_backward(g0, other, self);
   }
 }
-static constinit const NodeType maximum_type = {"max", maximum_apply, destroy_saved<maximum_saved>,
+static constinit const NodeType maximum_type = {"max", maximum_apply, destroy_parts<2, 0>,
                                                 sizeof(maximum_saved), false};
 static TensorRef maximum_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -2170,7 +2162,7 @@ static void minimum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[1] = formula::minimum_backward(g0, other, self);
   }
 }
-static constinit const NodeType minimum_type = {"min", minimum_apply, destroy_saved<minimum_saved>,
+static constinit const NodeType minimum_type = {"min", minimum_apply, destroy_parts<2, 0>,
                                                 sizeof(minimum_saved), false};
 static TensorRef minimum_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -2372,8 +2364,7 @@ static void clamp_min_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = formula::maximum_backward(g0, min, self);
   }
 }
-static constinit const NodeType clamp_min_type = {"clamp_min", clamp_min_apply,
-                                                  destroy_saved<clamp_min_saved>,
+static constinit const NodeType clamp_min_type = {"clamp_min", clamp_min_apply, destroy_parts<2, 0>,
                                                   sizeof(clamp_min_saved), false};
 static TensorRef clamp_min_autograd(Call c, const Tensor& self, const Tensor& min) {
   const bool n0 = needs_grad(self);
@@ -2461,7 +2452,7 @@ static void clamp_min_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType clamp_min_scalar_type = {"clamp_min", clamp_min_scalar_apply,
-    destroy_saved<clamp_min_scalar_saved>, sizeof(clamp_min_scalar_saved), false};
+    destroy_parts<1, 0>, sizeof(clamp_min_scalar_saved), false};
 static TensorRef clamp_min_scalar_autograd(Call c, const Tensor& self, const Scalar& min) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_clamp_min_scalar, c.keys & kBelowAutograd, self, min);
@@ -2554,8 +2545,7 @@ static void clamp_max_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = formula::minimum_backward(g0, max, self);
   }
 }
-static constinit const NodeType clamp_max_type = {"clamp_max", clamp_max_apply,
-                                                  destroy_saved<clamp_max_saved>,
+static constinit const NodeType clamp_max_type = {"clamp_max", clamp_max_apply, destroy_parts<2, 0>,
                                                   sizeof(clamp_max_saved), false};
 static TensorRef clamp_max_autograd(Call c, const Tensor& self, const Tensor& max) {
   const bool n0 = needs_grad(self);
@@ -2643,7 +2633,7 @@ static void clamp_max_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType clamp_max_scalar_type = {"clamp_max", clamp_max_scalar_apply,
-    destroy_saved<clamp_max_scalar_saved>, sizeof(clamp_max_scalar_saved), false};
+    destroy_parts<1, 0>, sizeof(clamp_max_scalar_saved), false};
 static TensorRef clamp_max_scalar_autograd(Call c, const Tensor& self, const Scalar& max) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_clamp_max_scalar, c.keys & kBelowAutograd, self, max);
@@ -2741,7 +2731,7 @@ static void fmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
                                        0));
   }
 }
-static constinit const NodeType fmax_type = {"fmax", fmax_apply, destroy_saved<fmax_saved>,
+static constinit const NodeType fmax_type = {"fmax", fmax_apply, destroy_parts<2, 0>,
                                              sizeof(fmax_saved), false};
 static TensorRef fmax_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -2814,7 +2804,7 @@ static void fmin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
                                        0));
   }
 }
-static constinit const NodeType fmin_type = {"fmin", fmin_apply, destroy_saved<fmin_saved>,
+static constinit const NodeType fmin_type = {"fmin", fmin_apply, destroy_parts<2, 0>,
                                              sizeof(fmin_saved), false};
 static TensorRef fmin_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -2880,8 +2870,7 @@ static void copysign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = op::zeros_like(other);
   }
 }
-static constinit const NodeType copysign_type = {"copysign", copysign_apply,
-                                                 destroy_saved<copysign_saved>,
+static constinit const NodeType copysign_type = {"copysign", copysign_apply, destroy_parts<3, 0>,
                                                  sizeof(copysign_saved), false};
 static TensorRef copysign_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -2973,7 +2962,7 @@ static void copysign_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType copysign_scalar_type = {"copysign", copysign_scalar_apply,
-                                                        destroy_saved<copysign_scalar_saved>,
+                                                        destroy_parts<2, 0>,
                                                         sizeof(copysign_scalar_saved), false};
 static TensorRef copysign_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
@@ -3068,7 +3057,7 @@ static void hypot_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::mul(g0, op::div_true(other, r0));
   }
 }
-static constinit const NodeType hypot_type = {"hypot", hypot_apply, destroy_saved<hypot_saved>,
+static constinit const NodeType hypot_type = {"hypot", hypot_apply, destroy_parts<3, 0>,
                                               sizeof(hypot_saved), false};
 static TensorRef hypot_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -3166,8 +3155,7 @@ static void logaddexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::div_true(g0, op::conj(op::add(op::exp(op::sub(self, other)), 1)));
   }
 }
-static constinit const NodeType logaddexp_type = {"logaddexp", logaddexp_apply,
-                                                  destroy_saved<logaddexp_saved>,
+static constinit const NodeType logaddexp_type = {"logaddexp", logaddexp_apply, destroy_parts<2, 0>,
                                                   sizeof(logaddexp_saved), false};
 static TensorRef logaddexp_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -3237,8 +3225,8 @@ static void logaddexp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType logaddexp2_type = {"logaddexp2", logaddexp2_apply,
-                                                   destroy_saved<logaddexp2_saved>,
-                                                   sizeof(logaddexp2_saved), false};
+                                                   destroy_parts<2, 0>, sizeof(logaddexp2_saved),
+                                                   false};
 static TensorRef logaddexp2_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -3375,8 +3363,8 @@ static void next_number_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType next_number_type = {"next_number", next_number_apply,
-                                                    destroy_saved<next_number_saved>,
-                                                    sizeof(next_number_saved), false};
+                                                    destroy_parts<2, 0>, sizeof(next_number_saved),
+                                                    false};
 static TensorRef next_number_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -3427,8 +3415,7 @@ static void next_bf16_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::zeros_like(other);
   }
 }
-static constinit const NodeType next_bf16_type = {"next_bf16", next_bf16_apply,
-                                                  destroy_saved<next_bf16_saved>,
+static constinit const NodeType next_bf16_type = {"next_bf16", next_bf16_apply, destroy_parts<2, 0>,
                                                   sizeof(next_bf16_saved), false};
 static TensorRef next_bf16_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -3480,8 +3467,7 @@ static void next_f16_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = op::zeros_like(other);
   }
 }
-static constinit const NodeType next_f16_type = {"next_f16", next_f16_apply,
-                                                 destroy_saved<next_f16_saved>,
+static constinit const NodeType next_f16_type = {"next_f16", next_f16_apply, destroy_parts<2, 0>,
                                                  sizeof(next_f16_saved), false};
 static TensorRef next_f16_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -3652,7 +3638,7 @@ static void frexp_mantissa_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType frexp_mantissa_type = {"frexp_mantissa", frexp_mantissa_apply,
-                                                       destroy_saved<frexp_mantissa_saved>,
+                                                       destroy_parts<1, 0>,
                                                        sizeof(frexp_mantissa_saved), false};
 static TensorRef frexp_mantissa_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -3803,7 +3789,7 @@ static void lerp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[2] = op::mul(g0, op::conj(op::sub(end, self)));
   }
 }
-static constinit const NodeType lerp_type = {"lerp", lerp_apply, destroy_saved<lerp_saved>,
+static constinit const NodeType lerp_type = {"lerp", lerp_apply, destroy_parts<3, 0>,
                                              sizeof(lerp_saved), false};
 static TensorRef lerp_autograd(Call c, const Tensor& self, const Tensor& end,
                                const Tensor& weight) {
@@ -3903,8 +3889,7 @@ static void lerp_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = formula::scaled(g0, op::conj(weight));
   }
 }
-static constinit const NodeType lerp_scalar_type = {"lerp", lerp_scalar_apply,
-                                                    destroy_saved<lerp_scalar_saved>,
+static constinit const NodeType lerp_scalar_type = {"lerp", lerp_scalar_apply, destroy_parts<0, 0>,
                                                     sizeof(lerp_scalar_saved), false};
 static TensorRef lerp_scalar_autograd(Call c, const Tensor& self, const Tensor& end,
                                       const Scalar& weight) {
@@ -4005,9 +3990,8 @@ static void addcmul_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[2] = op::mul(g0, op::conj(formula::scaled(tensor1, value)));
   }
 }
-static constinit const NodeType addcmul_type = {"addcmul", addcmul_apply,
-                                                destroy_saved<addcmul_saved>, sizeof(addcmul_saved),
-                                                false};
+static constinit const NodeType addcmul_type = {"addcmul", addcmul_apply, destroy_parts<2, 0>,
+                                                sizeof(addcmul_saved), false};
 static TensorRef addcmul_autograd(Call c, const Tensor& self, const Tensor& tensor1,
                                   const Tensor& tensor2, const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -4131,9 +4115,8 @@ static void addcdiv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
                                               op::mul(tensor2, tensor2)))));
   }
 }
-static constinit const NodeType addcdiv_type = {"addcdiv", addcdiv_apply,
-                                                destroy_saved<addcdiv_saved>, sizeof(addcdiv_saved),
-                                                false};
+static constinit const NodeType addcdiv_type = {"addcdiv", addcdiv_apply, destroy_parts<2, 0>,
+                                                sizeof(addcdiv_saved), false};
 static TensorRef addcdiv_autograd(Call c, const Tensor& self, const Tensor& tensor1,
                                   const Tensor& tensor2, const Scalar& value) {
   const bool n0 = needs_grad(self);

@@ -114,7 +114,7 @@ static void split_with_sizes_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType split_with_sizes_type = {"split", split_with_sizes_apply,
-    destroy_saved<split_with_sizes_saved>, sizeof(split_with_sizes_saved), false};
+    destroy_parts<0, 0>, sizeof(split_with_sizes_saved), false};
 static TensorList split_with_sizes_autograd(Call c, const Tensor& self, Ints split_sizes,
                                             int64_t dim) {
   const bool n0 = needs_grad(self);
@@ -170,7 +170,7 @@ static void flip_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::flip(g0, dims);
   }
 }
-static constinit const NodeType flip_type = {"flip", flip_apply, destroy_saved<flip_saved>,
+static constinit const NodeType flip_type = {"flip", flip_apply, destroy_parts<0, 1>,
                                              sizeof(flip_saved), false};
 static TensorRef flip_autograd(Call c, const Tensor& self, Ints dims) {
   const bool n0 = needs_grad(self);
@@ -209,7 +209,7 @@ static void roll_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::roll_backward(g0, shifts, dims);
   }
 }
-static constinit const NodeType roll_type = {"roll", roll_apply, destroy_saved<roll_saved>,
+static constinit const NodeType roll_type = {"roll", roll_apply, destroy_parts<0, 2>,
                                              sizeof(roll_saved), false};
 static TensorRef roll_autograd(Call c, const Tensor& self, Ints shifts, Ints dims) {
   const bool n0 = needs_grad(self);
@@ -286,7 +286,7 @@ static void constant_pad_nd_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType constant_pad_nd_type = {"constant_pad_nd", constant_pad_nd_apply,
-                                                        destroy_saved<constant_pad_nd_saved>,
+                                                        destroy_parts<0, 1>,
                                                         sizeof(constant_pad_nd_saved), false};
 static TensorRef constant_pad_nd_autograd(Call c, const Tensor& self, Ints pad,
                                           const Scalar& value) {
@@ -334,8 +334,8 @@ static void pad_indexed_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType pad_indexed_type = {"pad_indexed", pad_indexed_apply,
-                                                    destroy_saved<pad_indexed_saved>,
-                                                    sizeof(pad_indexed_saved), false};
+                                                    destroy_parts<1, 1>, sizeof(pad_indexed_saved),
+                                                    false};
 static TensorRef pad_indexed_autograd(Call c, const Tensor& self, Ints pad, int64_t mode) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_pad_indexed, c.keys & kBelowAutograd, self, pad, mode);
@@ -385,8 +385,7 @@ static void pad_indexed_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 static constinit const NodeType pad_indexed_backward_type = {"pad_indexed_backward",
-    pad_indexed_backward_apply, destroy_saved<pad_indexed_backward_saved>,
-    sizeof(pad_indexed_backward_saved), false};
+    pad_indexed_backward_apply, destroy_parts<0, 1>, sizeof(pad_indexed_backward_saved), false};
 static TensorRef pad_indexed_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                Ints pad, int64_t mode) {
   const bool n0 = needs_grad(grad);

@@ -39,12 +39,12 @@ struct native_attention_saved {
   Saved key;
   Saved value;
   Saved mask;
+  Saved r0;
+  Saved r1;
   double dropout_p;
   bool causal;
   double scale;
   Rng rng;
-  Saved r0;
-  Saved r1;
 };
 static void native_attention_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);

@@ -108,7 +108,7 @@ static void angle_of_real_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 static constinit const NodeType angle_of_real_type = {"angle_of_real", angle_of_real_apply,
-                                                      destroy_saved<angle_of_real_saved>,
+                                                      destroy_parts<0, 0>,
                                                       sizeof(angle_of_real_saved), false};
 static TensorRef angle_of_real_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -183,8 +183,7 @@ static void conj_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::conj(g0);
   }
 }
-static constinit const NodeType conj_copy_type = {"conj_copy", conj_copy_apply,
-                                                  destroy_saved<conj_copy_saved>,
+static constinit const NodeType conj_copy_type = {"conj_copy", conj_copy_apply, destroy_parts<0, 0>,
                                                   sizeof(conj_copy_saved), false};
 static TensorRef conj_copy_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -240,7 +239,7 @@ static void view_as_real_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType view_as_real_type = {"view_as_real", view_as_real_apply,
-                                                     destroy_saved<view_as_real_saved>,
+                                                     destroy_parts<0, 0>,
                                                      sizeof(view_as_real_saved), false};
 static TensorRef view_as_real_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -277,7 +276,7 @@ static void view_as_complex_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType view_as_complex_type = {"view_as_complex", view_as_complex_apply,
-                                                        destroy_saved<view_as_complex_saved>,
+                                                        destroy_parts<0, 0>,
                                                         sizeof(view_as_complex_saved), false};
 static TensorRef view_as_complex_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);

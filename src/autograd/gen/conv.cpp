@@ -203,8 +203,8 @@ struct convolution_saved {
   Shape stride;
   Shape padding;
   Shape dilation;
-  bool transposed;
   Shape output_padding;
+  bool transposed;
   int64_t groups;
 };
 static void convolution_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
@@ -231,8 +231,8 @@ static void convolution_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType convolution_type = {"convolution", convolution_apply,
-                                                    destroy_saved<convolution_saved>,
-                                                    sizeof(convolution_saved), false};
+                                                    destroy_parts<2, 4>, sizeof(convolution_saved),
+                                                    false};
 static TensorRef convolution_autograd(Call c, const Tensor& input, const Tensor& weight,
                                       const Tensor* bias, Ints stride, Ints padding, Ints dilation,
                                       bool transposed, Ints output_padding, int64_t groups) {
@@ -297,8 +297,8 @@ struct convolution_backward_saved {
   Shape stride;
   Shape padding;
   Shape dilation;
-  bool transposed;
   Shape output_padding;
+  bool transposed;
   int64_t groups;
 };
 static void convolution_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
@@ -327,8 +327,7 @@ static void convolution_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 static constinit const NodeType convolution_backward_type = {"convolution_backward",
-    convolution_backward_apply, destroy_saved<convolution_backward_saved>,
-    sizeof(convolution_backward_saved), false};
+    convolution_backward_apply, destroy_parts<3, 4>, sizeof(convolution_backward_saved), false};
 static TensorTriple convolution_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                   const Tensor& weight, Ints stride, Ints padding,
                                                   Ints dilation, bool transposed,

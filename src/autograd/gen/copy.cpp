@@ -25,7 +25,7 @@ static void copy__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::to_device(g0, s.src_device);
   }
 }
-static constinit const NodeType copy__type = {"copy_", copy__apply, destroy_saved<copy__saved>,
+static constinit const NodeType copy__type = {"copy_", copy__apply, destroy_parts<0, 0>,
                                               sizeof(copy__saved), false};
 static void copy__autograd(Call c, Tensor& self, const Tensor& src) {
   check_tracked(self);
@@ -63,7 +63,7 @@ static void clone_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType clone_type = {"clone", clone_apply, destroy_saved<clone_saved>,
+static constinit const NodeType clone_type = {"clone", clone_apply, destroy_parts<0, 0>,
                                               sizeof(clone_saved), false};
 static TensorRef clone_autograd(Call c, const Tensor& self, int64_t memory_format) {
   const bool n0 = needs_grad(self);
@@ -112,8 +112,7 @@ static void to_dtype_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::to_dtype(g0, s.self_dtype);
   }
 }
-static constinit const NodeType to_dtype_type = {"to_dtype", to_dtype_apply,
-                                                 destroy_saved<to_dtype_saved>,
+static constinit const NodeType to_dtype_type = {"to_dtype", to_dtype_apply, destroy_parts<0, 0>,
                                                  sizeof(to_dtype_saved), false};
 static TensorRef to_dtype_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -150,8 +149,7 @@ static void to_device_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::to_device(g0, s.self_device);
   }
 }
-static constinit const NodeType to_device_type = {"to_device", to_device_apply,
-                                                  destroy_saved<to_device_saved>,
+static constinit const NodeType to_device_type = {"to_device", to_device_apply, destroy_parts<0, 0>,
                                                   sizeof(to_device_saved), false};
 static TensorRef to_device_autograd(Call c, const Tensor& self, Device device) {
   const bool n0 = needs_grad(self);
@@ -214,7 +212,7 @@ static void zero__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType zero__type = {"zero_", zero__apply, destroy_saved<zero__saved>,
+static constinit const NodeType zero__type = {"zero_", zero__apply, destroy_parts<0, 0>,
                                               sizeof(zero__saved), false};
 static void zero__autograd(Call c, Tensor& self) {
   check_tracked(self);
@@ -248,7 +246,7 @@ static void fill__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType fill__type = {"fill_", fill__apply, destroy_saved<fill__saved>,
+static constinit const NodeType fill__type = {"fill_", fill__apply, destroy_parts<0, 0>,
                                               sizeof(fill__saved), false};
 static void fill__autograd(Call c, Tensor& self, const Scalar& value) {
   check_tracked(self);
@@ -284,7 +282,7 @@ static void fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType fill_type = {"fill", fill_apply, destroy_saved<fill_saved>,
+static constinit const NodeType fill_type = {"fill", fill_apply, destroy_parts<0, 0>,
                                              sizeof(fill_saved), false};
 static TensorRef fill_autograd(Call c, const Tensor& self, const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -324,8 +322,7 @@ static void fill_tensor_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = op::to_dtype(op::sum(g0), s.value_dtype);
   }
 }
-static constinit const NodeType fill_tensor_type = {"fill", fill_tensor_apply,
-                                                    destroy_saved<fill_tensor_saved>,
+static constinit const NodeType fill_tensor_type = {"fill", fill_tensor_apply, destroy_parts<0, 0>,
                                                     sizeof(fill_tensor_saved), false};
 static TensorRef fill_tensor_autograd(Call c, const Tensor& self, const Tensor& value) {
   const bool n0 = needs_grad(self);

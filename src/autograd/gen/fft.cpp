@@ -706,9 +706,8 @@ static void fft_c2c_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::fft_c2c_backward(g0, dim, inverse, scale);
   }
 }
-static constinit const NodeType fft_c2c_type = {"fft_c2c", fft_c2c_apply,
-                                                destroy_saved<fft_c2c_saved>, sizeof(fft_c2c_saved),
-                                                false};
+static constinit const NodeType fft_c2c_type = {"fft_c2c", fft_c2c_apply, destroy_parts<0, 0>,
+                                                sizeof(fft_c2c_saved), false};
 static TensorRef fft_c2c_autograd(Call c, const Tensor& self, int64_t dim, bool inverse,
                                   double scale) {
   const bool n0 = needs_grad(self);
@@ -740,10 +739,10 @@ constinit Op<TensorRef(const Tensor&, int64_t, bool, double)> op_fft_c2c =
 
 // ---- fft_r2c ----
 struct fft_r2c_saved {
+  Shape self_shape;
   int64_t dim;
   bool inverse;
   double scale;
-  Shape self_shape;
 };
 static void fft_r2c_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -756,9 +755,8 @@ static void fft_r2c_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::fft_r2c_backward(g0, Ints(s.self_shape), dim, inverse, scale);
   }
 }
-static constinit const NodeType fft_r2c_type = {"fft_r2c", fft_r2c_apply,
-                                                destroy_saved<fft_r2c_saved>, sizeof(fft_r2c_saved),
-                                                false};
+static constinit const NodeType fft_r2c_type = {"fft_r2c", fft_r2c_apply, destroy_parts<0, 1>,
+                                                sizeof(fft_r2c_saved), false};
 static TensorRef fft_r2c_autograd(Call c, const Tensor& self, int64_t dim, bool inverse,
                                   double scale) {
   const bool n0 = needs_grad(self);
@@ -808,9 +806,8 @@ static void fft_c2r_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::fft_c2r_backward(g0, dim, length, inverse, scale);
   }
 }
-static constinit const NodeType fft_c2r_type = {"fft_c2r", fft_c2r_apply,
-                                                destroy_saved<fft_c2r_saved>, sizeof(fft_c2r_saved),
-                                                false};
+static constinit const NodeType fft_c2r_type = {"fft_c2r", fft_c2r_apply, destroy_parts<0, 0>,
+                                                sizeof(fft_c2r_saved), false};
 static TensorRef fft_c2r_autograd(Call c, const Tensor& self, int64_t dim, int64_t length,
                                   bool inverse, double scale) {
   const bool n0 = needs_grad(self);

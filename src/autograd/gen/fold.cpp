@@ -30,7 +30,7 @@ static void im2col_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
                                       stride);
   }
 }
-static constinit const NodeType im2col_type = {"im2col", im2col_apply, destroy_saved<im2col_saved>,
+static constinit const NodeType im2col_type = {"im2col", im2col_apply, destroy_parts<0, 5>,
                                                sizeof(im2col_saved), false};
 static TensorRef im2col_autograd(Call c, const Tensor& self, Ints kernel_size, Ints dilation,
                                  Ints padding, Ints stride) {
@@ -85,7 +85,7 @@ static void col2im_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::im2col(g0, kernel_size, dilation, padding, stride);
   }
 }
-static constinit const NodeType col2im_type = {"col2im", col2im_apply, destroy_saved<col2im_saved>,
+static constinit const NodeType col2im_type = {"col2im", col2im_apply, destroy_parts<0, 4>,
                                                sizeof(col2im_saved), false};
 static TensorRef col2im_autograd(Call c, const Tensor& self, Ints output_size, Ints kernel_size,
                                  Ints dilation, Ints padding, Ints stride) {

@@ -32,11 +32,11 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>
 struct grid_take_saved {
   Saved self;
   Saved grid;
+  Shape order;
+  Shape self_shape;
   int64_t mode;
   int64_t padding;
   bool align;
-  Shape order;
-  Shape self_shape;
 };
 static void grid_take_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -64,8 +64,7 @@ static void grid_take_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = formula::grid_slopes(g0, self, grid, mode, padding, align, order);
   }
 }
-static constinit const NodeType grid_take_type = {"grid_take", grid_take_apply,
-                                                  destroy_saved<grid_take_saved>,
+static constinit const NodeType grid_take_type = {"grid_take", grid_take_apply, destroy_parts<2, 2>,
                                                   sizeof(grid_take_saved), false};
 static TensorRef grid_take_autograd(Call c, const Tensor& self, const Tensor& grid, int64_t mode,
                                     int64_t padding, bool align, Ints order) {
@@ -110,10 +109,10 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, bool, Int
 struct grid_put_saved {
   Saved grad;
   Saved grid;
+  Shape order;
   int64_t mode;
   int64_t padding;
   bool align;
-  Shape order;
 };
 static void grid_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -141,8 +140,7 @@ static void grid_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = formula::grid_slopes(grad, g0, grid, mode, padding, align, order);
   }
 }
-static constinit const NodeType grid_put_type = {"grid_put", grid_put_apply,
-                                                 destroy_saved<grid_put_saved>,
+static constinit const NodeType grid_put_type = {"grid_put", grid_put_apply, destroy_parts<2, 1>,
                                                  sizeof(grid_put_saved), false};
 static TensorRef grid_put_autograd(Call c, const Tensor& grad, const Tensor& grid, Ints size,
                                    int64_t mode, int64_t padding, bool align, Ints order) {

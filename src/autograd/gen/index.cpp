@@ -12,8 +12,8 @@ namespace TT_NS {
 // ---- gather ----
 struct gather_saved {
   Saved index;
-  int64_t dim;
   Shape self_shape;
+  int64_t dim;
 };
 static void gather_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -26,7 +26,7 @@ static void gather_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, index, g0);
   }
 }
-static constinit const NodeType gather_type = {"gather", gather_apply, destroy_saved<gather_saved>,
+static constinit const NodeType gather_type = {"gather", gather_apply, destroy_parts<1, 1>,
                                                sizeof(gather_saved), false};
 static TensorRef gather_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index) {
   const bool n0 = needs_grad(self);
@@ -73,8 +73,8 @@ constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_int
 // ---- scatter_add ----
 struct scatter_add_saved {
   Saved index;
-  int64_t dim;
   Shape src_shape;
+  int64_t dim;
 };
 static void scatter_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -92,8 +92,8 @@ static void scatter_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType scatter_add_type = {"scatter_add", scatter_add_apply,
-                                                    destroy_saved<scatter_add_saved>,
-                                                    sizeof(scatter_add_saved), false};
+                                                    destroy_parts<1, 1>, sizeof(scatter_add_saved),
+                                                    false};
 static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                       const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -179,8 +179,8 @@ constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&,
 // ---- index_select ----
 struct index_select_saved {
   Saved index;
-  int64_t dim;
   Shape self_shape;
+  int64_t dim;
 };
 static void index_select_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -194,7 +194,7 @@ static void index_select_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType index_select_type = {"index_select", index_select_apply,
-                                                     destroy_saved<index_select_saved>,
+                                                     destroy_parts<1, 1>,
                                                      sizeof(index_select_saved), false};
 static TensorRef index_select_autograd(Call c, const Tensor& self, int64_t dim,
                                        const Tensor& index) {
@@ -261,8 +261,7 @@ static void index_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = formula::scaled(op::index_select(g0, dim, index), op::conj(alpha));
   }
 }
-static constinit const NodeType index_add_type = {"index_add", index_add_apply,
-                                                  destroy_saved<index_add_saved>,
+static constinit const NodeType index_add_type = {"index_add", index_add_apply, destroy_parts<1, 0>,
                                                   sizeof(index_add_saved), false};
 static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                     const Tensor& source, const Scalar& alpha) {
@@ -353,8 +352,8 @@ constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Sc
 
 // ---- index ----
 struct index_saved {
-  SavedList indices;
   Shape self_shape;
+  SavedList indices;
 };
 static void index_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -489,9 +488,9 @@ constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = mak
 // ---- embedding ----
 struct embedding_saved {
   Saved indices;
+  Shape weight_shape;
   Opt<int64_t> padding_idx;
   bool scale_grad_by_freq;
-  Shape weight_shape;
 };
 static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -506,8 +505,7 @@ static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
                                          scale_grad_by_freq);
   }
 }
-static constinit const NodeType embedding_type = {"embedding", embedding_apply,
-                                                  destroy_saved<embedding_saved>,
+static constinit const NodeType embedding_type = {"embedding", embedding_apply, destroy_parts<1, 1>,
                                                   sizeof(embedding_saved), false};
 static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& indices,
                                     Opt<int64_t> padding_idx, bool scale_grad_by_freq) {
@@ -587,10 +585,10 @@ struct bag_reduce_saved {
   Saved indices;
   Saved starts;
   Saved per_sample_weights;
+  Saved r0;
   int64_t mode;
   bool scale_grad_by_freq;
   int64_t skipped;
-  Saved r0;
 };
 static void bag_reduce_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -617,8 +615,8 @@ static void bag_reduce_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType bag_reduce_type = {"bag_reduce", bag_reduce_apply,
-                                                   destroy_saved<bag_reduce_saved>,
-                                                   sizeof(bag_reduce_saved), false};
+                                                   destroy_parts<5, 0>, sizeof(bag_reduce_saved),
+                                                   false};
 static TensorRef bag_reduce_autograd(Call c, const Tensor& weight, const Tensor& indices,
                                      const Tensor* starts, int64_t bags, int64_t mode,
                                      const Tensor* per_sample_weights, bool scale_grad_by_freq,
@@ -779,8 +777,8 @@ constinit Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t,
 // ---- scatter_put ----
 struct scatter_put_saved {
   Saved index;
-  int64_t dim;
   Shape src_shape;
+  int64_t dim;
 };
 static void scatter_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -801,8 +799,8 @@ static void scatter_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType scatter_put_type = {"scatter_put", scatter_put_apply,
-                                                    destroy_saved<scatter_put_saved>,
-                                                    sizeof(scatter_put_saved), false};
+                                                    destroy_parts<1, 1>, sizeof(scatter_put_saved),
+                                                    false};
 static TensorRef scatter_put_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                       const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -853,7 +851,7 @@ static void scatter_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType scatter_fill_type = {"scatter_fill", scatter_fill_apply,
-                                                     destroy_saved<scatter_fill_saved>,
+                                                     destroy_parts<1, 0>,
                                                      sizeof(scatter_fill_saved), false};
 static TensorRef scatter_fill_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                        const Scalar& value) {
@@ -908,8 +906,8 @@ static void index_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType index_copy_type = {"index_copy", index_copy_apply,
-                                                   destroy_saved<index_copy_saved>,
-                                                   sizeof(index_copy_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(index_copy_saved),
+                                                   false};
 static TensorRef index_copy_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                      const Tensor& source) {
   const bool n0 = needs_grad(self);
@@ -1007,8 +1005,8 @@ static void index_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType index_fill_type = {"index_fill", index_fill_apply,
-                                                   destroy_saved<index_fill_saved>,
-                                                   sizeof(index_fill_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(index_fill_saved),
+                                                   false};
 static TensorRef index_fill_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                      const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -1266,7 +1264,7 @@ static void where_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::masked_fill(g0, condition, 0);
   }
 }
-static constinit const NodeType where_type = {"where", where_apply, destroy_saved<where_saved>,
+static constinit const NodeType where_type = {"where", where_apply, destroy_parts<1, 0>,
                                               sizeof(where_saved), false};
 static TensorRef where_autograd(Call c, const Tensor& condition, const Tensor& self,
                                 const Tensor& other) {
@@ -1328,8 +1326,8 @@ static void masked_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType masked_fill_type = {"masked_fill", masked_fill_apply,
-                                                    destroy_saved<masked_fill_saved>,
-                                                    sizeof(masked_fill_saved), false};
+                                                    destroy_parts<1, 0>, sizeof(masked_fill_saved),
+                                                    false};
 static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& mask,
                                       const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -1587,8 +1585,8 @@ struct scatter_multiply_saved {
   Saved self;
   Saved index;
   Saved src;
-  int64_t dim;
   Saved r0;
+  int64_t dim;
 };
 static void scatter_multiply_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1610,7 +1608,7 @@ static void scatter_multiply_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType scatter_multiply_type = {"scatter_multiply", scatter_multiply_apply,
-    destroy_saved<scatter_multiply_saved>, sizeof(scatter_multiply_saved), false};
+    destroy_parts<4, 0>, sizeof(scatter_multiply_saved), false};
 static TensorRef scatter_multiply_autograd(Call c, const Tensor& self, int64_t dim,
                                            const Tensor& index, const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -1666,9 +1664,9 @@ struct scatter_extreme_saved {
   Saved self;
   Saved index;
   Saved src;
+  Saved r0;
   int64_t dim;
   bool include_self;
-  Saved r0;
 };
 static void scatter_extreme_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1691,7 +1689,7 @@ static void scatter_extreme_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType scatter_extreme_type = {"scatter_extreme", scatter_extreme_apply,
-                                                        destroy_saved<scatter_extreme_saved>,
+                                                        destroy_parts<4, 0>,
                                                         sizeof(scatter_extreme_saved), false};
 static TensorRef scatter_extreme_autograd(Call c, const Tensor& self, int64_t dim,
                                           const Tensor& index, const Tensor& src, bool smallest,

@@ -57,8 +57,7 @@ static void native_nuclear_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType native_nuclear_norm_type = {"native_nuclear_norm",
-    native_nuclear_norm_apply, destroy_saved<native_nuclear_norm_saved>,
-    sizeof(native_nuclear_norm_saved), false};
+    native_nuclear_norm_apply, destroy_parts<2, 0>, sizeof(native_nuclear_norm_saved), false};
 static TensorPair native_nuclear_norm_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_nuclear_norm, c.keys & kBelowAutograd, self);
@@ -105,8 +104,8 @@ static void native_svd_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType native_svd_type = {"native_svd", native_svd_apply,
-                                                   destroy_saved<native_svd_saved>,
-                                                   sizeof(native_svd_saved), false};
+                                                   destroy_parts<3, 0>, sizeof(native_svd_saved),
+                                                   false};
 static TensorTriple native_svd_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_svd, c.keys & kBelowAutograd, self);
@@ -160,8 +159,8 @@ static void native_eigh_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType native_eigh_type = {"native_eigh", native_eigh_apply,
-                                                    destroy_saved<native_eigh_saved>,
-                                                    sizeof(native_eigh_saved), false};
+                                                    destroy_parts<2, 0>, sizeof(native_eigh_saved),
+                                                    false};
 static TensorPair native_eigh_autograd(Call c, const Tensor& self, bool upper, bool vectors) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_eigh, c.keys & kBelowAutograd, self, upper, vectors);
@@ -191,9 +190,9 @@ constinit Op<TensorPair(const Tensor&, bool, bool)> op_native_eigh =
 
 // ---- native_eig ----
 struct native_eig_saved {
-  Dtype self_dtype;
   Saved r0;
   Saved r1;
+  Dtype self_dtype;
 };
 static void native_eig_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -208,8 +207,8 @@ static void native_eig_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType native_eig_type = {"native_eig", native_eig_apply,
-                                                   destroy_saved<native_eig_saved>,
-                                                   sizeof(native_eig_saved), false};
+                                                   destroy_parts<2, 0>, sizeof(native_eig_saved),
+                                                   false};
 static TensorPair native_eig_autograd(Call c, const Tensor& self, bool vectors) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_eig, c.keys & kBelowAutograd, self, vectors);
@@ -260,8 +259,8 @@ static void native_det_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType native_det_type = {"native_det", native_det_apply,
-                                                   destroy_saved<native_det_saved>,
-                                                   sizeof(native_det_saved), false};
+                                                   destroy_parts<4, 0>, sizeof(native_det_saved),
+                                                   false};
 static TensorTriple native_det_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_det, c.keys & kBelowAutograd, self);
@@ -311,7 +310,7 @@ static void native_slogdet_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType native_slogdet_type = {"native_slogdet", native_slogdet_apply,
-                                                       destroy_saved<native_slogdet_saved>,
+                                                       destroy_parts<4, 0>,
                                                        sizeof(native_slogdet_saved), false};
 static TensorQuad native_slogdet_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -366,7 +365,7 @@ static void native_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType native_solve_type = {"native_solve", native_solve_apply,
-                                                     destroy_saved<native_solve_saved>,
+                                                     destroy_parts<4, 0>,
                                                      sizeof(native_solve_saved), false};
 static TensorQuad native_solve_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -417,7 +416,7 @@ static void native_lu_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType native_lu_solve_type = {"native_lu_solve", native_lu_solve_apply,
-                                                        destroy_saved<native_lu_solve_saved>,
+                                                        destroy_parts<2, 0>,
                                                         sizeof(native_lu_solve_saved), false};
 static TensorRef native_lu_solve_autograd(Call c, const Tensor& LU, const Tensor& pivots,
                                           const Tensor& other, bool adjoint) {
@@ -465,8 +464,8 @@ static void native_inv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType native_inv_type = {"native_inv", native_inv_apply,
-                                                   destroy_saved<native_inv_saved>,
-                                                   sizeof(native_inv_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(native_inv_saved),
+                                                   false};
 static TensorPair native_inv_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_inv, c.keys & kBelowAutograd, self);
@@ -491,9 +490,9 @@ constinit Op<TensorPair(const Tensor&)> op_native_inv =
 
 // ---- native_qr ----
 struct native_qr_saved {
-  int64_t mode;
   Saved r0;
   Saved r1;
+  int64_t mode;
 };
 static void native_qr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -508,8 +507,7 @@ static void native_qr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::qr_backward(all_grads, r0, r1, mode);
   }
 }
-static constinit const NodeType native_qr_type = {"native_qr", native_qr_apply,
-                                                  destroy_saved<native_qr_saved>,
+static constinit const NodeType native_qr_type = {"native_qr", native_qr_apply, destroy_parts<2, 0>,
                                                   sizeof(native_qr_saved), false};
 static TensorPair native_qr_autograd(Call c, const Tensor& self, int64_t mode) {
   const bool n0 = needs_grad(self);
@@ -567,8 +565,8 @@ static void native_pinv_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType native_pinv_type = {"native_pinv", native_pinv_apply,
-                                                    destroy_saved<native_pinv_saved>,
-                                                    sizeof(native_pinv_saved), false};
+                                                    destroy_parts<2, 0>, sizeof(native_pinv_saved),
+                                                    false};
 static TensorRef native_pinv_autograd(Call c, const Tensor& self, const Tensor* atol,
                                       const Tensor* rtol, bool hermitian) {
   const bool n0 = needs_grad(self);
@@ -616,8 +614,7 @@ static void linalg_lu_factor_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType linalg_lu_factor_ex_type = {"linalg_lu_factor_ex",
-    linalg_lu_factor_ex_apply, destroy_saved<linalg_lu_factor_ex_saved>,
-    sizeof(linalg_lu_factor_ex_saved), false};
+    linalg_lu_factor_ex_apply, destroy_parts<2, 0>, sizeof(linalg_lu_factor_ex_saved), false};
 static TensorTriple linalg_lu_factor_ex_autograd(Call c, const Tensor& self, bool pivot,
                                                  bool check_errors) {
   const bool n0 = needs_grad(self);
@@ -1035,8 +1032,8 @@ constinit Op<TensorRef(const Tensor&)> op_logdet = make_op<TensorRef, const Tens
 
 // ---- linalg_cholesky_ex ----
 struct linalg_cholesky_ex_saved {
-  bool upper;
   Saved r0;
+  bool upper;
 };
 static void linalg_cholesky_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1050,8 +1047,7 @@ static void linalg_cholesky_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 static constinit const NodeType linalg_cholesky_ex_type = {"linalg_cholesky_ex",
-    linalg_cholesky_ex_apply, destroy_saved<linalg_cholesky_ex_saved>,
-    sizeof(linalg_cholesky_ex_saved), false};
+    linalg_cholesky_ex_apply, destroy_parts<1, 0>, sizeof(linalg_cholesky_ex_saved), false};
 static TensorPair linalg_cholesky_ex_autograd(Call c, const Tensor& self, bool upper,
                                               bool check_errors) {
   const bool n0 = needs_grad(self);
@@ -1156,8 +1152,8 @@ constinit Op<void(const Tensor&, bool, Tensor&)> op_cholesky_into = make_op<void
 // ---- cholesky_solve ----
 struct cholesky_solve_saved {
   Saved input2;
-  bool upper;
   Saved r0;
+  bool upper;
 };
 static void cholesky_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1175,7 +1171,7 @@ static void cholesky_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType cholesky_solve_type = {"cholesky_solve", cholesky_solve_apply,
-                                                       destroy_saved<cholesky_solve_saved>,
+                                                       destroy_parts<2, 0>,
                                                        sizeof(cholesky_solve_saved), false};
 static TensorRef cholesky_solve_autograd(Call c, const Tensor& self, const Tensor& input2,
                                          bool upper) {
@@ -1225,8 +1221,8 @@ constinit Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_cholesky_solv
 // ---- cholesky_inverse ----
 struct cholesky_inverse_saved {
   Saved self;
-  bool upper;
   Saved r0;
+  bool upper;
 };
 static void cholesky_inverse_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1242,7 +1238,7 @@ static void cholesky_inverse_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType cholesky_inverse_type = {"cholesky_inverse", cholesky_inverse_apply,
-    destroy_saved<cholesky_inverse_saved>, sizeof(cholesky_inverse_saved), false};
+    destroy_parts<2, 0>, sizeof(cholesky_inverse_saved), false};
 static TensorRef cholesky_inverse_autograd(Call c, const Tensor& self, bool upper) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cholesky_inverse, c.keys & kBelowAutograd, self, upper);
@@ -1286,10 +1282,10 @@ constinit Op<void(const Tensor&, bool, Tensor&)> op_cholesky_inverse_into =
 // ---- linalg_solve_triangular ----
 struct linalg_solve_triangular_saved {
   Saved self;
+  Saved r0;
   bool upper;
   bool left;
   bool unitriangular;
-  Saved r0;
 };
 static void linalg_solve_triangular_apply(Node& n, [[maybe_unused]] TensorRef* grads,
                                           TensorRef* out) {
@@ -1310,8 +1306,8 @@ static void linalg_solve_triangular_apply(Node& n, [[maybe_unused]] TensorRef* g
   }
 }
 static constinit const NodeType linalg_solve_triangular_type = {"linalg_solve_triangular",
-    linalg_solve_triangular_apply, destroy_saved<linalg_solve_triangular_saved>,
-    sizeof(linalg_solve_triangular_saved), false};
+    linalg_solve_triangular_apply, destroy_parts<2, 0>, sizeof(linalg_solve_triangular_saved),
+    false};
 static TensorRef linalg_solve_triangular_autograd(Call c, const Tensor& self, const Tensor& other,
                                                   bool upper, bool left, bool unitriangular) {
   const bool n0 = needs_grad(self);

@@ -35,8 +35,7 @@ static void absolute_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType absolute_difference_type = {"absolute_difference",
-    absolute_difference_apply, destroy_saved<absolute_difference_saved>,
-    sizeof(absolute_difference_saved), false};
+    absolute_difference_apply, destroy_parts<2, 0>, sizeof(absolute_difference_saved), false};
 static TensorRef absolute_difference_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -93,7 +92,7 @@ static void absolute_difference_backward_apply(Node& n, [[maybe_unused]] TensorR
   }
 }
 static constinit const NodeType absolute_difference_backward_type = {"absolute_difference_backward",
-    absolute_difference_backward_apply, destroy_saved<absolute_difference_backward_saved>,
+    absolute_difference_backward_apply, destroy_parts<2, 0>,
     sizeof(absolute_difference_backward_saved), false};
 static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, const Tensor& other) {
@@ -157,8 +156,7 @@ static void squared_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 static constinit const NodeType squared_difference_type = {"squared_difference",
-    squared_difference_apply, destroy_saved<squared_difference_saved>,
-    sizeof(squared_difference_saved), false};
+    squared_difference_apply, destroy_parts<2, 0>, sizeof(squared_difference_saved), false};
 static TensorRef squared_difference_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -217,8 +215,7 @@ static void smooth_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType smooth_difference_type = {"smooth_difference",
-    smooth_difference_apply, destroy_saved<smooth_difference_saved>,
-    sizeof(smooth_difference_saved), false};
+    smooth_difference_apply, destroy_parts<2, 0>, sizeof(smooth_difference_saved), false};
 static TensorRef smooth_difference_autograd(Call c, const Tensor& self, const Tensor& other,
                                             double beta) {
   const bool n0 = needs_grad(self);
@@ -295,8 +292,8 @@ static void smooth_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef
   }
 }
 static constinit const NodeType smooth_difference_backward_type = {"smooth_difference_backward",
-    smooth_difference_backward_apply, destroy_saved<smooth_difference_backward_saved>,
-    sizeof(smooth_difference_backward_saved), false};
+    smooth_difference_backward_apply, destroy_parts<3, 0>, sizeof(smooth_difference_backward_saved),
+    false};
 static TensorRef smooth_difference_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                      const Tensor& other, double beta) {
   const bool n0 = needs_grad(grad);
@@ -364,7 +361,7 @@ static void huber_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType huber_difference_type = {"huber_difference", huber_difference_apply,
-    destroy_saved<huber_difference_saved>, sizeof(huber_difference_saved), false};
+    destroy_parts<2, 0>, sizeof(huber_difference_saved), false};
 static TensorRef huber_difference_autograd(Call c, const Tensor& self, const Tensor& other,
                                            double delta) {
   const bool n0 = needs_grad(self);
@@ -441,8 +438,8 @@ static void huber_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef*
   }
 }
 static constinit const NodeType huber_difference_backward_type = {"huber_difference_backward",
-    huber_difference_backward_apply, destroy_saved<huber_difference_backward_saved>,
-    sizeof(huber_difference_backward_saved), false};
+    huber_difference_backward_apply, destroy_parts<3, 0>, sizeof(huber_difference_backward_saved),
+    false};
 static TensorRef huber_difference_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                     const Tensor& other, double delta) {
   const bool n0 = needs_grad(grad);
@@ -505,8 +502,7 @@ static void bernoulli_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType bernoulli_entropy_type = {"bernoulli_entropy",
-    bernoulli_entropy_apply, destroy_saved<bernoulli_entropy_saved>,
-    sizeof(bernoulli_entropy_saved), false};
+    bernoulli_entropy_apply, destroy_parts<2, 0>, sizeof(bernoulli_entropy_saved), false};
 static TensorRef bernoulli_entropy_autograd(Call c, const Tensor& self, const Tensor& target) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(target);
@@ -574,8 +570,8 @@ static void bernoulli_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef
   }
 }
 static constinit const NodeType bernoulli_entropy_backward_type = {"bernoulli_entropy_backward",
-    bernoulli_entropy_backward_apply, destroy_saved<bernoulli_entropy_backward_saved>,
-    sizeof(bernoulli_entropy_backward_saved), false};
+    bernoulli_entropy_backward_apply, destroy_parts<3, 0>, sizeof(bernoulli_entropy_backward_saved),
+    false};
 static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                      const Tensor& target) {
   const bool n0 = needs_grad(grad);
@@ -754,8 +750,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int
 struct native_nll_loss_saved {
   Saved input;
   Saved target;
-  int64_t ignore_index;
   Saved r1;
+  int64_t ignore_index;
 };
 static void native_nll_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -773,7 +769,7 @@ static void native_nll_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType native_nll_loss_type = {"native_nll_loss", native_nll_loss_apply,
-                                                        destroy_saved<native_nll_loss_saved>,
+                                                        destroy_parts<3, 0>,
                                                         sizeof(native_nll_loss_saved), false};
 static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Tensor& target,
                                            const Tensor* weight, int64_t ignore_index,
@@ -838,8 +834,7 @@ static void nll_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType nll_loss_backward_type = {"nll_loss_backward",
-    nll_loss_backward_apply, destroy_saved<nll_loss_backward_saved>,
-    sizeof(nll_loss_backward_saved), false};
+    nll_loss_backward_apply, destroy_parts<2, 0>, sizeof(nll_loss_backward_saved), false};
 static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             const Tensor& target, const Tensor& row_weight,
                                             int64_t ignore_index) {
@@ -903,9 +898,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int
 struct native_cross_entropy_saved {
   Saved input;
   Saved target;
-  int64_t ignore_index;
   Saved r1;
   Saved r2;
+  int64_t ignore_index;
 };
 static void native_cross_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -925,8 +920,7 @@ static void native_cross_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 static constinit const NodeType native_cross_entropy_type = {"native_cross_entropy",
-    native_cross_entropy_apply, destroy_saved<native_cross_entropy_saved>,
-    sizeof(native_cross_entropy_saved), false};
+    native_cross_entropy_apply, destroy_parts<4, 0>, sizeof(native_cross_entropy_saved), false};
 static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, const Tensor& target,
                                                   const Tensor* weight, int64_t ignore_index,
                                                   int64_t reduction) {
@@ -1003,8 +997,7 @@ static void cross_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef* gr
   }
 }
 static constinit const NodeType cross_entropy_backward_type = {"cross_entropy_backward",
-    cross_entropy_backward_apply, destroy_saved<cross_entropy_backward_saved>,
-    sizeof(cross_entropy_backward_saved), false};
+    cross_entropy_backward_apply, destroy_parts<4, 0>, sizeof(cross_entropy_backward_saved), false};
 static TensorRef cross_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  const Tensor& target, const Tensor& lse,
                                                  const Tensor& row_weight, int64_t ignore_index) {
@@ -1158,8 +1151,7 @@ static void log1p_exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::mul(g0, op::sigmoid(self));
   }
 }
-static constinit const NodeType log1p_exp_type = {"log1p_exp", log1p_exp_apply,
-                                                  destroy_saved<log1p_exp_saved>,
+static constinit const NodeType log1p_exp_type = {"log1p_exp", log1p_exp_apply, destroy_parts<1, 0>,
                                                   sizeof(log1p_exp_saved), false};
 static TensorRef log1p_exp_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1329,11 +1321,11 @@ struct native_ctc_loss_saved {
   Saved offsets;
   Saved input_lengths;
   Saved target_lengths;
+  Saved r0;
+  Saved r1;
   int64_t max_target;
   int64_t blank;
   bool zero_infinity;
-  Saved r0;
-  Saved r1;
 };
 static void native_ctc_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1362,7 +1354,7 @@ static void native_ctc_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType native_ctc_loss_type = {"native_ctc_loss", native_ctc_loss_apply,
-                                                        destroy_saved<native_ctc_loss_saved>,
+                                                        destroy_parts<7, 0>,
                                                         sizeof(native_ctc_loss_saved), false};
 static TensorPair native_ctc_loss_autograd(Call c, const Tensor& log_probs, const Tensor& targets,
                                            const Tensor& offsets, const Tensor& input_lengths,
@@ -1436,8 +1428,7 @@ static void ctc_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType ctc_loss_backward_type = {"ctc_loss_backward",
-    ctc_loss_backward_apply, destroy_saved<ctc_loss_backward_saved>,
-    sizeof(ctc_loss_backward_saved), false};
+    ctc_loss_backward_apply, destroy_parts<0, 0>, sizeof(ctc_loss_backward_saved), false};
 static TensorRef ctc_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& log_probs,
                                             const Tensor& targets, const Tensor& offsets,
                                             const Tensor& input_lengths,

@@ -58,7 +58,7 @@ static void matmul_stack_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType matmul_stack_type = {"matmul_stack", matmul_stack_apply,
-                                                     destroy_saved<matmul_stack_saved>,
+                                                     destroy_parts<2, 2>,
                                                      sizeof(matmul_stack_saved), false};
 static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -148,8 +148,8 @@ static void linear_rows_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType linear_rows_type = {"linear_rows", linear_rows_apply,
-                                                    destroy_saved<linear_rows_saved>,
-                                                    sizeof(linear_rows_saved), false};
+                                                    destroy_parts<2, 0>, sizeof(linear_rows_saved),
+                                                    false};
 static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor& weight,
                                       const Tensor* bias) {
   const bool n0 = needs_grad(input);
@@ -217,7 +217,7 @@ static void addmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[2] = formula::scaled(op::matmul(op::transpose(op::conj(mat1), 0, 1), g0), op::conj(alpha));
   }
 }
-static constinit const NodeType addmm_type = {"addmm", addmm_apply, destroy_saved<addmm_saved>,
+static constinit const NodeType addmm_type = {"addmm", addmm_apply, destroy_parts<2, 0>,
                                               sizeof(addmm_saved), false};
 static TensorRef addmm_autograd(Call c, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
                                 const Scalar& beta, const Scalar& alpha) {
@@ -352,9 +352,8 @@ static void baddbmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
                              op::conj(alpha));
   }
 }
-static constinit const NodeType baddbmm_type = {"baddbmm", baddbmm_apply,
-                                                destroy_saved<baddbmm_saved>, sizeof(baddbmm_saved),
-                                                false};
+static constinit const NodeType baddbmm_type = {"baddbmm", baddbmm_apply, destroy_parts<2, 0>,
+                                                sizeof(baddbmm_saved), false};
 static TensorRef baddbmm_autograd(Call c, const Tensor& self, const Tensor& batch1,
                                   const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
   const bool n0 = needs_grad(self);

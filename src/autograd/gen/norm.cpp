@@ -37,9 +37,9 @@ constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Ten
 struct native_batch_norm_saved {
   Saved input;
   Saved weight;
+  Saved r1;
   bool training;
   double eps;
-  Saved r1;
 };
 static void native_batch_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -62,8 +62,7 @@ static void native_batch_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType native_batch_norm_type = {"native_batch_norm",
-    native_batch_norm_apply, destroy_saved<native_batch_norm_saved>,
-    sizeof(native_batch_norm_saved), false};
+    native_batch_norm_apply, destroy_parts<3, 0>, sizeof(native_batch_norm_saved), false};
 static TensorPair native_batch_norm_autograd(Call c, const Tensor& input, const Tensor* weight,
                                              const Tensor* bias, const Tensor* running_mean,
                                              const Tensor* running_var, bool training, double eps) {
@@ -139,8 +138,7 @@ static void batch_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType batch_norm_backward_type = {"batch_norm_backward",
-    batch_norm_backward_apply, destroy_saved<batch_norm_backward_saved>,
-    sizeof(batch_norm_backward_saved), false};
+    batch_norm_backward_apply, destroy_parts<4, 0>, sizeof(batch_norm_backward_saved), false};
 static TensorTriple batch_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  const Tensor* weight, const Tensor& stats,
                                                  bool training, double eps, bool want_input,
@@ -216,10 +214,10 @@ constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*,
 struct native_group_norm_saved {
   Saved input;
   Saved weight;
-  int64_t num_groups;
-  double eps;
   Saved r1;
   Saved r2;
+  int64_t num_groups;
+  double eps;
 };
 static void native_group_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -244,8 +242,7 @@ static void native_group_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType native_group_norm_type = {"native_group_norm",
-    native_group_norm_apply, destroy_saved<native_group_norm_saved>,
-    sizeof(native_group_norm_saved), false};
+    native_group_norm_apply, destroy_parts<4, 0>, sizeof(native_group_norm_saved), false};
 static TensorTriple native_group_norm_autograd(Call c, const Tensor& input, int64_t num_groups,
                                                const Tensor* weight, const Tensor* bias,
                                                double eps) {
@@ -318,8 +315,7 @@ static void group_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType group_norm_backward_type = {"group_norm_backward",
-    group_norm_backward_apply, destroy_saved<group_norm_backward_saved>,
-    sizeof(group_norm_backward_saved), false};
+    group_norm_backward_apply, destroy_parts<3, 0>, sizeof(group_norm_backward_saved), false};
 static TensorTriple group_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  int64_t num_groups, const Tensor* weight,
                                                  const Tensor& mean, const Tensor& rstd, double eps,
@@ -418,9 +414,9 @@ constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_
 struct native_rms_norm_saved {
   Saved input;
   Saved weight;
+  Saved r1;
   Shape normalized_shape;
   double eps;
-  Saved r1;
 };
 static void native_rms_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -442,7 +438,7 @@ static void native_rms_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType native_rms_norm_type = {"native_rms_norm", native_rms_norm_apply,
-                                                        destroy_saved<native_rms_norm_saved>,
+                                                        destroy_parts<3, 1>,
                                                         sizeof(native_rms_norm_saved), false};
 static TensorPair native_rms_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
                                            const Tensor* weight, double eps) {
@@ -508,8 +504,7 @@ static void rms_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType rms_norm_backward_type = {"rms_norm_backward",
-    rms_norm_backward_apply, destroy_saved<rms_norm_backward_saved>,
-    sizeof(rms_norm_backward_saved), false};
+    rms_norm_backward_apply, destroy_parts<3, 1>, sizeof(rms_norm_backward_saved), false};
 static TensorPair rms_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                              Ints normalized_shape, const Tensor* weight,
                                              const Tensor& rstd, double eps, bool want_input,
@@ -578,10 +573,10 @@ constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double
 struct native_layer_norm_saved {
   Saved input;
   Saved weight;
-  Shape normalized_shape;
-  double eps;
   Saved r1;
   Saved r2;
+  Shape normalized_shape;
+  double eps;
 };
 static void native_layer_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -606,8 +601,7 @@ static void native_layer_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType native_layer_norm_type = {"native_layer_norm",
-    native_layer_norm_apply, destroy_saved<native_layer_norm_saved>,
-    sizeof(native_layer_norm_saved), false};
+    native_layer_norm_apply, destroy_parts<4, 1>, sizeof(native_layer_norm_saved), false};
 static TensorTriple native_layer_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
                                                const Tensor* weight, const Tensor* bias,
                                                double eps) {
@@ -678,8 +672,7 @@ static void layer_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType layer_norm_backward_type = {"layer_norm_backward",
-    layer_norm_backward_apply, destroy_saved<layer_norm_backward_saved>,
-    sizeof(layer_norm_backward_saved), false};
+    layer_norm_backward_apply, destroy_parts<3, 1>, sizeof(layer_norm_backward_saved), false};
 static TensorTriple layer_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  Ints normalized_shape, const Tensor& mean,
                                                  const Tensor& rstd, const Tensor* weight,

@@ -67,8 +67,8 @@ static void max_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType max_pool2d_type = {"max_pool2d", max_pool2d_apply,
-                                                   destroy_saved<max_pool2d_saved>,
-                                                   sizeof(max_pool2d_saved), false};
+                                                   destroy_parts<1, 4>, sizeof(max_pool2d_saved),
+                                                   false};
 static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
                                      Ints padding, Ints dilation, bool ceil_mode) {
   const bool n0 = needs_grad(self);
@@ -132,8 +132,8 @@ static void max_pool2d_with_indices_apply(Node& n, [[maybe_unused]] TensorRef* g
   }
 }
 static constinit const NodeType max_pool2d_with_indices_type = {"max_pool2d_with_indices",
-    max_pool2d_with_indices_apply, destroy_saved<max_pool2d_with_indices_saved>,
-    sizeof(max_pool2d_with_indices_saved), false};
+    max_pool2d_with_indices_apply, destroy_parts<1, 4>, sizeof(max_pool2d_with_indices_saved),
+    false};
 static TensorPair max_pool2d_with_indices_autograd(Call c, const Tensor& self, Ints kernel_size,
                                                    Ints stride, Ints padding, Ints dilation,
                                                    bool ceil_mode) {
@@ -201,8 +201,7 @@ static void max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType max_pool2d_backward_type = {"max_pool2d_backward",
-    max_pool2d_backward_apply, destroy_saved<max_pool2d_backward_saved>,
-    sizeof(max_pool2d_backward_saved), false};
+    max_pool2d_backward_apply, destroy_parts<1, 4>, sizeof(max_pool2d_backward_saved), false};
 static TensorRef max_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                               Ints kernel_size, Ints stride, Ints padding,
                                               Ints dilation, bool ceil_mode) {
@@ -274,8 +273,7 @@ static void adaptive_max_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType adaptive_max_pool2d_type = {"adaptive_max_pool2d",
-    adaptive_max_pool2d_apply, destroy_saved<adaptive_max_pool2d_saved>,
-    sizeof(adaptive_max_pool2d_saved), false};
+    adaptive_max_pool2d_apply, destroy_parts<1, 1>, sizeof(adaptive_max_pool2d_saved), false};
 static TensorPair adaptive_max_pool2d_autograd(Call c, const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_adaptive_max_pool2d, c.keys & kBelowAutograd, self, output_size);
@@ -324,7 +322,7 @@ static void adaptive_max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorR
   }
 }
 static constinit const NodeType adaptive_max_pool2d_backward_type = {"adaptive_max_pool2d_backward",
-    adaptive_max_pool2d_backward_apply, destroy_saved<adaptive_max_pool2d_backward_saved>,
+    adaptive_max_pool2d_backward_apply, destroy_parts<1, 1>,
     sizeof(adaptive_max_pool2d_backward_saved), false};
 static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, Ints output_size) {
@@ -404,8 +402,8 @@ static void avg_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType avg_pool2d_type = {"avg_pool2d", avg_pool2d_apply,
-                                                   destroy_saved<avg_pool2d_saved>,
-                                                   sizeof(avg_pool2d_saved), false};
+                                                   destroy_parts<1, 3>, sizeof(avg_pool2d_saved),
+                                                   false};
 static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
                                      Ints padding, bool ceil_mode, bool count_include_pad,
                                      Opt<int64_t> divisor_override) {
@@ -495,8 +493,7 @@ static void avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType avg_pool2d_backward_type = {"avg_pool2d_backward",
-    avg_pool2d_backward_apply, destroy_saved<avg_pool2d_backward_saved>,
-    sizeof(avg_pool2d_backward_saved), false};
+    avg_pool2d_backward_apply, destroy_parts<0, 3>, sizeof(avg_pool2d_backward_saved), false};
 static TensorRef avg_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                               Ints kernel_size, Ints stride, Ints padding,
                                               bool ceil_mode, bool count_include_pad,
@@ -572,8 +569,7 @@ static void adaptive_avg_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType adaptive_avg_pool2d_type = {"adaptive_avg_pool2d",
-    adaptive_avg_pool2d_apply, destroy_saved<adaptive_avg_pool2d_saved>,
-    sizeof(adaptive_avg_pool2d_saved), false};
+    adaptive_avg_pool2d_apply, destroy_parts<1, 1>, sizeof(adaptive_avg_pool2d_saved), false};
 static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_adaptive_avg_pool2d, c.keys & kBelowAutograd, self, output_size);
@@ -619,7 +615,7 @@ static void adaptive_avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorR
   }
 }
 static constinit const NodeType adaptive_avg_pool2d_backward_type = {"adaptive_avg_pool2d_backward",
-    adaptive_avg_pool2d_backward_apply, destroy_saved<adaptive_avg_pool2d_backward_saved>,
+    adaptive_avg_pool2d_backward_apply, destroy_parts<0, 1>,
     sizeof(adaptive_avg_pool2d_backward_saved), false};
 static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, Ints output_size) {
@@ -851,8 +847,8 @@ static void take_maxima_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType take_maxima_type = {"take_maxima", take_maxima_apply,
-                                                    destroy_saved<take_maxima_saved>,
-                                                    sizeof(take_maxima_saved), false};
+                                                    destroy_parts<2, 0>, sizeof(take_maxima_saved),
+                                                    false};
 static TensorRef take_maxima_autograd(Call c, const Tensor& self, const Tensor& indices) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_take_maxima, c.keys & kBelowAutograd, self, indices);
@@ -898,8 +894,7 @@ static void take_maxima_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 static constinit const NodeType take_maxima_backward_type = {"take_maxima_backward",
-    take_maxima_backward_apply, destroy_saved<take_maxima_backward_saved>,
-    sizeof(take_maxima_backward_saved), false};
+    take_maxima_backward_apply, destroy_parts<1, 0>, sizeof(take_maxima_backward_saved), false};
 static TensorRef take_maxima_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                const Tensor& indices) {
   const bool n0 = needs_grad(grad);

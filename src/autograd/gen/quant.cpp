@@ -88,7 +88,7 @@ static void fake_quantize_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 static constinit const NodeType fake_quantize_type = {"fake_quantize", fake_quantize_apply,
-                                                      destroy_saved<fake_quantize_saved>,
+                                                      destroy_parts<3, 0>,
                                                       sizeof(fake_quantize_saved), false};
 static TensorRef fake_quantize_autograd(Call c, const Tensor& input, const Tensor& scale,
                                         const Tensor& zero_point, int64_t quant_min,
@@ -306,7 +306,7 @@ static void blockwise_linear_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType blockwise_linear_type = {"blockwise_linear", blockwise_linear_apply,
-    destroy_saved<blockwise_linear_saved>, sizeof(blockwise_linear_saved), false};
+    destroy_parts<1, 0>, sizeof(blockwise_linear_saved), false};
 static TensorRef blockwise_linear_autograd(Call c, const Tensor& input, const Tensor& weight,
                                            const Tensor* bias, int64_t format) {
   const bool n0 = needs_grad(input);

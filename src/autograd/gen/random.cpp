@@ -74,8 +74,7 @@ static void bernoulli_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType bernoulli_type = {"bernoulli", bernoulli_apply,
-                                                  destroy_saved<bernoulli_saved>,
+static constinit const NodeType bernoulli_type = {"bernoulli", bernoulli_apply, destroy_parts<0, 0>,
                                                   sizeof(bernoulli_saved), false};
 static TensorRef bernoulli_autograd(Call c, const Tensor& self, Generator* generator) {
   const bool n0 = needs_grad(self);
@@ -124,8 +123,8 @@ static void bernoulli_p_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType bernoulli_p_type = {"bernoulli", bernoulli_p_apply,
-                                                    destroy_saved<bernoulli_p_saved>,
-                                                    sizeof(bernoulli_p_saved), false};
+                                                    destroy_parts<0, 0>, sizeof(bernoulli_p_saved),
+                                                    false};
 static TensorRef bernoulli_p_autograd(Call c, const Tensor& self, double p, Generator* generator) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_bernoulli_p, c.keys & kBelowAutograd, self, p, generator);
@@ -218,9 +217,8 @@ static void random__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType random__type = {"random_", random__apply,
-                                                destroy_saved<random__saved>, sizeof(random__saved),
-                                                false};
+static constinit const NodeType random__type = {"random_", random__apply, destroy_parts<0, 0>,
+                                                sizeof(random__saved), false};
 static void random__autograd(Call c, Tensor& self, int64_t low, Opt<int64_t> high,
                              Generator* generator) {
   check_tracked(self);
@@ -262,7 +260,7 @@ static void normal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType normal_type = {"normal", normal_apply, destroy_saved<normal_saved>,
+static constinit const NodeType normal_type = {"normal", normal_apply, destroy_parts<0, 0>,
                                                sizeof(normal_saved), false};
 static TensorRef normal_autograd(Call c, const Tensor& mean, const Tensor& std,
                                  Generator* generator) {
@@ -317,8 +315,8 @@ static void normal_mean_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType normal_mean_type = {"normal", normal_mean_apply,
-                                                    destroy_saved<normal_mean_saved>,
-                                                    sizeof(normal_mean_saved), false};
+                                                    destroy_parts<0, 0>, sizeof(normal_mean_saved),
+                                                    false};
 static TensorRef normal_mean_autograd(Call c, const Tensor& mean, double std,
                                       Generator* generator) {
   const bool n0 = needs_grad(mean);
@@ -370,8 +368,7 @@ static void normal_std_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType normal_std_type = {"normal", normal_std_apply,
-                                                   destroy_saved<normal_std_saved>,
+static constinit const NodeType normal_std_type = {"normal", normal_std_apply, destroy_parts<0, 0>,
                                                    sizeof(normal_std_saved), false};
 static TensorRef normal_std_autograd(Call c, double mean, const Tensor& std, Generator* generator) {
   const bool n0 = needs_grad(std);
@@ -438,9 +435,8 @@ static void normal__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType normal__type = {"normal_", normal__apply,
-                                                destroy_saved<normal__saved>, sizeof(normal__saved),
-                                                false};
+static constinit const NodeType normal__type = {"normal_", normal__apply, destroy_parts<0, 0>,
+                                                sizeof(normal__saved), false};
 static void normal__autograd(Call c, Tensor& self, double mean, double std, Generator* generator) {
   check_tracked(self);
   const bool n0 = needs_grad(self);
@@ -479,8 +475,7 @@ static void uniform__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType uniform__type = {"uniform_", uniform__apply,
-                                                 destroy_saved<uniform__saved>,
+static constinit const NodeType uniform__type = {"uniform_", uniform__apply, destroy_parts<0, 0>,
                                                  sizeof(uniform__saved), false};
 static void uniform__autograd(Call c, Tensor& self, double low, double high, Generator* generator) {
   check_tracked(self);
@@ -521,7 +516,7 @@ static void exponential__apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType exponential__type = {"exponential_", exponential__apply,
-                                                     destroy_saved<exponential__saved>,
+                                                     destroy_parts<0, 0>,
                                                      sizeof(exponential__saved), false};
 static void exponential__autograd(Call c, Tensor& self, double lambd, Generator* generator) {
   check_tracked(self);
@@ -559,9 +554,8 @@ static void cauchy__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType cauchy__type = {"cauchy_", cauchy__apply,
-                                                destroy_saved<cauchy__saved>, sizeof(cauchy__saved),
-                                                false};
+static constinit const NodeType cauchy__type = {"cauchy_", cauchy__apply, destroy_parts<0, 0>,
+                                                sizeof(cauchy__saved), false};
 static void cauchy__autograd(Call c, Tensor& self, double median, double sigma,
                              Generator* generator) {
   check_tracked(self);
@@ -602,8 +596,8 @@ static void log_normal__apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType log_normal__type = {"log_normal_", log_normal__apply,
-                                                    destroy_saved<log_normal__saved>,
-                                                    sizeof(log_normal__saved), false};
+                                                    destroy_parts<0, 0>, sizeof(log_normal__saved),
+                                                    false};
 static void log_normal__autograd(Call c, Tensor& self, double mean, double std,
                                  Generator* generator) {
   check_tracked(self);
@@ -644,8 +638,8 @@ static void geometric__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType geometric__type = {"geometric_", geometric__apply,
-                                                   destroy_saved<geometric__saved>,
-                                                   sizeof(geometric__saved), false};
+                                                   destroy_parts<0, 0>, sizeof(geometric__saved),
+                                                   false};
 static void geometric__autograd(Call c, Tensor& self, double p, Generator* generator) {
   check_tracked(self);
   const bool n0 = needs_grad(self);
@@ -672,8 +666,8 @@ constinit Op<void(Tensor&, double, Generator*)> op_geometric_ = make_op<void, Te
 
 // ---- native_dropout ----
 struct native_dropout_saved {
-  double p;
   Saved r1;
+  double p;
 };
 static void native_dropout_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -687,7 +681,7 @@ static void native_dropout_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType native_dropout_type = {"native_dropout", native_dropout_apply,
-                                                       destroy_saved<native_dropout_saved>,
+                                                       destroy_parts<1, 0>,
                                                        sizeof(native_dropout_saved), false};
 static TensorPair native_dropout_autograd(Call c, const Tensor& input, double p, const Rng& rng) {
   const bool n0 = needs_grad(input);
@@ -732,8 +726,8 @@ static void mask_scale_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType mask_scale_type = {"mask_scale", mask_scale_apply,
-                                                   destroy_saved<mask_scale_saved>,
-                                                   sizeof(mask_scale_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(mask_scale_saved),
+                                                   false};
 static TensorRef mask_scale_autograd(Call c, const Tensor& self, const Tensor& mask, double scale) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_mask_scale, c.keys & kBelowAutograd, self, mask, scale);

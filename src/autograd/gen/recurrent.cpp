@@ -174,12 +174,12 @@ struct recurrent_layer_saved {
   Saved w_hh;
   Saved b_hh;
   Saved w_hr;
-  Shape batch_sizes;
-  int64_t mode;
-  bool reverse;
   Saved r0;
   Saved r1;
   Saved r2;
+  Shape batch_sizes;
+  int64_t mode;
+  bool reverse;
 };
 static void recurrent_layer_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -218,7 +218,7 @@ static void recurrent_layer_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType recurrent_layer_type = {"recurrent_layer", recurrent_layer_apply,
-                                                        destroy_saved<recurrent_layer_saved>,
+                                                        destroy_parts<9, 1>,
                                                         sizeof(recurrent_layer_saved), false};
 static TensorTriple recurrent_layer_autograd(Call c, const Tensor& gates, const Tensor& h0,
                                              const Tensor* c0, const Tensor& w_hh,

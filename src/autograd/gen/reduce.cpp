@@ -21,7 +21,7 @@ static void sum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::expand(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType sum_type = {"sum", sum_apply, destroy_saved<sum_saved>,
+static constinit const NodeType sum_type = {"sum", sum_apply, destroy_parts<0, 1>,
                                             sizeof(sum_saved), false};
 static TensorRef sum_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -49,8 +49,8 @@ constinit Op<TensorRef(const Tensor&, Dtype)> op_sum = make_op<TensorRef, const 
 // ---- sum_dim ----
 struct sum_dim_saved {
   Shape dim;
-  bool keepdim;
   Shape self_shape;
+  bool keepdim;
 };
 static void sum_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -62,7 +62,7 @@ static void sum_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::sum_dim_backward(g0, Ints(s.self_shape), dim, keepdim);
   }
 }
-static constinit const NodeType sum_dim_type = {"sum", sum_dim_apply, destroy_saved<sum_dim_saved>,
+static constinit const NodeType sum_dim_type = {"sum", sum_dim_apply, destroy_parts<0, 2>,
                                                 sizeof(sum_dim_saved), false};
 static TensorRef sum_dim_autograd(Call c, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -130,7 +130,7 @@ static void mean_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::mean_backward(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType mean_type = {"mean", mean_apply, destroy_saved<mean_saved>,
+static constinit const NodeType mean_type = {"mean", mean_apply, destroy_parts<0, 1>,
                                              sizeof(mean_saved), false};
 static TensorRef mean_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -158,8 +158,8 @@ constinit Op<TensorRef(const Tensor&, Dtype)> op_mean = make_op<TensorRef, const
 // ---- mean_dim ----
 struct mean_dim_saved {
   Shape dim;
-  bool keepdim;
   Shape self_shape;
+  bool keepdim;
 };
 static void mean_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -171,8 +171,7 @@ static void mean_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::mean_dim_backward(g0, Ints(s.self_shape), dim, keepdim);
   }
 }
-static constinit const NodeType mean_dim_type = {"mean", mean_dim_apply,
-                                                 destroy_saved<mean_dim_saved>,
+static constinit const NodeType mean_dim_type = {"mean", mean_dim_apply, destroy_parts<0, 2>,
                                                  sizeof(mean_dim_saved), false};
 static TensorRef mean_dim_autograd(Call c, const Tensor& self, Ints dim, bool keepdim,
                                    Dtype dtype) {
@@ -235,7 +234,7 @@ static void max_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::max_full_backward(g0, self, r0);
   }
 }
-static constinit const NodeType max_type = {"max", max_apply, destroy_saved<max_saved>,
+static constinit const NodeType max_type = {"max", max_apply, destroy_parts<2, 0>,
                                             sizeof(max_saved), false};
 static TensorRef max_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -261,10 +260,10 @@ constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&
 
 // ---- max_dim ----
 struct max_dim_saved {
+  Saved r1;
+  Shape self_shape;
   int64_t dim;
   bool keepdim;
-  Shape self_shape;
-  Saved r1;
 };
 static void max_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -278,7 +277,7 @@ static void max_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
   }
 }
-static constinit const NodeType max_dim_type = {"max", max_dim_apply, destroy_saved<max_dim_saved>,
+static constinit const NodeType max_dim_type = {"max", max_dim_apply, destroy_parts<1, 1>,
                                                 sizeof(max_dim_saved), false};
 static TensorPair max_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -341,7 +340,7 @@ static void min_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::max_full_backward(g0, self, r0);
   }
 }
-static constinit const NodeType min_type = {"min", min_apply, destroy_saved<min_saved>,
+static constinit const NodeType min_type = {"min", min_apply, destroy_parts<2, 0>,
                                             sizeof(min_saved), false};
 static TensorRef min_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -367,10 +366,10 @@ constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&
 
 // ---- min_dim ----
 struct min_dim_saved {
+  Saved r1;
+  Shape self_shape;
   int64_t dim;
   bool keepdim;
-  Shape self_shape;
-  Saved r1;
 };
 static void min_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -384,7 +383,7 @@ static void min_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
   }
 }
-static constinit const NodeType min_dim_type = {"min", min_dim_apply, destroy_saved<min_dim_saved>,
+static constinit const NodeType min_dim_type = {"min", min_dim_apply, destroy_parts<1, 1>,
                                                 sizeof(min_dim_saved), false};
 static TensorPair min_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -528,9 +527,9 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into =
 // ---- amax ----
 struct amax_saved {
   Saved self;
+  Saved r0;
   Shape dim;
   bool keepdim;
-  Saved r0;
 };
 static void amax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -546,7 +545,7 @@ static void amax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::extreme_dims_backward(g0, self, r0, dim, keepdim);
   }
 }
-static constinit const NodeType amax_type = {"amax", amax_apply, destroy_saved<amax_saved>,
+static constinit const NodeType amax_type = {"amax", amax_apply, destroy_parts<2, 1>,
                                              sizeof(amax_saved), false};
 static TensorRef amax_autograd(Call c, const Tensor& self, Ints dim, bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -591,9 +590,9 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<vo
 // ---- amin ----
 struct amin_saved {
   Saved self;
+  Saved r0;
   Shape dim;
   bool keepdim;
-  Saved r0;
 };
 static void amin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -609,7 +608,7 @@ static void amin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::extreme_dims_backward(g0, self, r0, dim, keepdim);
   }
 }
-static constinit const NodeType amin_type = {"amin", amin_apply, destroy_saved<amin_saved>,
+static constinit const NodeType amin_type = {"amin", amin_apply, destroy_parts<2, 1>,
                                              sizeof(amin_saved), false};
 static TensorRef amin_autograd(Call c, const Tensor& self, Ints dim, bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -669,8 +668,7 @@ static void logsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::logsumexp_backward(g0, self, dim, keepdim);
   }
 }
-static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply,
-                                                  destroy_saved<logsumexp_saved>,
+static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply, destroy_parts<1, 1>,
                                                   sizeof(logsumexp_saved), false};
 static TensorRef logsumexp_autograd(Call c, const Tensor& self, Ints dim, bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -734,7 +732,7 @@ static void var_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::var_backward(g0, self, dim, correction, keepdim);
   }
 }
-static constinit const NodeType var_type = {"var", var_apply, destroy_saved<var_saved>,
+static constinit const NodeType var_type = {"var", var_apply, destroy_parts<1, 1>,
                                             sizeof(var_saved), false};
 static TensorRef var_autograd(Call c, const Tensor& self, Ints dim, double correction,
                               bool keepdim) {
@@ -784,10 +782,10 @@ constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into =
 // ---- std ----
 struct std_saved {
   Saved self;
+  Saved r0;
   Shape dim;
   double correction;
   bool keepdim;
-  Saved r0;
 };
 static void std_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -804,7 +802,7 @@ static void std_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::std_backward(g0, r0, self, dim, correction, keepdim);
   }
 }
-static constinit const NodeType std_type = {"std", std_apply, destroy_saved<std_saved>,
+static constinit const NodeType std_type = {"std", std_apply, destroy_parts<2, 1>,
                                             sizeof(std_saved), false};
 static TensorRef std_autograd(Call c, const Tensor& self, Ints dim, double correction,
                               bool keepdim) {
@@ -885,7 +883,7 @@ static void prod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::prod_backward(g0, self, r0);
   }
 }
-static constinit const NodeType prod_type = {"prod", prod_apply, destroy_saved<prod_saved>,
+static constinit const NodeType prod_type = {"prod", prod_apply, destroy_parts<2, 0>,
                                              sizeof(prod_saved), false};
 static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -915,9 +913,9 @@ constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const
 // ---- prod_dim ----
 struct prod_dim_saved {
   Saved self;
+  Saved r0;
   int64_t dim;
   bool keepdim;
-  Saved r0;
 };
 static void prod_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -933,8 +931,7 @@ static void prod_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::prod_dim_backward(g0, self, r0, dim, keepdim);
   }
 }
-static constinit const NodeType prod_dim_type = {"prod", prod_dim_apply,
-                                                 destroy_saved<prod_dim_saved>,
+static constinit const NodeType prod_dim_type = {"prod", prod_dim_apply, destroy_parts<2, 0>,
                                                  sizeof(prod_dim_saved), false};
 static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
                                    Dtype dtype) {
@@ -1010,10 +1007,10 @@ constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into =
 // ---- norm ----
 struct norm_saved {
   Saved self;
-  double p;
-  Shape dim;
-  bool keepdim;
   Saved r0;
+  Shape dim;
+  double p;
+  bool keepdim;
 };
 static void norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1030,7 +1027,7 @@ static void norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::norm_backward(g0, self, r0, p, dim, keepdim);
   }
 }
-static constinit const NodeType norm_type = {"norm", norm_apply, destroy_saved<norm_saved>,
+static constinit const NodeType norm_type = {"norm", norm_apply, destroy_parts<2, 1>,
                                              sizeof(norm_saved), false};
 static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim,
                                Dtype dtype) {

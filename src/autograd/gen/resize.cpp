@@ -38,11 +38,11 @@ constinit Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt
 // ---- upsample2d ----
 struct upsample2d_saved {
   Shape size;
+  Shape self_shape;
   int64_t mode;
   bool align;
   double scale_h;
   double scale_w;
-  Shape self_shape;
 };
 static void upsample2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -58,8 +58,8 @@ static void upsample2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType upsample2d_type = {"upsample2d", upsample2d_apply,
-                                                   destroy_saved<upsample2d_saved>,
-                                                   sizeof(upsample2d_saved), false};
+                                                   destroy_parts<0, 2>, sizeof(upsample2d_saved),
+                                                   false};
 static TensorRef upsample2d_autograd(Call c, const Tensor& self, Ints size, int64_t mode,
                                      bool align, double scale_h, double scale_w) {
   const bool n0 = needs_grad(self);
@@ -118,8 +118,7 @@ static void upsample2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 static constinit const NodeType upsample2d_backward_type = {"upsample2d_backward",
-    upsample2d_backward_apply, destroy_saved<upsample2d_backward_saved>,
-    sizeof(upsample2d_backward_saved), false};
+    upsample2d_backward_apply, destroy_parts<0, 1>, sizeof(upsample2d_backward_saved), false};
 static TensorRef upsample2d_backward_autograd(Call c, const Tensor& grad, Ints image, Ints size,
                                               int64_t mode, bool align, double scale_h,
                                               double scale_w) {

@@ -22,7 +22,7 @@ static void cumsum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = formula::cumsum_backward(g0, dim);
   }
 }
-static constinit const NodeType cumsum_type = {"cumsum", cumsum_apply, destroy_saved<cumsum_saved>,
+static constinit const NodeType cumsum_type = {"cumsum", cumsum_apply, destroy_parts<0, 0>,
                                                sizeof(cumsum_saved), false};
 static TensorRef cumsum_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -90,8 +90,8 @@ constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into =
 // ---- cumprod ----
 struct cumprod_saved {
   Saved self;
-  int64_t dim;
   Saved r0;
+  int64_t dim;
 };
 static void cumprod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -106,9 +106,8 @@ static void cumprod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::cumprod_backward(g0, self, r0, dim);
   }
 }
-static constinit const NodeType cumprod_type = {"cumprod", cumprod_apply,
-                                                destroy_saved<cumprod_saved>, sizeof(cumprod_saved),
-                                                false};
+static constinit const NodeType cumprod_type = {"cumprod", cumprod_apply, destroy_parts<2, 0>,
+                                                sizeof(cumprod_saved), false};
 static TensorRef cumprod_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumprod, c.keys & kBelowAutograd, self, dim, dtype);
@@ -258,9 +257,9 @@ constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
 
 // ---- cummax ----
 struct cummax_saved {
-  int64_t dim;
-  Shape self_shape;
   Saved r1;
+  Shape self_shape;
+  int64_t dim;
 };
 static void cummax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -273,7 +272,7 @@ static void cummax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, r1, g0);
   }
 }
-static constinit const NodeType cummax_type = {"cummax", cummax_apply, destroy_saved<cummax_saved>,
+static constinit const NodeType cummax_type = {"cummax", cummax_apply, destroy_parts<1, 1>,
                                                sizeof(cummax_saved), false};
 static TensorPair cummax_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
@@ -317,9 +316,9 @@ constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummax_into =
 
 // ---- cummin ----
 struct cummin_saved {
-  int64_t dim;
-  Shape self_shape;
   Saved r1;
+  Shape self_shape;
+  int64_t dim;
 };
 static void cummin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -332,7 +331,7 @@ static void cummin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, r1, g0);
   }
 }
-static constinit const NodeType cummin_type = {"cummin", cummin_apply, destroy_saved<cummin_saved>,
+static constinit const NodeType cummin_type = {"cummin", cummin_apply, destroy_parts<1, 1>,
                                                sizeof(cummin_saved), false};
 static TensorPair cummin_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
@@ -377,8 +376,8 @@ constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummin_into =
 // ---- logcumsumexp ----
 struct logcumsumexp_saved {
   Saved self;
-  int64_t dim;
   Saved r0;
+  int64_t dim;
 };
 static void logcumsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -394,7 +393,7 @@ static void logcumsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType logcumsumexp_type = {"logcumsumexp", logcumsumexp_apply,
-                                                     destroy_saved<logcumsumexp_saved>,
+                                                     destroy_parts<2, 0>,
                                                      sizeof(logcumsumexp_saved), false};
 static TensorRef logcumsumexp_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);

@@ -52,8 +52,8 @@ constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin =
 
 // ---- native_softmax ----
 struct native_softmax_saved {
-  int64_t dim;
   Saved r0;
+  int64_t dim;
 };
 static void native_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -67,7 +67,7 @@ static void native_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType native_softmax_type = {"native_softmax", native_softmax_apply,
-                                                       destroy_saved<native_softmax_saved>,
+                                                       destroy_parts<1, 0>,
                                                        sizeof(native_softmax_saved), false};
 static TensorRef native_softmax_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
@@ -121,7 +121,7 @@ static void softmax_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType softmax_backward_type = {"softmax_backward", softmax_backward_apply,
-    destroy_saved<softmax_backward_saved>, sizeof(softmax_backward_saved), false};
+    destroy_parts<2, 0>, sizeof(softmax_backward_saved), false};
 static TensorRef softmax_backward_autograd(Call c, const Tensor& grad, const Tensor& y,
                                            int64_t dim) {
   const bool n0 = needs_grad(grad);
@@ -182,8 +182,8 @@ constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_log_softmax_into =
 
 // ---- native_log_softmax ----
 struct native_log_softmax_saved {
-  int64_t dim;
   Saved r0;
+  int64_t dim;
 };
 static void native_log_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -197,8 +197,7 @@ static void native_log_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 static constinit const NodeType native_log_softmax_type = {"native_log_softmax",
-    native_log_softmax_apply, destroy_saved<native_log_softmax_saved>,
-    sizeof(native_log_softmax_saved), false};
+    native_log_softmax_apply, destroy_parts<1, 0>, sizeof(native_log_softmax_saved), false};
 static TensorRef native_log_softmax_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_log_softmax, c.keys & kBelowAutograd, self, dim);
@@ -251,8 +250,7 @@ static void log_softmax_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 static constinit const NodeType log_softmax_backward_type = {"log_softmax_backward",
-    log_softmax_backward_apply, destroy_saved<log_softmax_backward_saved>,
-    sizeof(log_softmax_backward_saved), false};
+    log_softmax_backward_apply, destroy_parts<2, 0>, sizeof(log_softmax_backward_saved), false};
 static TensorRef log_softmax_backward_autograd(Call c, const Tensor& grad, const Tensor& y,
                                                int64_t dim) {
   const bool n0 = needs_grad(grad);

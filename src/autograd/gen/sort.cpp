@@ -11,9 +11,9 @@ namespace TT_NS {
 
 // ---- sort ----
 struct sort_saved {
-  int64_t dim;
-  Shape self_shape;
   Saved r1;
+  Shape self_shape;
+  int64_t dim;
 };
 static void sort_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -26,7 +26,7 @@ static void sort_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, true);
   }
 }
-static constinit const NodeType sort_type = {"sort", sort_apply, destroy_saved<sort_saved>,
+static constinit const NodeType sort_type = {"sort", sort_apply, destroy_parts<1, 1>,
                                              sizeof(sort_saved), false};
 static TensorPair sort_autograd(Call c, const Tensor& self, int64_t dim, bool descending,
                                 bool stable) {
@@ -93,9 +93,9 @@ constinit Op<TensorRef(const Tensor&, int64_t, bool, bool)> op_argsort =
 
 // ---- topk ----
 struct topk_saved {
-  int64_t dim;
-  Shape self_shape;
   Saved r1;
+  Shape self_shape;
+  int64_t dim;
 };
 static void topk_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -108,7 +108,7 @@ static void topk_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, true);
   }
 }
-static constinit const NodeType topk_type = {"topk", topk_apply, destroy_saved<topk_saved>,
+static constinit const NodeType topk_type = {"topk", topk_apply, destroy_parts<1, 1>,
                                              sizeof(topk_saved), false};
 static TensorPair topk_autograd(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest,
                                 bool sorted) {
@@ -267,10 +267,10 @@ constinit Op<void(const Tensor&, Tensor&)> op_msort_into = make_op<void, const T
 
 // ---- kthvalue ----
 struct kthvalue_saved {
+  Saved r1;
+  Shape self_shape;
   int64_t dim;
   bool keepdim;
-  Shape self_shape;
-  Saved r1;
 };
 static void kthvalue_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -284,8 +284,7 @@ static void kthvalue_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
   }
 }
-static constinit const NodeType kthvalue_type = {"kthvalue", kthvalue_apply,
-                                                 destroy_saved<kthvalue_saved>,
+static constinit const NodeType kthvalue_type = {"kthvalue", kthvalue_apply, destroy_parts<1, 1>,
                                                  sizeof(kthvalue_saved), false};
 static TensorPair kthvalue_autograd(Call c, const Tensor& self, int64_t k, int64_t dim,
                                     bool keepdim) {
@@ -335,8 +334,8 @@ constinit Op<void(const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&)> op_k
 
 // ---- select_ranks ----
 struct select_ranks_saved {
-  Shape self_shape;
   Saved r1;
+  Shape self_shape;
 };
 static void select_ranks_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -349,7 +348,7 @@ static void select_ranks_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType select_ranks_type = {"select_ranks", select_ranks_apply,
-                                                     destroy_saved<select_ranks_saved>,
+                                                     destroy_parts<1, 1>,
                                                      sizeof(select_ranks_saved), false};
 static TensorPair select_ranks_autograd(Call c, const Tensor& self, const Tensor& ranks,
                                         bool nan_last) {
@@ -396,7 +395,7 @@ static void median_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = formula::equal_elements_backward(g0, self, r0);
   }
 }
-static constinit const NodeType median_type = {"median", median_apply, destroy_saved<median_saved>,
+static constinit const NodeType median_type = {"median", median_apply, destroy_parts<2, 0>,
                                                sizeof(median_saved), false};
 static TensorRef median_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -422,10 +421,10 @@ constinit Op<TensorRef(const Tensor&)> op_median = make_op<TensorRef, const Tens
 
 // ---- median_dim ----
 struct median_dim_saved {
+  Saved r1;
+  Shape self_shape;
   int64_t dim;
   bool keepdim;
-  Shape self_shape;
-  Saved r1;
 };
 static void median_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -439,8 +438,7 @@ static void median_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
   }
 }
-static constinit const NodeType median_dim_type = {"median", median_dim_apply,
-                                                   destroy_saved<median_dim_saved>,
+static constinit const NodeType median_dim_type = {"median", median_dim_apply, destroy_parts<1, 1>,
                                                    sizeof(median_dim_saved), false};
 static TensorPair median_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -504,8 +502,7 @@ static void nanmedian_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::equal_elements_backward(g0, self, r0);
   }
 }
-static constinit const NodeType nanmedian_type = {"nanmedian", nanmedian_apply,
-                                                  destroy_saved<nanmedian_saved>,
+static constinit const NodeType nanmedian_type = {"nanmedian", nanmedian_apply, destroy_parts<2, 0>,
                                                   sizeof(nanmedian_saved), false};
 static TensorRef nanmedian_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -531,10 +528,10 @@ constinit Op<TensorRef(const Tensor&)> op_nanmedian =
 
 // ---- nanmedian_dim ----
 struct nanmedian_dim_saved {
+  Saved r1;
+  Shape self_shape;
   int64_t dim;
   bool keepdim;
-  Shape self_shape;
-  Saved r1;
 };
 static void nanmedian_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -549,7 +546,7 @@ static void nanmedian_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 static constinit const NodeType nanmedian_dim_type = {"nanmedian", nanmedian_dim_apply,
-                                                      destroy_saved<nanmedian_dim_saved>,
+                                                      destroy_parts<1, 1>,
                                                       sizeof(nanmedian_dim_saved), false};
 static TensorPair nanmedian_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -598,10 +595,10 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_nanmedian_
 
 // ---- mode ----
 struct mode_saved {
+  Saved r1;
+  Shape self_shape;
   int64_t dim;
   bool keepdim;
-  Shape self_shape;
-  Saved r1;
 };
 static void mode_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -615,7 +612,7 @@ static void mode_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
   }
 }
-static constinit const NodeType mode_type = {"mode", mode_apply, destroy_saved<mode_saved>,
+static constinit const NodeType mode_type = {"mode", mode_apply, destroy_parts<1, 1>,
                                              sizeof(mode_saved), false};
 static TensorPair mode_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim) {
   const bool n0 = needs_grad(self);

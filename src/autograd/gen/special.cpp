@@ -23,7 +23,7 @@ static void lgamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::mul(g0, op::digamma(self));
   }
 }
-static constinit const NodeType lgamma_type = {"lgamma", lgamma_apply, destroy_saved<lgamma_saved>,
+static constinit const NodeType lgamma_type = {"lgamma", lgamma_apply, destroy_parts<1, 0>,
                                                sizeof(lgamma_saved), false};
 static TensorRef lgamma_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -95,9 +95,8 @@ static void digamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::mul(g0, op::polygamma_kernel(self, 1));
   }
 }
-static constinit const NodeType digamma_type = {"digamma", digamma_apply,
-                                                destroy_saved<digamma_saved>, sizeof(digamma_saved),
-                                                false};
+static constinit const NodeType digamma_type = {"digamma", digamma_apply, destroy_parts<1, 0>,
+                                                sizeof(digamma_saved), false};
 static TensorRef digamma_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_digamma, c.keys & kBelowAutograd, self);
@@ -194,7 +193,7 @@ static void polygamma_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType polygamma_kernel_type = {"polygamma_kernel", polygamma_kernel_apply,
-    destroy_saved<polygamma_kernel_saved>, sizeof(polygamma_kernel_saved), false};
+    destroy_parts<1, 0>, sizeof(polygamma_kernel_saved), false};
 static TensorRef polygamma_kernel_autograd(Call c, const Tensor& self, int64_t order) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_polygamma_kernel, c.keys & kBelowAutograd, self, order);
@@ -272,7 +271,7 @@ static void erfinv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::mul(op::mul(g0, op::exp(op::mul(r0, r0))), 0.886226925452758);
   }
 }
-static constinit const NodeType erfinv_type = {"erfinv", erfinv_apply, destroy_saved<erfinv_saved>,
+static constinit const NodeType erfinv_type = {"erfinv", erfinv_apply, destroy_parts<1, 0>,
                                                sizeof(erfinv_saved), false};
 static TensorRef erfinv_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -349,7 +348,7 @@ static void erfcx_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(g0, op::sub(op::mul(op::mul(self, r0), 2), 1.1283791670955126));
   }
 }
-static constinit const NodeType erfcx_type = {"erfcx", erfcx_apply, destroy_saved<erfcx_saved>,
+static constinit const NodeType erfcx_type = {"erfcx", erfcx_apply, destroy_parts<2, 0>,
                                               sizeof(erfcx_saved), false};
 static TensorRef erfcx_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -400,7 +399,7 @@ static void ndtr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(g0, op::exp(op::mul(op::mul(self, self), -0.5))), 0.3989422804014327);
   }
 }
-static constinit const NodeType ndtr_type = {"ndtr", ndtr_apply, destroy_saved<ndtr_saved>,
+static constinit const NodeType ndtr_type = {"ndtr", ndtr_apply, destroy_parts<1, 0>,
                                              sizeof(ndtr_saved), false};
 static TensorRef ndtr_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -451,8 +450,7 @@ static void log_ndtr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
                      0.7978845608028654);
   }
 }
-static constinit const NodeType log_ndtr_type = {"log_ndtr", log_ndtr_apply,
-                                                 destroy_saved<log_ndtr_saved>,
+static constinit const NodeType log_ndtr_type = {"log_ndtr", log_ndtr_apply, destroy_parts<1, 0>,
                                                  sizeof(log_ndtr_saved), false};
 static TensorRef log_ndtr_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -502,7 +500,7 @@ static void ndtri_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(op::mul(g0, op::exp(op::mul(op::mul(r0, r0), 0.5))), 2.5066282746310002);
   }
 }
-static constinit const NodeType ndtri_type = {"ndtri", ndtri_apply, destroy_saved<ndtri_saved>,
+static constinit const NodeType ndtri_type = {"ndtri", ndtri_apply, destroy_parts<1, 0>,
                                               sizeof(ndtri_saved), false};
 static TensorRef ndtri_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -552,8 +550,8 @@ static void i0_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out)
     out[0] = op::mul(g0, op::i1(self));
   }
 }
-static constinit const NodeType i0_type = {"i0", i0_apply, destroy_saved<i0_saved>,
-                                           sizeof(i0_saved), false};
+static constinit const NodeType i0_type = {"i0", i0_apply, destroy_parts<1, 0>, sizeof(i0_saved),
+                                           false};
 static TensorRef i0_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_i0, c.keys & kBelowAutograd, self);
@@ -626,7 +624,7 @@ static void i0e_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::sub(op::i1e(self), op::mul(op::sign(self), r0)));
   }
 }
-static constinit const NodeType i0e_type = {"i0e", i0e_apply, destroy_saved<i0e_saved>,
+static constinit const NodeType i0e_type = {"i0e", i0e_apply, destroy_parts<2, 0>,
                                             sizeof(i0e_saved), false};
 static TensorRef i0e_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -680,8 +678,8 @@ static void i1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out)
     out[0] = formula::i1_backward(g0, self, r0);
   }
 }
-static constinit const NodeType i1_type = {"i1", i1_apply, destroy_saved<i1_saved>,
-                                           sizeof(i1_saved), false};
+static constinit const NodeType i1_type = {"i1", i1_apply, destroy_parts<2, 0>, sizeof(i1_saved),
+                                           false};
 static TensorRef i1_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_i1, c.keys & kBelowAutograd, self);
@@ -734,7 +732,7 @@ static void i1e_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::i1e_backward(g0, self, r0);
   }
 }
-static constinit const NodeType i1e_type = {"i1e", i1e_apply, destroy_saved<i1e_saved>,
+static constinit const NodeType i1e_type = {"i1e", i1e_apply, destroy_parts<2, 0>,
                                             sizeof(i1e_saved), false};
 static TensorRef i1e_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -785,7 +783,7 @@ static void sinc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::sinc_backward(g0, self);
   }
 }
-static constinit const NodeType sinc_type = {"sinc", sinc_apply, destroy_saved<sinc_saved>,
+static constinit const NodeType sinc_type = {"sinc", sinc_apply, destroy_parts<1, 0>,
                                              sizeof(sinc_saved), false};
 static TensorRef sinc_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -857,7 +855,7 @@ static void entr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::neg(op::mul(g0, op::add(op::log(self), 1)));
   }
 }
-static constinit const NodeType entr_type = {"entr", entr_apply, destroy_saved<entr_saved>,
+static constinit const NodeType entr_type = {"entr", entr_apply, destroy_parts<1, 0>,
                                              sizeof(entr_saved), false};
 static TensorRef entr_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -918,7 +916,7 @@ static void xlogy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::mul(g0, op::div_true(self, other));
   }
 }
-static constinit const NodeType xlogy_type = {"xlogy", xlogy_apply, destroy_saved<xlogy_saved>,
+static constinit const NodeType xlogy_type = {"xlogy", xlogy_apply, destroy_parts<2, 0>,
                                               sizeof(xlogy_saved), false};
 static TensorRef xlogy_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -1005,7 +1003,7 @@ static void xlogy_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType xlogy_scalar_type = {"xlogy", xlogy_scalar_apply,
-                                                     destroy_saved<xlogy_scalar_saved>,
+                                                     destroy_parts<1, 0>,
                                                      sizeof(xlogy_scalar_saved), false};
 static TensorRef xlogy_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
@@ -1098,9 +1096,8 @@ static void xlog1py_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[1] = op::mul(g0, op::div_true(self, op::add(other, 1)));
   }
 }
-static constinit const NodeType xlog1py_type = {"xlog1py", xlog1py_apply,
-                                                destroy_saved<xlog1py_saved>, sizeof(xlog1py_saved),
-                                                false};
+static constinit const NodeType xlog1py_type = {"xlog1py", xlog1py_apply, destroy_parts<2, 0>,
+                                                sizeof(xlog1py_saved), false};
 static TensorRef xlog1py_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1159,7 +1156,7 @@ static void xlog1py_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType xlog1py_scalar_type = {"xlog1py", xlog1py_scalar_apply,
-                                                       destroy_saved<xlog1py_scalar_saved>,
+                                                       destroy_parts<1, 0>,
                                                        sizeof(xlog1py_scalar_saved), false};
 static TensorRef xlog1py_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
@@ -1258,7 +1255,7 @@ static void igamma_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 static constinit const NodeType igamma_kernel_type = {"igamma_kernel", igamma_kernel_apply,
-                                                      destroy_saved<igamma_kernel_saved>,
+                                                      destroy_parts<2, 0>,
                                                       sizeof(igamma_kernel_saved), false};
 static TensorRef igamma_kernel_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(other);
@@ -1343,7 +1340,7 @@ static void igammac_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType igammac_kernel_type = {"igammac_kernel", igammac_kernel_apply,
-                                                       destroy_saved<igammac_kernel_saved>,
+                                                       destroy_parts<2, 0>,
                                                        sizeof(igammac_kernel_saved), false};
 static TensorRef igammac_kernel_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(other);

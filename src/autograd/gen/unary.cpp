@@ -23,7 +23,7 @@ static void exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(r0));
   }
 }
-static constinit const NodeType exp_type = {"exp", exp_apply, destroy_saved<exp_saved>,
+static constinit const NodeType exp_type = {"exp", exp_apply, destroy_parts<1, 0>,
                                             sizeof(exp_saved), false};
 static TensorRef exp_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -97,7 +97,7 @@ static void log_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::div_true(g0, op::conj(self));
   }
 }
-static constinit const NodeType log_type = {"log", log_apply, destroy_saved<log_saved>,
+static constinit const NodeType log_type = {"log", log_apply, destroy_parts<1, 0>,
                                             sizeof(log_saved), false};
 static TensorRef log_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -170,7 +170,7 @@ static void tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::tanh_backward(g0, r0);
   }
 }
-static constinit const NodeType tanh_type = {"tanh", tanh_apply, destroy_saved<tanh_saved>,
+static constinit const NodeType tanh_type = {"tanh", tanh_apply, destroy_parts<1, 0>,
                                              sizeof(tanh_saved), false};
 static TensorRef tanh_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -253,7 +253,7 @@ static void tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 static constinit const NodeType tanh_backward_type = {"tanh_backward", tanh_backward_apply,
-                                                      destroy_saved<tanh_backward_saved>,
+                                                      destroy_parts<2, 0>,
                                                       sizeof(tanh_backward_saved), false};
 static TensorRef tanh_backward_autograd(Call c, const Tensor& grad, const Tensor& y) {
   const bool n0 = needs_grad(grad);
@@ -297,9 +297,8 @@ static void sigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::sigmoid_backward(g0, r0);
   }
 }
-static constinit const NodeType sigmoid_type = {"sigmoid", sigmoid_apply,
-                                                destroy_saved<sigmoid_saved>, sizeof(sigmoid_saved),
-                                                false};
+static constinit const NodeType sigmoid_type = {"sigmoid", sigmoid_apply, destroy_parts<1, 0>,
+                                                sizeof(sigmoid_saved), false};
 static TensorRef sigmoid_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_sigmoid, c.keys & kBelowAutograd, self);
@@ -381,7 +380,7 @@ static void sigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType sigmoid_backward_type = {"sigmoid_backward", sigmoid_backward_apply,
-    destroy_saved<sigmoid_backward_saved>, sizeof(sigmoid_backward_saved), false};
+    destroy_parts<2, 0>, sizeof(sigmoid_backward_saved), false};
 static TensorRef sigmoid_backward_autograd(Call c, const Tensor& grad, const Tensor& y) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(y);
@@ -425,7 +424,7 @@ static void abs_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::sgn(self));
   }
 }
-static constinit const NodeType abs_type = {"abs", abs_apply, destroy_saved<abs_saved>,
+static constinit const NodeType abs_type = {"abs", abs_apply, destroy_parts<1, 0>,
                                             sizeof(abs_saved), false};
 static TensorRef abs_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -500,7 +499,7 @@ static void sgn_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::sgn_backward(g0, self, r0);
   }
 }
-static constinit const NodeType sgn_type = {"sgn", sgn_apply, destroy_saved<sgn_saved>,
+static constinit const NodeType sgn_type = {"sgn", sgn_apply, destroy_parts<2, 0>,
                                             sizeof(sgn_saved), false};
 static TensorRef sgn_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -572,7 +571,7 @@ static void sign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType sign_type = {"sign", sign_apply, destroy_saved<sign_saved>,
+static constinit const NodeType sign_type = {"sign", sign_apply, destroy_parts<0, 0>,
                                              sizeof(sign_saved), false};
 static TensorRef sign_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -642,7 +641,7 @@ static void sqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::mul(op::conj(r0), 2));
   }
 }
-static constinit const NodeType sqrt_type = {"sqrt", sqrt_apply, destroy_saved<sqrt_saved>,
+static constinit const NodeType sqrt_type = {"sqrt", sqrt_apply, destroy_parts<1, 0>,
                                              sizeof(sqrt_saved), false};
 static TensorRef sqrt_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -715,7 +714,7 @@ static void rsqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(op::mul(g0, op::conj(op::mul(op::mul(r0, r0), r0))), -0.5);
   }
 }
-static constinit const NodeType rsqrt_type = {"rsqrt", rsqrt_apply, destroy_saved<rsqrt_saved>,
+static constinit const NodeType rsqrt_type = {"rsqrt", rsqrt_apply, destroy_parts<1, 0>,
                                               sizeof(rsqrt_saved), false};
 static TensorRef rsqrt_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -825,8 +824,8 @@ static void reciprocal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType reciprocal_type = {"reciprocal", reciprocal_apply,
-                                                   destroy_saved<reciprocal_saved>,
-                                                   sizeof(reciprocal_saved), false};
+                                                   destroy_parts<1, 0>, sizeof(reciprocal_saved),
+                                                   false};
 static TensorRef reciprocal_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_reciprocal, c.keys & kBelowAutograd, self);
@@ -899,7 +898,7 @@ static void exp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(g0, op::conj(r0)), 0.6931471805599453);
   }
 }
-static constinit const NodeType exp2_type = {"exp2", exp2_apply, destroy_saved<exp2_saved>,
+static constinit const NodeType exp2_type = {"exp2", exp2_apply, destroy_parts<1, 0>,
                                              sizeof(exp2_saved), false};
 static TensorRef exp2_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -972,7 +971,7 @@ static void expm1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(g0, op::conj(op::add(r0, 1)));
   }
 }
-static constinit const NodeType expm1_type = {"expm1", expm1_apply, destroy_saved<expm1_saved>,
+static constinit const NodeType expm1_type = {"expm1", expm1_apply, destroy_parts<1, 0>,
                                               sizeof(expm1_saved), false};
 static TensorRef expm1_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1046,7 +1045,7 @@ static void log2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::mul(op::conj(self), 0.6931471805599453));
   }
 }
-static constinit const NodeType log2_type = {"log2", log2_apply, destroy_saved<log2_saved>,
+static constinit const NodeType log2_type = {"log2", log2_apply, destroy_parts<1, 0>,
                                              sizeof(log2_saved), false};
 static TensorRef log2_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1119,7 +1118,7 @@ static void log10_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::mul(op::conj(self), 2.302585092994046));
   }
 }
-static constinit const NodeType log10_type = {"log10", log10_apply, destroy_saved<log10_saved>,
+static constinit const NodeType log10_type = {"log10", log10_apply, destroy_parts<1, 0>,
                                               sizeof(log10_saved), false};
 static TensorRef log10_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1192,7 +1191,7 @@ static void log1p_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::conj(op::add(self, 1)));
   }
 }
-static constinit const NodeType log1p_type = {"log1p", log1p_apply, destroy_saved<log1p_saved>,
+static constinit const NodeType log1p_type = {"log1p", log1p_apply, destroy_parts<1, 0>,
                                               sizeof(log1p_saved), false};
 static TensorRef log1p_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1265,7 +1264,7 @@ static void sin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(op::cos(self)));
   }
 }
-static constinit const NodeType sin_type = {"sin", sin_apply, destroy_saved<sin_saved>,
+static constinit const NodeType sin_type = {"sin", sin_apply, destroy_parts<1, 0>,
                                             sizeof(sin_saved), false};
 static TensorRef sin_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1337,7 +1336,7 @@ static void cos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::neg(op::mul(g0, op::conj(op::sin(self))));
   }
 }
-static constinit const NodeType cos_type = {"cos", cos_apply, destroy_saved<cos_saved>,
+static constinit const NodeType cos_type = {"cos", cos_apply, destroy_parts<1, 0>,
                                             sizeof(cos_saved), false};
 static TensorRef cos_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1409,7 +1408,7 @@ static void tan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(op::add(op::mul(r0, r0), 1)));
   }
 }
-static constinit const NodeType tan_type = {"tan", tan_apply, destroy_saved<tan_saved>,
+static constinit const NodeType tan_type = {"tan", tan_apply, destroy_parts<1, 0>,
                                             sizeof(tan_saved), false};
 static TensorRef tan_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1483,7 +1482,7 @@ static void asin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::rsqrt(op::rsub(op::mul(self, self), 1))));
   }
 }
-static constinit const NodeType asin_type = {"asin", asin_apply, destroy_saved<asin_saved>,
+static constinit const NodeType asin_type = {"asin", asin_apply, destroy_parts<1, 0>,
                                              sizeof(asin_saved), false};
 static TensorRef asin_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1556,7 +1555,7 @@ static void acos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::neg(op::mul(g0, op::conj(op::rsqrt(op::rsub(op::mul(self, self), 1)))));
   }
 }
-static constinit const NodeType acos_type = {"acos", acos_apply, destroy_saved<acos_saved>,
+static constinit const NodeType acos_type = {"acos", acos_apply, destroy_parts<1, 0>,
                                              sizeof(acos_saved), false};
 static TensorRef acos_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1629,7 +1628,7 @@ static void atan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::conj(op::add(op::mul(self, self), 1)));
   }
 }
-static constinit const NodeType atan_type = {"atan", atan_apply, destroy_saved<atan_saved>,
+static constinit const NodeType atan_type = {"atan", atan_apply, destroy_parts<1, 0>,
                                              sizeof(atan_saved), false};
 static TensorRef atan_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1701,7 +1700,7 @@ static void sinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::cosh(self)));
   }
 }
-static constinit const NodeType sinh_type = {"sinh", sinh_apply, destroy_saved<sinh_saved>,
+static constinit const NodeType sinh_type = {"sinh", sinh_apply, destroy_parts<1, 0>,
                                              sizeof(sinh_saved), false};
 static TensorRef sinh_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1774,7 +1773,7 @@ static void cosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::sinh(self)));
   }
 }
-static constinit const NodeType cosh_type = {"cosh", cosh_apply, destroy_saved<cosh_saved>,
+static constinit const NodeType cosh_type = {"cosh", cosh_apply, destroy_parts<1, 0>,
                                              sizeof(cosh_saved), false};
 static TensorRef cosh_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1847,7 +1846,7 @@ static void asinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(g0, op::conj(op::rsqrt(op::add(op::mul(self, self), 1))));
   }
 }
-static constinit const NodeType asinh_type = {"asinh", asinh_apply, destroy_saved<asinh_saved>,
+static constinit const NodeType asinh_type = {"asinh", asinh_apply, destroy_parts<1, 0>,
                                               sizeof(asinh_saved), false};
 static TensorRef asinh_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1919,7 +1918,7 @@ static void acosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = formula::acosh_backward(g0, self);
   }
 }
-static constinit const NodeType acosh_type = {"acosh", acosh_apply, destroy_saved<acosh_saved>,
+static constinit const NodeType acosh_type = {"acosh", acosh_apply, destroy_parts<1, 0>,
                                               sizeof(acosh_saved), false};
 static TensorRef acosh_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -1991,7 +1990,7 @@ static void atanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::conj(op::rsub(op::mul(self, self), 1)));
   }
 }
-static constinit const NodeType atanh_type = {"atanh", atanh_apply, destroy_saved<atanh_saved>,
+static constinit const NodeType atanh_type = {"atanh", atanh_apply, destroy_parts<1, 0>,
                                               sizeof(atanh_saved), false};
 static TensorRef atanh_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -2065,7 +2064,7 @@ static void logit_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::logit_backward(g0, self, eps);
   }
 }
-static constinit const NodeType logit_type = {"logit", logit_apply, destroy_saved<logit_saved>,
+static constinit const NodeType logit_type = {"logit", logit_apply, destroy_parts<1, 0>,
                                               sizeof(logit_saved), false};
 static TensorRef logit_autograd(Call c, const Tensor& self, Opt<double> eps) {
   const bool n0 = needs_grad(self);
@@ -2157,7 +2156,7 @@ static void logit_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType logit_backward_type = {"logit_backward", logit_backward_apply,
-                                                       destroy_saved<logit_backward_saved>,
+                                                       destroy_parts<2, 0>,
                                                        sizeof(logit_backward_saved), false};
 static TensorRef logit_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                          Opt<double> eps) {
@@ -2264,7 +2263,7 @@ static void erf_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(op::mul(op::exp(op::neg(op::mul(self, self))), 1.1283791670955126), g0);
   }
 }
-static constinit const NodeType erf_type = {"erf", erf_apply, destroy_saved<erf_saved>,
+static constinit const NodeType erf_type = {"erf", erf_apply, destroy_parts<1, 0>,
                                             sizeof(erf_saved), false};
 static TensorRef erf_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -2336,7 +2335,7 @@ static void erfc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(op::exp(op::neg(op::mul(self, self))), -1.1283791670955126), g0);
   }
 }
-static constinit const NodeType erfc_type = {"erfc", erfc_apply, destroy_saved<erfc_saved>,
+static constinit const NodeType erfc_type = {"erfc", erfc_apply, destroy_parts<1, 0>,
                                              sizeof(erfc_saved), false};
 static TensorRef erfc_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -2405,7 +2404,7 @@ static void floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType floor_type = {"floor", floor_apply, destroy_saved<floor_saved>,
+static constinit const NodeType floor_type = {"floor", floor_apply, destroy_parts<0, 0>,
                                               sizeof(floor_saved), false};
 static TensorRef floor_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -2472,7 +2471,7 @@ static void ceil_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType ceil_type = {"ceil", ceil_apply, destroy_saved<ceil_saved>,
+static constinit const NodeType ceil_type = {"ceil", ceil_apply, destroy_parts<0, 0>,
                                              sizeof(ceil_saved), false};
 static TensorRef ceil_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -2539,7 +2538,7 @@ static void trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType trunc_type = {"trunc", trunc_apply, destroy_saved<trunc_saved>,
+static constinit const NodeType trunc_type = {"trunc", trunc_apply, destroy_parts<0, 0>,
                                               sizeof(trunc_saved), false};
 static TensorRef trunc_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -2606,7 +2605,7 @@ static void frac_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType frac_type = {"frac", frac_apply, destroy_saved<frac_saved>,
+static constinit const NodeType frac_type = {"frac", frac_apply, destroy_parts<0, 0>,
                                              sizeof(frac_saved), false};
 static TensorRef frac_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
@@ -2717,8 +2716,8 @@ static void round_even_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType round_even_type = {"round_even", round_even_apply,
-                                                   destroy_saved<round_even_saved>,
-                                                   sizeof(round_even_saved), false};
+                                                   destroy_parts<0, 0>, sizeof(round_even_saved),
+                                                   false};
 static TensorRef round_even_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_round_even, c.keys & kBelowAutograd, self);
@@ -2753,7 +2752,7 @@ static void round_decimals_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType round_decimals_type = {"round_decimals", round_decimals_apply,
-                                                       destroy_saved<round_decimals_saved>,
+                                                       destroy_parts<0, 0>,
                                                        sizeof(round_decimals_saved), false};
 static TensorRef round_decimals_autograd(Call c, const Tensor& self, double power) {
   const bool n0 = needs_grad(self);
@@ -2789,8 +2788,7 @@ static void round_up_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType round_up_type = {"round_up", round_up_apply,
-                                                 destroy_saved<round_up_saved>,
+static constinit const NodeType round_up_type = {"round_up", round_up_apply, destroy_parts<0, 0>,
                                                  sizeof(round_up_saved), false};
 static TensorRef round_up_autograd(Call c, const Tensor& self, double power) {
   const bool n0 = needs_grad(self);
@@ -2984,8 +2982,8 @@ static void replace_nan_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType replace_nan_type = {"replace_nan", replace_nan_apply,
-                                                    destroy_saved<replace_nan_saved>,
-                                                    sizeof(replace_nan_saved), false};
+                                                    destroy_parts<1, 0>, sizeof(replace_nan_saved),
+                                                    false};
 static TensorRef replace_nan_autograd(Call c, const Tensor& self, double value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_replace_nan, c.keys & kBelowAutograd, self, value);
@@ -3025,8 +3023,8 @@ static void replace_inf_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 static constinit const NodeType replace_inf_type = {"replace_inf", replace_inf_apply,
-                                                    destroy_saved<replace_inf_saved>,
-                                                    sizeof(replace_inf_saved), false};
+                                                    destroy_parts<1, 0>, sizeof(replace_inf_saved),
+                                                    false};
 static TensorRef replace_inf_autograd(Call c, const Tensor& self, double posinf, double neginf) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_replace_inf, c.keys & kBelowAutograd, self, posinf, neginf);

@@ -21,7 +21,7 @@ static void view_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::reshape(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType view_type = {"view", view_apply, destroy_saved<view_saved>,
+static constinit const NodeType view_type = {"view", view_apply, destroy_parts<0, 1>,
                                              sizeof(view_saved), false};
 static TensorRef view_autograd(Call c, const Tensor& self, Ints size) {
   const bool n0 = needs_grad(self);
@@ -72,8 +72,7 @@ static void transpose_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::transpose(g0, dim0, dim1);
   }
 }
-static constinit const NodeType transpose_type = {"transpose", transpose_apply,
-                                                  destroy_saved<transpose_saved>,
+static constinit const NodeType transpose_type = {"transpose", transpose_apply, destroy_parts<0, 0>,
                                                   sizeof(transpose_saved), false};
 static TensorRef transpose_autograd(Call c, const Tensor& self, int64_t dim0, int64_t dim1) {
   const bool n0 = needs_grad(self);
@@ -124,9 +123,8 @@ static void permute_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::permute_backward(g0, dims);
   }
 }
-static constinit const NodeType permute_type = {"permute", permute_apply,
-                                                destroy_saved<permute_saved>, sizeof(permute_saved),
-                                                false};
+static constinit const NodeType permute_type = {"permute", permute_apply, destroy_parts<0, 1>,
+                                                sizeof(permute_saved), false};
 static TensorRef permute_autograd(Call c, const Tensor& self, Ints dims) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_permute, c.keys & kBelowAutograd, self, dims);
@@ -163,7 +161,7 @@ static void expand_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::sum_to_size(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType expand_type = {"expand", expand_apply, destroy_saved<expand_saved>,
+static constinit const NodeType expand_type = {"expand", expand_apply, destroy_parts<0, 1>,
                                                sizeof(expand_saved), false};
 static TensorRef expand_autograd(Call c, const Tensor& self, Ints size) {
   const bool n0 = needs_grad(self);
@@ -201,9 +199,8 @@ static void squeeze_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::reshape(g0, Ints(s.self_shape));
   }
 }
-static constinit const NodeType squeeze_type = {"squeeze", squeeze_apply,
-                                                destroy_saved<squeeze_saved>, sizeof(squeeze_saved),
-                                                false};
+static constinit const NodeType squeeze_type = {"squeeze", squeeze_apply, destroy_parts<0, 1>,
+                                                sizeof(squeeze_saved), false};
 static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_squeeze, c.keys & kBelowAutograd, self);
@@ -239,7 +236,7 @@ static void squeeze_dims_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 static constinit const NodeType squeeze_dims_type = {"squeeze", squeeze_dims_apply,
-                                                     destroy_saved<squeeze_dims_saved>,
+                                                     destroy_parts<0, 1>,
                                                      sizeof(squeeze_dims_saved), false};
 static TensorRef squeeze_dims_autograd(Call c, const Tensor& self, Ints dim) {
   const bool n0 = needs_grad(self);
@@ -278,8 +275,7 @@ static void unsqueeze_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::squeeze_dim(g0, dim);
   }
 }
-static constinit const NodeType unsqueeze_type = {"unsqueeze", unsqueeze_apply,
-                                                  destroy_saved<unsqueeze_saved>,
+static constinit const NodeType unsqueeze_type = {"unsqueeze", unsqueeze_apply, destroy_parts<0, 0>,
                                                   sizeof(unsqueeze_saved), false};
 static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
@@ -307,9 +303,9 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_unsqueeze = make_op<TensorRef
 
 // ---- select ----
 struct select_saved {
+  Shape self_shape;
   int64_t dim;
   int64_t index;
-  Shape self_shape;
 };
 static void select_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -321,7 +317,7 @@ static void select_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::select_backward(g0, Ints(s.self_shape), dim, index);
   }
 }
-static constinit const NodeType select_type = {"select", select_apply, destroy_saved<select_saved>,
+static constinit const NodeType select_type = {"select", select_apply, destroy_parts<0, 1>,
                                                sizeof(select_saved), false};
 static TensorRef select_autograd(Call c, const Tensor& self, int64_t dim, int64_t index) {
   const bool n0 = needs_grad(self);
@@ -367,7 +363,7 @@ static void select_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 static constinit const NodeType select_backward_type = {"select_backward", select_backward_apply,
-                                                        destroy_saved<select_backward_saved>,
+                                                        destroy_parts<0, 0>,
                                                         sizeof(select_backward_saved), false};
 static TensorRef select_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim,
                                           int64_t index) {
@@ -417,7 +413,7 @@ static void slice_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType slice_backward_type = {"slice_backward", slice_backward_apply,
-                                                       destroy_saved<slice_backward_saved>,
+                                                       destroy_parts<0, 0>,
                                                        sizeof(slice_backward_saved), false};
 static TensorRef slice_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim,
                                          Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
@@ -466,11 +462,11 @@ constinit Op<TensorRef(const Tensor&)> op_detach = make_op<TensorRef, const Tens
 
 // ---- slice ----
 struct slice_saved {
+  Shape self_shape;
   int64_t dim;
   Opt<int64_t> start;
   Opt<int64_t> end;
   int64_t step;
-  Shape self_shape;
 };
 static void slice_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -484,7 +480,7 @@ static void slice_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::slice_backward(g0, Ints(s.self_shape), dim, start, end, step);
   }
 }
-static constinit const NodeType slice_type = {"slice", slice_apply, destroy_saved<slice_saved>,
+static constinit const NodeType slice_type = {"slice", slice_apply, destroy_parts<0, 1>,
                                               sizeof(slice_saved), false};
 static TensorRef slice_autograd(Call c, const Tensor& self, int64_t dim, Opt<int64_t> start,
                                 Opt<int64_t> end, int64_t step) {
@@ -524,10 +520,10 @@ constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64
 struct as_strided_saved {
   Shape size;
   Shape stride;
-  Opt<int64_t> storage_offset;
-  int64_t self_offset;
   Shape self_shape;
   Shape self_strides;
+  Opt<int64_t> storage_offset;
+  int64_t self_offset;
 };
 static void as_strided_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -542,8 +538,8 @@ static void as_strided_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 static constinit const NodeType as_strided_type = {"as_strided", as_strided_apply,
-                                                   destroy_saved<as_strided_saved>,
-                                                   sizeof(as_strided_saved), false};
+                                                   destroy_parts<0, 4>, sizeof(as_strided_saved),
+                                                   false};
 static TensorRef as_strided_autograd(Call c, const Tensor& self, Ints size, Ints stride,
                                      Opt<int64_t> storage_offset) {
   const bool n0 = needs_grad(self);
@@ -582,8 +578,8 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided =
 struct as_strided_put_saved {
   Shape size;
   Shape stride;
-  int64_t offset;
   Shape self_strides;
+  int64_t offset;
 };
 static void as_strided_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -604,7 +600,7 @@ static void as_strided_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType as_strided_put_type = {"as_strided_put", as_strided_put_apply,
-                                                       destroy_saved<as_strided_put_saved>,
+                                                       destroy_parts<0, 3>,
                                                        sizeof(as_strided_put_saved), false};
 static TensorRef as_strided_put_autograd(Call c, const Tensor& self, const Tensor& src, Ints size,
                                          Ints stride, int64_t offset) {
@@ -680,7 +676,7 @@ static void unbind_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::stack(all_grads, dim);
   }
 }
-static constinit const NodeType unbind_type = {"unbind", unbind_apply, destroy_saved<unbind_saved>,
+static constinit const NodeType unbind_type = {"unbind", unbind_apply, destroy_parts<0, 0>,
                                                sizeof(unbind_saved), false};
 static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
@@ -723,10 +719,10 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow =
 
 // ---- diagonal ----
 struct diagonal_saved {
+  Shape self_shape;
   int64_t offset;
   int64_t dim1;
   int64_t dim2;
-  Shape self_shape;
 };
 static void diagonal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -739,8 +735,7 @@ static void diagonal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::diagonal_backward(g0, Ints(s.self_shape), offset, dim1, dim2);
   }
 }
-static constinit const NodeType diagonal_type = {"diagonal", diagonal_apply,
-                                                 destroy_saved<diagonal_saved>,
+static constinit const NodeType diagonal_type = {"diagonal", diagonal_apply, destroy_parts<0, 1>,
                                                  sizeof(diagonal_saved), false};
 static TensorRef diagonal_autograd(Call c, const Tensor& self, int64_t offset, int64_t dim1,
                                    int64_t dim2) {
@@ -794,8 +789,7 @@ static void diagonal_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 static constinit const NodeType diagonal_backward_type = {"diagonal_backward",
-    diagonal_backward_apply, destroy_saved<diagonal_backward_saved>,
-    sizeof(diagonal_backward_saved), false};
+    diagonal_backward_apply, destroy_parts<0, 0>, sizeof(diagonal_backward_saved), false};
 static TensorRef diagonal_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t offset,
                                             int64_t dim1, int64_t dim2) {
   const bool n0 = needs_grad(grad);
@@ -839,8 +833,7 @@ static void restride_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = TensorRef::share(&g0);
   }
 }
-static constinit const NodeType restride_type = {"restride", restride_apply,
-                                                 destroy_saved<restride_saved>,
+static constinit const NodeType restride_type = {"restride", restride_apply, destroy_parts<0, 0>,
                                                  sizeof(restride_saved), false};
 static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
   const bool n0 = needs_grad(self);
@@ -1007,10 +1000,10 @@ constinit Op<void(const Tensor&, int64_t, int64_t, int64_t, Tensor&)> op_narrow_
 
 // ---- unfold ----
 struct unfold_saved {
+  Shape self_shape;
   int64_t dimension;
   int64_t size;
   int64_t step;
-  Shape self_shape;
 };
 static void unfold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1023,7 +1016,7 @@ static void unfold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = formula::unfold_backward(g0, Ints(s.self_shape), dimension, size, step);
   }
 }
-static constinit const NodeType unfold_type = {"unfold", unfold_apply, destroy_saved<unfold_saved>,
+static constinit const NodeType unfold_type = {"unfold", unfold_apply, destroy_parts<0, 1>,
                                                sizeof(unfold_saved), false};
 static TensorRef unfold_autograd(Call c, const Tensor& self, int64_t dimension, int64_t size,
                                  int64_t step) {
@@ -1058,9 +1051,9 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_unfold =
 
 // ---- select_scatter ----
 struct select_scatter_saved {
+  Shape src_shape;
   int64_t dim;
   int64_t index;
-  Shape src_shape;
 };
 static void select_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1079,7 +1072,7 @@ static void select_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 static constinit const NodeType select_scatter_type = {"select_scatter", select_scatter_apply,
-                                                       destroy_saved<select_scatter_saved>,
+                                                       destroy_parts<0, 1>,
                                                        sizeof(select_scatter_saved), false};
 static TensorRef select_scatter_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
                                          int64_t index) {
@@ -1115,11 +1108,11 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t)> op_selec
 
 // ---- slice_scatter ----
 struct slice_scatter_saved {
+  Shape src_shape;
   int64_t dim;
   Opt<int64_t> start;
   Opt<int64_t> end;
   int64_t step;
-  Shape src_shape;
 };
 static void slice_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1143,7 +1136,7 @@ static void slice_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 static constinit const NodeType slice_scatter_type = {"slice_scatter", slice_scatter_apply,
-                                                      destroy_saved<slice_scatter_saved>,
+                                                      destroy_parts<0, 1>,
                                                       sizeof(slice_scatter_saved), false};
 static TensorRef slice_scatter_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
                                         Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
@@ -1223,10 +1216,10 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints,
 
 // ---- diagonal_scatter ----
 struct diagonal_scatter_saved {
+  Shape src_shape;
   int64_t offset;
   int64_t dim1;
   int64_t dim2;
-  Shape src_shape;
 };
 static void diagonal_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -1248,7 +1241,7 @@ static void diagonal_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 static constinit const NodeType diagonal_scatter_type = {"diagonal_scatter", diagonal_scatter_apply,
-    destroy_saved<diagonal_scatter_saved>, sizeof(diagonal_scatter_saved), false};
+    destroy_parts<0, 1>, sizeof(diagonal_scatter_saved), false};
 static TensorRef diagonal_scatter_autograd(Call c, const Tensor& self, const Tensor& src,
                                            int64_t offset, int64_t dim1, int64_t dim2) {
   const bool n0 = needs_grad(self);

@@ -5,6 +5,7 @@
 
 #include "base/memory/arena.h"
 #include "base/arith.h"
+#include "base/small_vec.h"
 
 #include <string.h>
 
@@ -250,6 +251,17 @@ void* mem_grow(void* p, int64_t used, int64_t owned, int64_t count, int64_t item
 
 void mem_free_items(void* p, int64_t owned, int64_t item) noexcept {
   if (owned) mem_free(p, size_t(owned * item));
+}
+
+void grow_vec(VecHead* v, int64_t need, int64_t item) {
+  const int64_t cap = max(v->cap * 2, need);
+  v->p = mem_grow(v->p, v->n, v->p == v + 1 ? 0 : v->cap, cap, item);
+  v->cap = cap;
+}
+
+void drop_vec(VecHead* v, int64_t item, int64_t inline_cap) noexcept {
+  if (v->p != v + 1) mem_free_items(v->p, v->cap, item);
+  *v = {v + 1, 0, inline_cap};
 }
 
 void count_live_slow(const void* p, size_t bytes, LiveKind kind, int64_t change) noexcept {
