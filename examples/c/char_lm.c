@@ -525,14 +525,13 @@ static int parse(int argc, char** argv, options* o) {
                  {"--threads", &o->threads}, {"--sample", &o->sample}, {"--cache", &o->cache}};
   for (int i = 1; i < argc; i++) {
     const char* name = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : NULL;
+    const char* value = i + 1 < argc ? argv[i + 1] : "";
     char* end = NULL;
     int is_number = 0;
     if (strcmp(name, "--help") == 0) {
       usage("trains a small GPT on a text", "");
       return 1;
     }
-    if (!value) return usage("no value for ", name);
     i++;
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
       if (strcmp(name, numbers[k].name) == 0) {
@@ -551,6 +550,7 @@ static int parse(int argc, char** argv, options* o) {
     else if (strcmp(name, "--device") == 0) o->device = value;
     else if (strcmp(name, "--weights") == 0) o->weights = value;
     else if (!is_number) return usage("unknown option ", name);
+    if (i == argc) return usage("no value for ", name);
     if (end && (*end || end == value)) return usage("not a number: ", value);
   }
   for (size_t k = 0; k + 2 < sizeof numbers / sizeof *numbers; k++)

@@ -13,7 +13,7 @@ static char* read_file(const char* path, size_t* size, char* message, int cap) {
   const char* why = NULL;
   *size = 0;
   if (!f) {
-    snprintf(message, (size_t)cap, "%s:1:1: %s", path, strerror(errno));
+    snprintf(message, (size_t)cap, "%s: %s", path, strerror(errno));
     return NULL;
   }
   for (; got && !why; *size += got) {
@@ -27,7 +27,7 @@ static char* read_file(const char* path, size_t* size, char* message, int cap) {
   }
   fclose(f);
   if (why) {
-    snprintf(message, (size_t)cap, "%s:1:1: cannot be read: %s", path, why);
+    snprintf(message, (size_t)cap, "%s: cannot be read: %s", path, why);
     free(text);
     return NULL;
   }
@@ -86,8 +86,7 @@ int digits_read(const char* path, digits* out, char* message, int cap) {
   out->pixels = malloc((size_t)(rows + 1) * DIGITS_PIXELS * sizeof(float));
   out->labels = malloc((size_t)(rows + 1) * sizeof(int64_t));
   if (!out->pixels || !out->labels || !rows) {
-    snprintf(message, (size_t)cap, rows ? "%s:1:1: out of memory" : "%s:1:1: the file is empty",
-             path);
+    snprintf(message, (size_t)cap, rows ? "%s: out of memory" : "%s:1:1: the file is empty", path);
     free(text);
     digits_free(out);
     return -1;

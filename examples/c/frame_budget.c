@@ -208,13 +208,14 @@ int main(int argc, char** argv) {
   tt_ctx* c = NULL;
   for (int i = 1; i < argc; i += 2) {
     char* end = NULL;
-    if (i + 1 == argc) return usage("an option lacks its number");
-    const long value = strtol(argv[i + 1], &end, 10);
-    if (*end || end == argv[i + 1] || value < 0) return usage("not a number");
-    if (!strcmp(argv[i], "--frames")) frames = value;
-    else if (!strcmp(argv[i], "--budget")) budget = value;
-    else if (!strcmp(argv[i], "--seed")) seed = value;
+    long* to = NULL;
+    if (!strcmp(argv[i], "--frames")) to = &frames;
+    else if (!strcmp(argv[i], "--budget")) to = &budget;
+    else if (!strcmp(argv[i], "--seed")) to = &seed;
     else return usage("unknown option");
+    if (i + 1 == argc) return usage("the last option has no number");
+    *to = strtol(argv[i + 1], &end, 10);
+    if (*end || end == argv[i + 1] || *to < 0) return usage("not a number");
   }
   if (tt_runtime_new(&opts, &rt) != TT_OK || tt_ctx_new(rt, &c) != TT_OK) return 1;
   const int status = run(c, frames, budget, seed);

@@ -356,13 +356,12 @@ static int usage(const char* why, const char* what) {
 static int parse(int argc, char** argv, options* o) {
   for (int i = 1; i < argc; i++) {
     const char* name = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : NULL;
+    const char* value = i + 1 < argc ? argv[i + 1] : "";
     char* end = NULL;
     if (strcmp(name, "--help") == 0) {
       usage("trains a network on handwritten digits", "");
       return 1;
     }
-    if (!value) return usage("no value for ", name);
     i++;
     if (strcmp(name, "--data") == 0) o->data = value;
     else if (strcmp(name, "--svg") == 0) o->svg = value;
@@ -377,6 +376,7 @@ static int parse(int argc, char** argv, options* o) {
     else if (strcmp(name, "--seed") == 0) o->seed = strtoull(value, &end, 10);
     else if (strcmp(name, "--lr") == 0) o->lr = strtod(value, &end);
     else return usage("unknown option ", name);
+    if (i == argc) return usage("no value for ", name);
     if (end && (*end || end == value)) return usage("not a number: ", value);
   }
   if (o->epochs < 1 || o->epochs > 1000000 || !(o->lr > 0))

@@ -59,7 +59,7 @@ template <class T> struct Nodes {
   Page* pages;
 
   T* get() noexcept {
-    if (TT_UNLIKELY(!free) && !more()) return nullptr;
+    if (TT_UNLIKELY(!free) && !add_page()) return nullptr;
     Node* n = free;
     free = n->next;
     return reinterpret_cast<T*>(n);
@@ -69,7 +69,7 @@ template <class T> struct Nodes {
     n->next = free;
     free = n;
   }
-  TT_COLD bool more() noexcept {
+  TT_COLD bool add_page() noexcept {
     auto* p = static_cast<Page*>(os_alloc(sizeof(Page), 64));
     if (!p) return false;
     p->next = pages;

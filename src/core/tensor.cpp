@@ -52,8 +52,8 @@ void Tensor::destroy(Tensor* t) noexcept {
   t->tag = 0;
   if (t->flags & kBorrowedStorage) return mem_retire(t, sizeof *t);
   Storage* s = t->storage;
-  if (t->flags & kOwnsBlock) {  // the header counts as one reference to the embedded storage, which
-                                // frees the block
+  if (t->flags & kOwnsBlock) {
+    // The header counts as one reference to the embedded storage, which frees the block.
     auto* embedded = reinterpret_cast<Storage*>(t + 1);
     if (s != embedded && ref_dec(&s->refs)) Storage::destroy(s);
     if (ref_dec(&embedded->refs)) Storage::destroy(embedded);

@@ -29,7 +29,7 @@ void read_header(TensorFile& f) {
   uint64_t length;
   read_all(f.file, f.path, &length, 8, 0);
   if (length > uint64_t(kMaxHeaderBytes))
-    fail_format(f.path, 0, "the header's length is above 100 MB");
+    fail_format(f.path, 0, "the header's length is above 100 MB: this is no safetensors file");
   if (int64_t(length) > size - 8) fail_format(f.path, 0, "the header's length exceeds the file");
   f.text = static_cast<char*>(mem_alloc_wide(length + 1));
   f.text_bytes = int64_t(length) + 1;

@@ -27,9 +27,11 @@ template <class A> void build_batch_norm(Module& m, const A& a) {
 
 template <class A> TensorList run_batch_norm(Module& m, const A& a, const Tensor& input,
                                              int64_t min_dims, int64_t max_dims) {
-  if (input.ndim < min_dims || input.ndim > max_dims)
-    fail_arg(TT_INVALID_ARG, "input", "input is {}: {} takes {} to {} dimensions", input.sizes(),
-             m.type->name, min_dims, max_dims);
+  if (input.ndim < min_dims || input.ndim > max_dims) {
+    const char* rule = min_dims == max_dims ? "input is {}: {} takes {} dimensions"
+                                            : "input is {}: {} takes {} to {} dimensions";
+    fail_arg(TT_INVALID_ARG, "input", rule, input.sizes(), m.type->name, min_dims, max_dims);
+  }
   const bool tracks = a.track_running_stats && m.slots[kMean].tensor && m.slots[kVar].tensor;
   const bool batch = m.training || !tracks;
   Tensor* mean = m.slots[kMean].tensor.get();

@@ -166,7 +166,6 @@ ROW = DATA.read_text().splitlines()[0]
 @pytest.mark.parametrize(
     "text, place, why",
     [
-        (None, "1:1", "No such file"),
         ("", "1:1", "empty"),
         ("\n".join([ROW] * 3) + "\n", "4:1", "more than 1500"),
         (f"{ROW}\n{ROW[:20]}", "2:21", "ends"),
@@ -186,8 +185,7 @@ ROW = DATA.read_text().splitlines()[0]
 )
 def test_broken_file_is_named_with_line_and_column(tmp_path, text, place, why):
     path = tmp_path / "digits.csv"
-    if text is not None:
-        path.write_text(text)
+    path.write_text(text)
     done = run(data=path)
     assert done.returncode == 1 and "accuracy" not in done.stdout
     assert f"{path}:{place}: " in done.stderr and why in done.stderr
@@ -202,6 +200,7 @@ def test_broken_file_is_named_with_line_and_column(tmp_path, text, place, why):
         (("--lr", "nan"), "must be positive"),
         (("--seed",), "no value for --seed"),
         (("--rate", "1"), "unknown option --rate"),
+        (("--rate",), "unknown option --rate"),
         (("--threads", "99999999999"), "must be"),
     ],
 )
@@ -212,4 +211,9 @@ def test_wrong_options_are_explained(args, why):
 
 def test_a_directory_is_no_data_file(tmp_path):
     done = run(data=tmp_path)
-    assert done.returncode == 1 and f"{tmp_path}:1:1: " in done.stderr
+    assert done.returncode == 1 and f"{tmp_path}: cannot be read" in done.stderr
+
+
+def test_a_missing_data_file(tmp_path):
+    done = run(data=tmp_path / "no.csv")
+    assert done.returncode == 1 and "no.csv: No such file" in done.stderr

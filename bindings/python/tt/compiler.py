@@ -428,7 +428,7 @@ def compile(
     if model is None:
         return lambda fn: compile(fn, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
     if not callable(model):
-        raise RuntimeError(f"compile: model is a {type(model).__name__}: must be callable")
+        raise RuntimeError(f"compile: model is {type(model).__name__}: must be callable")
     if disable:
         return model
     from .nn.module import Module

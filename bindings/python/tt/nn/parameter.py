@@ -21,6 +21,8 @@ class Parameter(Tensor, plain_results=True):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = _ops.empty(0)
+        if not hasattr(data, "detach"):
+            raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}")
         return data.detach().as_subclass(cls).requires_grad_(requires_grad)
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
