@@ -38,9 +38,10 @@ template <class T, class P> struct MicroArgs {
   P* copy;  // kCopy: the packed panel of b, written for the micro-kernels that follow
   T* out;   // [kMr][ld]
   int64_t ld;
-  bool add;           // out += a·b, else out = a·b
-  const char* next;   // what is needed next: every kFetchEvery steps two lines are fetched
-  int64_t next_step;  // bytes from fetch to fetch
+  const T* addend;     // out = a·b + addend, which may be out; NULL: out = a·b
+  int64_t addend_row;  // distance of its rows, 0 if it has one
+  const char* next;    // what is needed next: every kFetchEvery steps two lines are fetched
+  int64_t next_step;   // bytes from fetch to fetch
 };
 // Steps along k between two prefetches of the next panel and of a row of out.
 constexpr int kFetchEvery = 4;
@@ -103,9 +104,9 @@ TT_INLINE void micro_quads(const MicroArgs<T, Bf16Quad>& args) {
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) {
       const Vec<T> x = acc[i / 2][2 * v], y = acc[i / 2][2 * v + 1];
-      const Vec<T> sums = i % 2 ? shuffled<2, 3, 6, 7>(x, y) : shuffled<0, 1, 4, 5>(x, y);
-      T* to = args.out + i * args.ld + v * kLanes<T>;
-      store(to, args.add ? load(to) + sums : sums);
+      Vec<T> sums = i % 2 ? shuffled<2, 3, 6, 7>(x, y) : shuffled<0, 1, 4, 5>(x, y);
+      if (args.addend) sums = load(args.addend + i * args.addend_row + v * kLanes<T>) + sums;
+      store(args.out + i * args.ld + v * kLanes<T>, sums);
     }
   }
 }
@@ -124,7 +125,6 @@ void micro(const MicroArgs<T, P>& args) {
   T* const out = args.out;
   const int64_t ld = args.ld, b_row = args.b_row;
   const P* ahead = b + kAhead * b_row;
-  const bool add = args.add;
   const char* next = args.next;
   const int64_t next_step = args.next_step;
   // Prefetching all rows of out at once fills the miss buffers, and the loop's own loads wait. It
@@ -173,13 +173,18 @@ void micro(const MicroArgs<T, P>& args) {
       for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
     }
   }
-  TT_UNROLL
-  for (int i = 0; i < kMr; i++) {
+  if (const T* plus = args.addend) {
     TT_UNROLL
-    for (int v = 0; v < kVecs; v++) {
-      T* to = out + i * ld + v * kL;
-      store(to, add ? load(to) + acc[i][v] : acc[i][v]);
+    for (int i = 0; i < kMr; i++, plus += args.addend_row) {
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) acc[i][v] = load(plus + v * kL) + acc[i][v];
     }
+  }
+  T* to = out;
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++, to += ld) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) store(to + v * kL, acc[i][v]);
   }
 }
 
@@ -273,15 +278,24 @@ struct Ahead {
 template <class S, class T, class P> struct TileSink {
   const MatmulBlock& k;
   const bool first, last;
-  const bool direct;  // c itself holds the sums
+  const char* const addend;  // what is added to this block's products: d, or earlier sums in c
+  const int64_t addend_row;
+  const bool direct;  // micro-kernels store in c itself
   alignas(64) T tile[kPanelRows<P> * kNr<T>];
 
   explicit TileSink(const MatmulBlock& block)
       : k(block),
         first(block.k0 == 0),
         last(block.k0 + block.nk == block.plan->k),
+        addend(first ? first_addend(block) : block.c),
+        addend_row(first ? block.plan->d_row : block.plan->c_row),
         direct(sizeof(S) == sizeof(T) && block.plan->c_col == 1 && !block.plan->scaled &&
-               !(first && block.plan->d)) {}
+               (!first || !addend || is_plain_addend(*block.plan))) {}
+
+  static const char* first_addend(const MatmulBlock& k) { return k.plan->d ? k.d : nullptr; }
+  static bool is_plain_addend(const MatmulPlan& p) {
+    return p.d_col == 1 && scalar_of<T>(p.beta) == T(1);
+  }
 
   // Computes rows r, columns [j, j + w) from one panel of a and one of b. copy: the panel of b is
   // not packed yet; the micro-kernel reads the operand and packs it.
@@ -292,7 +306,7 @@ template <class S, class T, class P> struct TileSink {
     const int64_t i = k.i0 + r.begin;
     const int64_t col = k.j0 + j;
     MicroArgs<T, P> args = {
-        packed_depth<P>(k.nk), a, b, width, b, tile, kNr<T>, false, next.at, next.step};
+        packed_depth<P>(k.nk), a, b, width, b, tile, kNr<T>, nullptr, 0, next.at, next.step};
     if (copy) {
       args.b = reinterpret_cast<const P*>(k.b) + k.k0 * p.b_row + col;
       args.b_row = p.b_row;
@@ -301,12 +315,13 @@ template <class S, class T, class P> struct TileSink {
     if (to_c) {
       args.out = reinterpret_cast<T*>(k.c) + i * p.c_row + col;
       args.ld = p.c_row;
-      args.add = !first;
+      if (addend) args.addend = reinterpret_cast<const T*>(addend) + i * addend_row + col;
+      args.addend_row = addend_row;
     }
     if (k.sum) {
-      args.ld = matmul_sum_pitch(k.nj);
-      args.add = !first;
+      args.ld = args.addend_row = matmul_sum_pitch(k.nj);
       args.out = reinterpret_cast<T*>(k.sum) + r.begin * args.ld + j;
+      args.addend = first ? nullptr : args.out;
     }
     micro_of<T, P>(h, copy ? 2 : width / kLanes<T> - 1)(args);
     if (to_c || (k.sum && !last)) return;
@@ -352,10 +367,11 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
     const int64_t widths = matmul_ceil(cols.end - cols.begin, kNr<P>);
     // Rows outside: a panel of a stays in the first-level cache, panels of b stream from the second
     // level, and c is written along its rows. Else a panel of b stays.
+    PanelRange r = {};
+    int64_t i = 0;
+    int64_t v = 0;
     for (int64_t n = 0; n < panels * widths; n++) {
-      const int64_t i = kRowsOutside ? n / widths : n % panels;
-      const int64_t v = kRowsOutside ? n % widths : n / panels;
-      const PanelRange r = row_panel(rows, panels, i);
+      if (!kRowsOutside || v == 0) r = row_panel(rows, panels, i);
       const int64_t j = cols.begin + v * kNr<P>;
       const int w = int(matmul_min(kNr<T>, cols.end - j));
       const bool copy = r.begin == 0 && copied_by_tiles<P>(k, w);
@@ -367,6 +383,11 @@ void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
       if (kRowsOutside && place.row == 0)
         if (const Ahead operand = next_operand<P>(k, cols, v, i); operand.at) ahead = operand;
       sink.run(r, j, w, a_pack + r.begin * nk, b, copy, ahead);
+      int64_t& inner = kRowsOutside ? v : i;
+      int64_t& outer = kRowsOutside ? i : v;
+      if (++inner < (kRowsOutside ? widths : panels)) continue;
+      inner = 0;
+      outer++;
     }
   }
 }
