@@ -282,7 +282,8 @@ def element_impl(op):
         if short
         else f"element_op(spec_{op.name}, {{{ops_list}}}{pass_params})"
     )
-    want = f"want_vectors({ins[0]}); " if op.kernel.get("vectors") else ""
+    tensors = [i for i in ins if op.arg(i).type == "Tensor"]
+    want = f"want_vectors({{{', '.join(tensors)}}}); " if op.kernel.get("vectors") else ""
     want += f"{op.kernel['check']}; " if "check" in op.kernel else ""
     lines.append(f"static TensorRef {op.name}_impl({decl['']}) {{ {want}return {run}; }}")
     if "_" in decl:

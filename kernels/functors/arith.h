@@ -194,6 +194,7 @@ template <class T> TT_FN T integer_power(T a, T b) {
 }
 
 struct Pow : Long {
+  static constexpr PairVectorId kPairVector = kVectorPow;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     if constexpr (kIsInt<T>) return integer_power(a, b);
     else return math::pow(a, b);
@@ -225,6 +226,7 @@ struct PowOne {
 // As param 1 is absent, its bits are 0. With them the exponent of a float is a value of its
 // element: gcc does not vectorise conditions that are the same for all.
 struct PowAny : Long {
+  static constexpr PairVectorId kPairVector = kVectorPow;
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
     if constexpr (kIsSame<T, float>) {
       const uint32_t zero = bit_cast<uint32_t>(a) & bit_cast<uint32_t>(p.v[1]);
@@ -262,6 +264,7 @@ struct PowScalarBase {  // param 0 ** a; no operator yet: tested by tests/cpp/el
 
 // The angle of the point (x, y) in [-pi, pi]; zeros and infinities as in C's atan2.
 struct Atan2 : Long {
+  static constexpr PairVectorId kPairVector = kVectorAtan2;
   template <class T> static TT_FN T op(T y, T x, const Param<T>&) {
     const T a = math::fabs(x);
     const T b = math::fabs(y);

@@ -11,16 +11,16 @@ namespace TT_NS {
 namespace {
 
 constinit const void* g_function[kNumVectorId][kNumIsa] = {};
+constinit const void* g_pair_function[kNumPairVectorId][kNumIsa] = {};
 constinit int32_t g_state = 0;  // 0 not tried, 1 open, 2 absent
 constinit Mutex g_mutex;
 
 // Functions of at most 1 ulp. The baseline has none: with two doubles SLEEF is mostly slower than
 // the C library (docs/benchmarks/zen4-sleef.md).
-const void* find(void* lib, VectorId id, Isa isa) noexcept {
+const void* find(void* lib, const char* name, Isa isa) noexcept {
   if (isa == kIsaBaseline) return nullptr;
   char symbol[64];
-  const FmtArg args[] = {kVectorFunctions[id].name,
-                         isa == kIsaAvx512 ? "d8_u10avx512f" : "d4_u10avx2"};
+  const FmtArg args[] = {name, isa == kIsaAvx512 ? "d8_u10avx512f" : "d4_u10avx2"};
   format_to(symbol, sizeof symbol, "Sleef_{}{}", args);
   return os_dlsym(lib, symbol);
 }
@@ -29,9 +29,12 @@ int32_t open_library() noexcept {
   constexpr const char* kNames[] = {"libsleef.so.3", nullptr};
   void* lib = TT_SLEEF ? os_dlopen(kNames) : nullptr;
   if (!lib) return 2;
-  for (int32_t id = 0; id < kNumVectorId; id++)
-    for (int32_t isa = 0; isa < kNumIsa; isa++)
-      g_function[id][isa] = find(lib, VectorId(id), Isa(isa));
+  for (int32_t isa = 0; isa < kNumIsa; isa++) {
+    for (int32_t id = 0; id < kNumVectorId; id++)
+      g_function[id][isa] = find(lib, kVectorFunctions[id].name, Isa(isa));
+    for (int32_t id = 0; id < kNumPairVectorId; id++)
+      g_pair_function[id][isa] = find(lib, kPairVectorFunctions[id].name, Isa(isa));
+  }
   return 1;
 }
 
@@ -61,6 +64,11 @@ constinit const VectorFunction kVectorFunctions[kNumVectorId] = {
     {"erf", ::erf, 0, kAll, kAll},
 };
 
+constinit const PairVectorFunction kPairVectorFunctions[kNumPairVectorId] = {
+    {"pow", ::pow},
+    {"atan2", ::atan2},
+};
+
 bool sleef_open() noexcept {
   int32_t state = atomic_load(&g_state, kAcquire);
   if (TT_LIKELY(state)) return state == 1;
@@ -70,6 +78,8 @@ bool sleef_open() noexcept {
 }
 
 const void* sleef_function(VectorId id, Isa isa) noexcept { return g_function[id][isa]; }
+
+const void* sleef_function(PairVectorId id, Isa isa) noexcept { return g_pair_function[id][isa]; }
 
 const char* sleef_state() noexcept {
   const int32_t state = atomic_load(&g_state, kAcquire);

@@ -99,9 +99,13 @@ void check_lambda(double lambd);
 // Fails for an alpha by which celu would divide by 0.
 void check_alpha(double alpha);
 
-// Called before an operator whose kernel uses SLEEF for float64.
-inline void want_vectors(const Tensor& t) {
-  if (t.dtype == Dtype::kF64 && t.is_cpu()) sleef_open();
+// Called before an operator whose kernel uses SLEEF where it computes in float64.
+inline void want_vectors(Operands ins) {
+  for (const Operand& o : ins) {
+    const bool in_double =
+        o.t->dtype == Dtype::kF64 || (category(o.t->dtype) < 2 && default_float() == Dtype::kF64);
+    if (in_double && o.t->is_cpu()) sleef_open();
+  }
 }
 
 // torch.result_type of the operands that are not masks.

@@ -1,4 +1,4 @@
-// Functions of a register of doubles, as the provider (cpu/sleef.h) offers them to kernels.
+// Functions of registers of doubles, as the provider (cpu/sleef.h) offers them to kernels.
 #pragma once
 
 #include "plan/kernel.h"
@@ -24,6 +24,9 @@ enum VectorId : int32_t {
   kVectorErf,
   kNumVectorId
 };
+// Functions of two registers. SLEEF's have the C library's special values for all arguments, but
+// for results near the largest number.
+enum PairVectorId : int32_t { kVectorPow, kVectorAtan2, kNumPairVectorId };
 
 // SLEEF uses different formulas for |x| < near and near <= |x| <= far. The C library computes the
 // rest: beyond far, nan and 0 < |x| < tiny. A register with elements of both ranges is computed
@@ -35,8 +38,15 @@ struct VectorFunction {
 };
 extern const VectorFunction kVectorFunctions[kNumVectorId];
 
-// Returns the function of one register of an instruction set; NULL if the C library is used, and
+struct PairVectorFunction {
+  const char* name;
+  double (*scalar)(double, double);  // the C library's
+};
+extern const PairVectorFunction kPairVectorFunctions[kNumPairVectorId];
+
+// Return the function for the registers of an instruction set; NULL if the C library is used, and
 // before sleef_open.
 const void* sleef_function(VectorId id, Isa isa) noexcept;
+const void* sleef_function(PairVectorId id, Isa isa) noexcept;
 
 }  // namespace TT_NS

@@ -15,6 +15,8 @@
 // clang-format on
 #define DECLARE_EACH(id, name) DECLARE_KERNEL(name)
 EACH_FUNCTION(DECLARE_EACH)
+DECLARE_KERNEL(pow)
+DECLARE_KERNEL(atan2)
 
 namespace {
 using namespace kernel_test;
@@ -202,6 +204,91 @@ TEST(Sleef, ValuesDependOnTheArgumentOnly) {
     run(c.row.isa[isa], turned.data(), turned.data(), int64_t(x.size()));  // in place
     for (size_t i = 0; i < order.size(); i++)
       ASSERT_TRUE(same_bits(turned[i], y[order[i]])) << label(c, isa);
+  });
+}
+
+// ---- functions of two arguments ----
+
+struct PairCase {
+  PairVectorId id;
+  KernelRow row;
+  long double (*exact)(long double, long double);
+};
+const PairCase kPairCases[] = {{kVectorPow, KERNEL_ROW(pow), std::pow},
+                               {kVectorAtan2, KERNEL_ROW(atan2), std::atan2}};
+
+std::string label(const PairCase& c, int isa) {
+  return std::string(kPairVectorFunctions[c.id].name) + " on " + isa_name(Isa(isa));
+}
+double c_library(const PairCase& c, double x, double y) {
+  return kPairVectorFunctions[c.id].scalar(x, y);
+}
+
+std::vector<double> results(const PairCase& c, int isa, const std::vector<double>& x,
+                            const std::vector<double>& y) {
+  std::vector<double> out(x.size());
+  const int64_t n = int64_t(x.size());
+  const int64_t stride = 1;
+  const auto operand = [&](const double* p) {
+    return ElementOperand{reinterpret_cast<char*>(const_cast<double*>(p)), &n, &stride, 1, TT_F64};
+  };
+  const ElementOperand ops[3] = {operand(out.data()), operand(x.data()), operand(y.data())};
+  ElementPlan plan;
+  memset(static_cast<void*>(&plan), 0, sizeof plan);
+  build_element_plan(plan, ops, 3, TT_F64, kBoolNone);
+  EXPECT_EQ(c.row.isa[isa](&plan, 0, n), TT_OK);
+  return out;
+}
+
+void for_each_pair(void (*test)(const PairCase&, int isa)) {
+  for (const PairCase& c : kPairCases)
+    for (int isa = 0; isa <= best_isa(); isa++) test(c, isa);
+}
+
+TEST(SleefPairs, AreWithinOneUlp) {
+  if (!sleef_open()) GTEST_SKIP() << "no SLEEF here";
+  for_each_pair([](const PairCase& c, int isa) {
+    EXPECT_EQ(!sleef_function(c.id, Isa(isa)), isa == kIsaBaseline) << label(c, isa);
+    const std::vector<double> x = samples(100000, 5);
+    std::vector<double> y = x;
+    std::shuffle(y.begin(), y.end(), std::mt19937(6));
+    const std::vector<double> got = results(c, isa, x, y);
+    for (size_t i = 0; i < x.size(); i++)
+      ASSERT_LE(ulps(got[i], c.exact(x[i], y[i])), 1.0)
+          << label(c, isa) << " at " << x[i] << ", " << y[i] << ": " << got[i];
+  });
+}
+
+TEST(SleefPairs, HaveTheSpecialValuesOfTheCLibrary) {
+  sleef_open();
+  for_each_pair([](const PairCase& c, int isa) {
+    std::vector<double> x, y;
+    for (double a : kSpecial)
+      for (double b : kSpecial) {
+        x.push_back(a);
+        y.push_back(b);
+      }
+    const std::vector<double> got = results(c, isa, x, y);
+    for (size_t i = 0; i < x.size(); i++) {
+      const double want = c_library(c, x[i], y[i]);
+      const bool rounded = want != 0 && std::isfinite(want);
+      EXPECT_TRUE(rounded ? ulps(got[i], want) <= 1 : same_bits(got[i], want))
+          << label(c, isa) << " at " << x[i] << ", " << y[i] << ": " << got[i];
+    }
+  });
+}
+
+TEST(SleefPairs, DependOnTheArgumentsOnly) {
+  sleef_open();
+  for_each_pair([](const PairCase& c, int isa) {
+    const std::vector<double> x = samples(2001, 7);
+    std::vector<double> y = x;
+    std::shuffle(y.begin(), y.end(), std::mt19937(8));
+    const std::vector<double> all = results(c, isa, x, y);
+    for (size_t i = 0; i < x.size(); i++) {
+      const std::vector<double> one = results(c, isa, {x[i]}, {y[i]});
+      ASSERT_TRUE(same_bits(all[i], one[0])) << label(c, isa) << " at " << x[i] << ", " << y[i];
+    }
   });
 }
 

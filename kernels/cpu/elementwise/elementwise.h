@@ -41,6 +41,9 @@ bool run_by_one(const ElementPlan& plan, int64_t begin, int64_t end, RowsByOne l
 int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept;
 // Maps one function over n doubles, for functors with a kVector.
 void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept;
+// The same of two arguments, for functors with a kPairVector. one_b: b is one double for all.
+void map_pairs(PairVectorId id, char* out, const char* a, const char* b, bool one_b,
+               int64_t n) noexcept;
 
 TT_ENTRY_END
 
@@ -170,9 +173,16 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
       whole = 0;
     }
   }
+  // A function of two doubles; where there is one operand, the second one is the call's scalar.
+  template <class G> static constexpr bool kHasPairVector = kIsSame<T, double>&& requires {
+    G::kPairVector;
+  };
   template <class G> static TT_INLINE void run_loop(const Param<T>& p, char* out, const char* a,
                                                     const char* b, const char* c, int64_t n) {
-    if constexpr (kWhole<G>) whole_vectors<G>(p, out, a, b, c, n);
+    if constexpr (kHasPairVector<G>)
+      map_pairs(G::kPairVector, out, a, kArity == 2 ? b : reinterpret_cast<const char*>(&p.v[0]),
+                kArity == 1, n);
+    else if constexpr (kWhole<G>) whole_vectors<G>(p, out, a, b, c, n);
     else loop<G>(p, out, a, b, c, n);
   }
 

@@ -1,6 +1,6 @@
-// map_function: functions of doubles over arrays, by SLEEF a vector at a time if it is loaded, else
-// by the C library. SLEEF is called with elements of one range of magnitude; per function, a table
-// gives the bounds `near` and `far`:
+// map_function and map_pairs: functions of doubles over arrays, by SLEEF a vector at a time if it
+// is loaded, else by the C library. SLEEF's functions of one argument are called with elements of
+// one range of magnitude; per function, a table gives the bounds `near` and `far`:
 //
 //   0 < |x| < tiny    scalar
 //   |x| < near        one call of SLEEF
@@ -8,6 +8,8 @@
 //   beyond, nan       scalar
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/simd/vec.h"
+
+#include <float.h>
 
 TT_ISA_BEGIN
 
@@ -58,6 +60,38 @@ TT_INLINE void map_registers(const VectorFunction& f, Function fn, double* out, 
   store(tail, apply(f, fn, load(tail)));
   memcpy(out + i, tail, size_t(n - i) * sizeof(double));
 }
+
+// ---- functions of two arguments ----
+
+using PairFunction = V (*)(V, V);
+
+// SLEEF's pow is infinite a little below the largest number: the C library decides.
+TT_NOINLINE V with_overflow(const PairVectorFunction& f, V a, V b, V y, uint32_t infinite) {
+  for (; infinite; infinite &= infinite - 1) {
+    const int k = trailing_zeros(infinite);
+    y[k] = f.scalar(a[k], b[k]);
+  }
+  return y;
+}
+TT_INLINE V apply(const PairVectorFunction& f, PairFunction fn, V a, V b) {
+  const V y = fn(a, b);
+  const uint32_t infinite = bits(V(Mask(y) & INT64_MAX) > splat(DBL_MAX));
+  return TT_LIKELY(!infinite) ? y : with_overflow(f, a, b, y, infinite);
+}
+
+// b_step: elements from one register of b to the next, 0 where b is one register for all.
+TT_INLINE void map_pair_registers(const PairVectorFunction& f, PairFunction fn, double* out,
+                                  const double* a, const double* b, int64_t b_step, int64_t n) {
+  for (; n >= kLanes<double>; n -= kLanes<double>) {
+    store(out, apply(f, fn, load(a), load(b)));
+    out += kLanes<double>;
+    a += kLanes<double>;
+    b += b_step;
+  }
+  if (!n) return;
+  const Part<double> rest{int(n)};
+  store(out, apply(f, fn, load(a, rest), load(b, rest)), rest);
+}
 #endif
 
 TT_ISA_END
@@ -76,6 +110,24 @@ void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept {
 #endif
   const auto scalar = f.scalar;
   for (int64_t i = 0; i < n; i++) to[i] = scalar(from[i]);
+}
+
+void map_pairs(PairVectorId id, char* out, const char* a, const char* b, bool one_b,
+               int64_t n) noexcept {
+  const PairVectorFunction& f = kPairVectorFunctions[id];
+  auto* to = reinterpret_cast<double*>(out);
+  const auto* x = reinterpret_cast<const double*>(a);
+  const auto* y = reinterpret_cast<const double*>(b);
+#if TT_VEC_BYTES > 16
+  const auto address = reinterpret_cast<uintptr_t>(sleef_function(id, kIsa));
+  if (auto fn = reinterpret_cast<PairFunction>(address)) {
+    double same[kLanes<double>];
+    if (one_b) store(same, splat(*y));
+    return map_pair_registers(f, fn, to, x, one_b ? same : y, one_b ? 0 : kLanes<double>, n);
+  }
+  clear_upper_halves();
+#endif
+  for (int64_t i = 0; i < n; i++) to[i] = f.scalar(x[i], y[one_b ? 0 : i]);
 }
 
 TT_ENTRY_END

@@ -326,13 +326,16 @@ TensorRef rest_floor_scalar_impl([[maybe_unused]] Call c, const Tensor& self, co
 static constexpr ElementSpec spec_atan2 = {&kernel_atan2, DtypeRule::kFloat, Compute::kWiden, true,
                                            false, false, 0, TT_OK, false, "self\0other"};
 TensorRef atan2_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other) {
+  want_vectors({self, other});
   return element_binary(spec_atan2, self, other);
 }
 void atan2__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& other) {
+  want_vectors({self, other});
   element_inplace(spec_atan2, self, {self, other});
 }
 void atan2_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& other,
                      Tensor& dst) {
+  want_vectors({self, other});
   element_into(spec_atan2, dst, {self, other});
 }
 
@@ -351,13 +354,16 @@ void neg_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_pow = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden, false,
                                          false, false, 0, TT_OK, false, "self\0exponent"};
 TensorRef pow_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& exponent) {
+  want_vectors({self, exponent});
   return element_binary(spec_pow, self, exponent);
 }
 void pow__impl([[maybe_unused]] Call c, Tensor& self, const Tensor& exponent) {
+  want_vectors({self, exponent});
   element_inplace(spec_pow, self, {self, exponent});
 }
 void pow_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& exponent,
                    Tensor& dst) {
+  want_vectors({self, exponent});
   element_into(spec_pow, dst, {self, exponent});
 }
 
@@ -376,6 +382,7 @@ static constexpr ElementSpec spec_pow_number = {&kernel_pow_scalar, DtypeRule::k
                                                 Compute::kWiden, false, true, false, 0, TT_OK,
                                                 false, "self\0exponent"};
 TensorRef pow_number_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& exponent) {
+  want_vectors({self});
   return element_op(spec_pow_number, {self}, exponent);
 }
 
@@ -384,10 +391,12 @@ static constexpr ElementSpec spec_pow_base = {&kernel_pow, DtypeRule::kPromote, 
                                               false, false, false, 0, TT_OK, false,
                                               "self\0exponent"};
 TensorRef pow_base_impl([[maybe_unused]] Call c, const Scalar& self, const Tensor& exponent) {
+  want_vectors({exponent});
   return element_op(spec_pow_base, {self, exponent});
 }
 void pow_base_into_impl([[maybe_unused]] Call c, const Scalar& self, const Tensor& exponent,
                         Tensor& dst) {
+  want_vectors({exponent});
   element_into(spec_pow_base, dst, {self, exponent});
 }
 

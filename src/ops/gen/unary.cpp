@@ -24,15 +24,15 @@ void exp_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_log = {&kernel_log, DtypeRule::kFloat, Compute::kWiden, false,
                                          false, false, 0, TT_OK, false, "self"};
 TensorRef log_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_log, {self});
 }
 void log__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_log, self, {self});
 }
 void log_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_log, dst, {self});
 }
 
@@ -40,15 +40,15 @@ void log_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_tanh = {&kernel_tanh, DtypeRule::kFloat, Compute::kWiden, false,
                                           false, false, 0, TT_OK, false, "self"};
 TensorRef tanh_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_tanh, {self});
 }
 void tanh__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_tanh, self, {self});
 }
 void tanh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_tanh, dst, {self});
 }
 
@@ -167,15 +167,15 @@ void reciprocal_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& d
 static constexpr ElementSpec spec_exp2 = {&kernel_exp2, DtypeRule::kFloat, Compute::kWiden, false,
                                           false, false, 0, TT_OK, false, "self"};
 TensorRef exp2_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_exp2, {self});
 }
 void exp2__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_exp2, self, {self});
 }
 void exp2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_exp2, dst, {self});
 }
 
@@ -183,15 +183,15 @@ void exp2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_expm1 = {&kernel_expm1, DtypeRule::kFloat, Compute::kWiden, false,
                                            false, false, 0, TT_OK, false, "self"};
 TensorRef expm1_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_expm1, {self});
 }
 void expm1__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_expm1, self, {self});
 }
 void expm1_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_expm1, dst, {self});
 }
 
@@ -199,15 +199,15 @@ void expm1_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_log2 = {&kernel_log2, DtypeRule::kFloat, Compute::kWiden, false,
                                           false, false, 0, TT_OK, false, "self"};
 TensorRef log2_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_log2, {self});
 }
 void log2__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_log2, self, {self});
 }
 void log2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_log2, dst, {self});
 }
 
@@ -215,15 +215,15 @@ void log2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_log10 = {&kernel_log10, DtypeRule::kFloat, Compute::kWiden, false,
                                            false, false, 0, TT_OK, false, "self"};
 TensorRef log10_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_log10, {self});
 }
 void log10__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_log10, self, {self});
 }
 void log10_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_log10, dst, {self});
 }
 
@@ -231,15 +231,15 @@ void log10_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_log1p = {&kernel_log1p, DtypeRule::kFloat, Compute::kWiden, false,
                                            false, false, 0, TT_OK, false, "self"};
 TensorRef log1p_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_log1p, {self});
 }
 void log1p__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_log1p, self, {self});
 }
 void log1p_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_log1p, dst, {self});
 }
 
@@ -247,15 +247,15 @@ void log1p_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_sin = {&kernel_sin, DtypeRule::kFloat, Compute::kWiden, false,
                                          false, false, 0, TT_OK, false, "self"};
 TensorRef sin_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_sin, {self});
 }
 void sin__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_sin, self, {self});
 }
 void sin_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_sin, dst, {self});
 }
 
@@ -263,15 +263,15 @@ void sin_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_cos = {&kernel_cos, DtypeRule::kFloat, Compute::kWiden, false,
                                          false, false, 0, TT_OK, false, "self"};
 TensorRef cos_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_cos, {self});
 }
 void cos__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_cos, self, {self});
 }
 void cos_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_cos, dst, {self});
 }
 
@@ -279,15 +279,15 @@ void cos_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_tan = {&kernel_tan, DtypeRule::kFloat, Compute::kWiden, false,
                                          false, false, 0, TT_OK, false, "self"};
 TensorRef tan_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_tan, {self});
 }
 void tan__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_tan, self, {self});
 }
 void tan_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_tan, dst, {self});
 }
 
@@ -295,15 +295,15 @@ void tan_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_asin = {&kernel_asin, DtypeRule::kFloat, Compute::kWiden, false,
                                           false, false, 0, TT_OK, false, "self"};
 TensorRef asin_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_asin, {self});
 }
 void asin__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_asin, self, {self});
 }
 void asin_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_asin, dst, {self});
 }
 
@@ -311,15 +311,15 @@ void asin_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_acos = {&kernel_acos, DtypeRule::kFloat, Compute::kWiden, false,
                                           false, false, 0, TT_OK, false, "self"};
 TensorRef acos_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_acos, {self});
 }
 void acos__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_acos, self, {self});
 }
 void acos_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_acos, dst, {self});
 }
 
@@ -327,15 +327,15 @@ void acos_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_atan = {&kernel_atan, DtypeRule::kFloat, Compute::kWiden, false,
                                           false, false, 0, TT_OK, false, "self"};
 TensorRef atan_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_atan, {self});
 }
 void atan__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_atan, self, {self});
 }
 void atan_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_atan, dst, {self});
 }
 
@@ -343,15 +343,15 @@ void atan_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_sinh = {&kernel_sinh, DtypeRule::kFloat, Compute::kWiden, false,
                                           false, false, 0, TT_OK, false, "self"};
 TensorRef sinh_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_sinh, {self});
 }
 void sinh__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_sinh, self, {self});
 }
 void sinh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_sinh, dst, {self});
 }
 
@@ -359,15 +359,15 @@ void sinh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_cosh = {&kernel_cosh, DtypeRule::kFloat, Compute::kWiden, false,
                                           false, false, 0, TT_OK, false, "self"};
 TensorRef cosh_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_cosh, {self});
 }
 void cosh__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_cosh, self, {self});
 }
 void cosh_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_cosh, dst, {self});
 }
 
@@ -458,15 +458,15 @@ void rad2deg_into_impl(Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_erf = {&kernel_erf, DtypeRule::kFloat, Compute::kWiden, true,
                                          false, false, 0, TT_OK, false, "self"};
 TensorRef erf_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   return element_op(spec_erf, {self});
 }
 void erf__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors(self);
+  want_vectors({self});
   element_inplace(spec_erf, self, {self});
 }
 void erf_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors(self);
+  want_vectors({self});
   element_into(spec_erf, dst, {self});
 }
 
