@@ -244,7 +244,7 @@ class Function:
             p.missing = place > 0 and bool(self.alone)
             if self.numpys:
                 p.strings = self.strings_of(p)
-            p.renamed = p.renamed or self.takes_axis(p, place)
+            p.renamed = p.renamed or self.takes_axis(p, place) or self.takes_other_name(p, place)
             for q in self.positional[place + 1 :] if p.renamed else ():
                 q.renamed = q.renamed or q.required(self.forms)
         for p in self.parameters:
@@ -259,6 +259,10 @@ class Function:
             return False
         behind = [q for q in self.positional[place + 1 :] if q.required(self.forms)]
         return p.required(self.forms) and all(q.never_none() for q in behind)
+
+    def takes_other_name(self, p, place):
+        """Whether p is required and has another name in another form; None fits no form."""
+        return place > 0 and bool(self.numpys and p.others) and p.required(self.forms)
 
     def find_aliased(self):
         """The places of arguments from the first operand on that may be given by a name of NumPy's:

@@ -206,8 +206,8 @@ TensorPair attend(Module& m, const AttentionCall& given) {
     p.v = with_row(*p.v, *zero);
   }
   const int64_t extra = int64_t(a.add_bias_kv) + int64_t(a.add_zero_attn);
-  const bool causal = call.is_causal && !call.need_weights && !call.key_padding_mask &&
-                      !extra;  // then attn_mask adds nothing
+  // Then attn_mask adds nothing but for appended rows, which PyTorch leaves out here, too.
+  const bool causal = call.is_causal && !call.need_weights && !call.key_padding_mask;
   TensorRef mask = causal ? TensorRef() : combined_mask(call, n, heads, l, s, extra, p.q->dtype);
   TensorRef qh = split_heads(*p.q, heads);
   TensorRef kh = split_heads(*p.k, heads);

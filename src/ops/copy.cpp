@@ -2,6 +2,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/image.h"
 #include "ops/impl.h"
 
 namespace TT_NS::impl {
@@ -91,14 +92,13 @@ TensorRef to_dtype(Call, const Tensor& self, Dtype dtype) {
 }
 TensorRef to_device(Call, const Tensor& self, Device device) { return moved(self, device); }
 
-// Returns whether t has the strides of a clone with this memory format.
+// Returns whether t counts as having this memory format. As in PyTorch, strides alone decide about
+// channels last, those of dimensions of size 1 included.
 static bool has_format(const Tensor& t, int64_t memory_format) {
   if (memory_format == TT_PRESERVE) return true;
   if (memory_format == TT_CONTIGUOUS) return t.contiguous();
-  const Shape strides = last_strides(t.sizes(), memory_format);
-  bool same = true;
-  for (int64_t i = 0; i < t.ndim; i++) same &= t.size(i) == 1 || t.stride(i) == strides[i];
-  return same || t.numel == 0;
+  last_strides(t.sizes(), memory_format);  // checks
+  return has_channels_last_strides(t);
 }
 
 TensorRef to(Call, const Tensor& self, Dtype dtype, Opt<Device> device, bool copy,

@@ -8,8 +8,8 @@ from typing import Any
 from . import _ops as ops
 from ._tensor import Tensor
 from ._types import float32, float64
-from .autograd import is_grad_enabled, no_grad
-from .linalg import eigh
+from .autograd import Function, is_grad_enabled, no_grad
+from .linalg import eigh, solve
 
 EPSILON = {float32: 1.2e-07, float64: 2.23e-16}
 TINY = 1e-30  # instead of norms that are 0
@@ -39,6 +39,8 @@ def lobpcg(
     iK: preconditioner, an approximate inverse of A. niter: most iterations, 1000 if missing.
     tol: the largest relative residual. largest: False: the smallest eigenvalues.
     method: "ortho" or "basic", which compute the same here; ortho_… have no effect.
+
+    Gradients are those of a dense A without B.
     """
     check(A, B, method, tracker)
     rows = A.shape[-1]
@@ -59,6 +61,47 @@ def lobpcg(
         )
     tol = EPSILON[A.dtype] ** 0.5 if tol is None else tol
     options = (1000 if niter is None else niter, tol, largest is None or bool(largest))
+    needs_grad = A.requires_grad or (B is not None and B.requires_grad)
+    if not (is_grad_enabled() and needs_grad):
+        return eigenpairs(A, B, X, iK, k, options)
+    if not isinstance(A, Tensor) or B is not None:
+        reason = "A is sparse" if B is None else "B is given"
+        raise ValueError(f"lobpcg: there is no gradient where {reason}: call detach()")
+    return Differentiable.apply((A + A.mT) / 2, X, iK, k, options)
+
+
+class Differentiable(Function):
+    @staticmethod
+    def forward(ctx: Any, A: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:
+        E, X = eigenpairs(A, None, *arguments)
+        ctx.save_for_backward(A, E, X)
+        return E, X
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None, None]:
+        """A changes by dA: E by x.T dA x of each column x of X, which moves towards the other
+        columns, and towards the rest of the space by the solution z of (e - A) z = dA x there."""
+        E_grad, X_grad = grads
+        A, E, X = ctx.saved_tensors
+        gaps = E[..., None, :] - E[..., :, None]
+        gaps = gaps.masked_fill(ops.eye(E.shape[-1], device=E.device).bool(), float("inf"))
+        within = X @ (ops.diag_embed(E_grad) + X.mT @ X_grad / gaps)
+        one = ops.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+        inside = X @ X.mT
+        outside = one - inside
+        A = outside @ A @ outside
+        shifted = E[..., None, None] * one - A[..., None, :, :]
+        # The solution has no part inside; there the matrix is any that can be inverted.
+        shifted = shifted @ outside[..., None, :, :] + inside[..., None, :, :]
+        z = solve(shifted, (outside @ X_grad).mT[..., None])[..., 0]
+        return (within + z.mT) @ X.mT, None, None, None, None
+
+
+def eigenpairs(
+    A: Any, B: Any, X: Tensor, iK: Any, k: int, options: tuple[int, float, bool]
+) -> tuple[Tensor, Tensor]:
+    """Returns k eigenpairs of each matrix of a batch; options: those of `iterate`."""
+    *batch, rows, n = X.shape
     with no_grad():
         if not batch:
             return iterate(A, B, X, iK, k, *options)
@@ -82,12 +125,6 @@ def check(A: Any, B: Any, method: str | None, tracker: Any) -> None:
         raise ValueError(f"lobpcg: method is {method!r}: must be 'basic' or 'ortho'")
     if tracker is not None:
         raise NotImplementedError("lobpcg: tracker is not supported: must be None")
-    needs_grad = A.requires_grad or (B is not None and B.requires_grad)
-    if is_grad_enabled() and needs_grad:
-        raise NotImplementedError(
-            "lobpcg: A or B requires a gradient, which lobpcg does not have: call linalg.eigh, or "
-            "detach()"
-        )
 
 
 def iterate(

@@ -203,7 +203,13 @@ class Tensor(Arithmetic, TensorLayout):
             return self._is_contiguous()
         if self.ndim != memory_format.ndim:
             return False
-        return self.permute(0, *range(2, self.ndim), 1).is_contiguous()
+        expected = 1
+        for d in (1, *reversed(range(2, self.ndim)), 0):
+            if self.shape[d] != 1:
+                if self.stride(d) != expected:
+                    return False
+                expected *= self.shape[d]
+        return True
 
     def is_same_size(self, other: Tensor) -> _bool:
         """Returns whether other has the same shape."""
@@ -427,6 +433,8 @@ class Tensor(Arithmetic, TensorLayout):
         """Returns self if its memory has this format, else a copy in this format."""
         if memory_format is contiguous_format:
             return ops.contiguous(self)
+        if self.is_contiguous(memory_format):
+            return self
         return ops.to(self, memory_format=memory_format)
 
     @overload

@@ -685,6 +685,15 @@ def test_embeddings_take_their_weight():
         nn.Embedding(4, 2, _weight=weight)
 
 
+def test_embeddings_show_a_padding_idx_from_the_start():
+    layer = nn.Embedding(5, 3, padding_idx=-1)
+    assert layer.padding_idx == 4 and repr(layer) == "Embedding(5, 3, padding_idx=4)"
+    assert layer.weight[4].tolist() == [0, 0, 0]
+    bags = nn.EmbeddingBag(5, 3, padding_idx=-5, mode="sum")
+    assert bags.padding_idx == 0 and "padding_idx=0" in repr(bags)
+    assert bags(tt.tensor([[0, 0]])).tolist() == [[0, 0, 0]]
+
+
 def test_containers_of_parameters_print_as_pytorchs():
     items = [tt.ones(2), tt.ones(2, 3), 4]
     assert repr(nn.ParameterList(items)) == (

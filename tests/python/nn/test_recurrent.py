@@ -151,6 +151,19 @@ def test_causal_masks_are_recognised(batch_first):
         tt.testing.assert_close(stack(x, mask=mask), want)
 
 
+def test_causal_attention_without_weights_leaves_out_appended_rows():
+    tt.manual_seed(0)
+    plain = nn.MultiheadAttention(6, 2)
+    layer = nn.MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True)
+    layer.load_state_dict(plain.state_dict(), strict=False)
+    x = tt.randn(4, 2, 6)
+    mask = nn.Transformer.generate_square_subsequent_mask(4)
+    options = {"attn_mask": mask, "is_causal": True}
+    found, _ = layer(x, x, x, need_weights=False, **options)
+    tt.testing.assert_close(found, plain(x, x, x, need_weights=False, **options)[0])
+    assert not tt.allclose(found, layer(x, x, x, **options)[0], atol=1e-3)
+
+
 def test_functional_multi_head_attention_equals_the_layer():
     tt.manual_seed(0)
     layer = nn.MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True, kdim=4, vdim=5)

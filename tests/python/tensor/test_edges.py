@@ -468,6 +468,46 @@ def test_empty_takes_a_memory_format():
     assert leaf.is_leaf and leaf.requires_grad
 
 
+@pytest.mark.parametrize(
+    "shape, converted, strides",
+    [
+        ((2, 1, 3, 4), (12, 1, 4, 1), (12, 12, 4, 1)),
+        ((2, 3, 1, 1), (3, 1, 3, 3), (3, 1, 1, 1)),
+        ((2, 0, 3, 4), (0, 1, 0, 0), (0, 1, 0, 0)),
+        ((1, 3, 1, 4), (12, 1, 12, 3), (12, 1, 12, 3)),
+    ],
+)
+def test_channels_last_of_sizes_0_and_1(shape, converted, strides):
+    x = tt.ones(shape)
+    y = x.to(memory_format=tt.channels_last)
+    assert y.stride() == converted and y.to(memory_format=tt.channels_last).stride() == converted
+    assert x.double(memory_format=tt.channels_last).stride() == converted
+    assert tt.empty(shape, memory_format=tt.channels_last).stride() == converted
+    assert (x.contiguous(memory_format=tt.channels_last) is x) == (x.stride() == strides)
+    assert x.contiguous(memory_format=tt.channels_last).stride() == strides
+    assert not tt.ones(2, 0, 3, 4).is_contiguous(memory_format=tt.channels_last)
+    with pytest.raises(ValueError, match="must have 4 dimensions"):
+        tt.ones(2, 3).to(memory_format=tt.channels_last)
+
+
+def test_splits_take_the_names_of_their_forms():
+    x = tt.arange(24).reshape(4, 2, 3)
+    for keywords in (
+        {"indices": [1, 3]},
+        {"indices": (1, 3), "dim": 0},
+        {"tensor_indices_or_sections": tt.tensor([1, 3])},
+    ):
+        for parts in (tt.tensor_split(x, **keywords), x.tensor_split(**keywords)):
+            assert [len(part) for part in parts] == [1, 2, 1]
+    for parts in (tt.tensor_split(x, sections=3), x.tensor_split(sections=3, dim=0)):
+        assert [len(part) for part in parts] == [2, 1, 1]
+    assert [len(part) for part in x.vsplit(indices=[1])] == [1, 3]
+    assert [part.shape[1] for part in x.hsplit(indices=[1])] == [1, 1]
+    assert [part.shape[2] for part in x.dsplit(indices=[1])] == [1, 2]
+    with pytest.raises(TypeError):
+        x.tensor_split()
+
+
 def test_forms_of_functions_show_their_arguments():
     shown = inspect.signature(tt.nn.functional.max_pool2d_with_indices).parameters
     assert "kernel_size" in shown and "return_indices" not in shown

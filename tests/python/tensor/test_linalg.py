@@ -145,6 +145,30 @@ def test_lobpcg_of_other_matrices():
     tt.testing.assert_close(tt.lobpcg(tt.eye(9), k=3)[0], tt.ones(3))
 
 
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_lobpcg_has_the_gradients_of_eigh(largest, batch):
+    generator = tt.Generator().manual_seed(3)
+    x = tt.randn(*batch, 9, 9, dtype=tt.float64, generator=generator)
+    start = tt.randn(*batch, 9, 2, dtype=tt.float64, generator=generator)
+    weight = tt.randn(*batch, 9, 2, dtype=tt.float64, generator=generator)
+    a = (x @ x.mT + tt.arange(9.0, dtype=tt.float64).diag()).requires_grad_()
+
+    def loss(values, vectors):
+        signed = vectors * vectors.detach()[..., :1, :].sign()
+        return (values.sin() * weight[..., 0, :]).sum() + (signed * weight).sum()
+
+    def found(a):
+        return loss(*tt.lobpcg((a + a.mT) / 2, 2, X=start, tol=1e-13, largest=largest))
+
+    values, vectors = tt.linalg.eigh((a + a.mT) / 2)
+    at = [-1, -2] if largest else [0, 1]
+    expected = tt.autograd.grad(loss(values[..., at], vectors[..., at]), a)[0]
+    tt.testing.assert_close(tt.autograd.grad(found(a), a)[0], expected, rtol=1e-7, atol=1e-9)
+    if not batch:
+        assert tt.autograd.gradgradcheck(found, (a,))
+
+
 @pytest.mark.parametrize(
     "call, error, text",
     [
@@ -155,7 +179,7 @@ def test_lobpcg_of_other_matrices():
         (lambda: tt.lobpcg(tt.eye(9), k=2, n=1), ValueError, "k is 2: must be 1 to 1"),
         (lambda: tt.lobpcg(tt.eye(9), method="other"), ValueError, "method is 'other'"),
         (lambda: tt.lobpcg(tt.eye(9, dtype=tt.int64)), TypeError, "A is tt.int64"),
-        (lambda: tt.lobpcg(tt.eye(9).requires_grad_()), NotImplementedError, "linalg.eigh"),
+        (lambda: tt.lobpcg(tt.eye(9).requires_grad_(), B=tt.eye(9)), ValueError, "B is given"),
         (lambda: tt.lobpcg(tt.eye(9) * float("nan")), tt.errors.TtError, "."),
     ],
 )

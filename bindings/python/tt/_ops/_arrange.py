@@ -142,10 +142,10 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None,
         return retried(stack, locals())
 
 
-def split(input: Tensor = REQUIRED, split_size: int | Sequence[int] = REQUIRED, dim: int = 0, *,
+def split(input: Tensor = REQUIRED, split_size: int | Sequence[int] | None = None, dim: int = 0, *,
           split_sizes: int | Sequence[int] | None = None, axis: int | None = None,
           **aliases: Any) -> tuple[Tensor, ...]:
-    """split(input, split_size, dim=0, *, split_sizes=None, axis=None)
+    """split(input, split_size=None, dim=0, *, split_sizes=None, axis=None)
 
     split(input, split_size, dim=0)
       Splits input along dim into views of size split_size. The last view is smaller if the size of
@@ -535,21 +535,21 @@ def block_diag(*args: Any, tensors: Sequence[Tensor] | None = None) -> Tensor:
         return retried(block_diag, locals())
 
 
-def tensor_split(input: Tensor = REQUIRED, indices_or_sections: int | Sequence[int]
-                 | Tensor = REQUIRED, dim: int = 0, *, indices: int | Sequence[int] | Tensor
-                 | None = None, tensor_indices_or_sections: int | Sequence[int] | Tensor
-                 | None = None, axis: int | None = None, **aliases: Any) -> tuple[Tensor, ...]:
-    """tensor_split(input, indices_or_sections, dim=0, *, indices=None,
-        tensor_indices_or_sections=None, axis=None)
+def tensor_split(input: Tensor = REQUIRED, sections: int | Sequence[int] | Tensor | None = None,
+                 dim: int = 0, *, indices: int | Sequence[int] | Tensor | None = None,
+                 tensor_indices_or_sections: int | Sequence[int] | Tensor | None = None,
+                 axis: int | None = None, **aliases: Any) -> tuple[Tensor, ...]:
+    """tensor_split(input, sections=None, dim=0, *, indices=None, tensor_indices_or_sections=None,
+        axis=None)
 
-    tensor_split(input, indices_or_sections, dim=0)
+    tensor_split(input, sections, dim=0)
       Splits input along dim into `sections` views of almost equal size.
     tensor_split(input, indices, dim=0)
       Splits input along dim before each of the given indices, which are clipped as those of a
       slice.
     tensor_split(input, tensor_indices_or_sections, dim=0)
       Splits input along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the indices.
-      indices_or_sections: number of views, at least 1
+      sections: number of views, at least 1
       dim: dimension to split
       indices: positions at which dim is split
       tensor_indices_or_sections: 0-dim or 1-D int64 tensor
@@ -562,45 +562,41 @@ def tensor_split(input: Tensor = REQUIRED, indices_or_sections: int | Sequence[i
             return found
     try:
         if indices is not None:
-            indices_or_sections = indices
+            sections = indices
         if tensor_indices_or_sections is not None:
-            indices_or_sections = tensor_indices_or_sections
+            sections = tensor_indices_or_sections
         if axis is not None:
             dim = axis
         if type(input) is not Tensor:
             if keeps(input):
-                return classed(tensor_split(input.as_subclass(Tensor), indices_or_sections, dim),
-                               type(input))
+                return classed(tensor_split(input.as_subclass(Tensor), sections, dim), type(input))
             if not isinstance(input, Tensor):
                 raise wrong_kind("tensor_split", "input", "Tensor", input)
-        if is_int(indices_or_sections):
+        if is_int(sections):
             opts = None
             if dim != 0 or type(dim) is not int:
                 opts = _o_tensor_split(1, integer(dim, "tensor_split", "dim"))
             return listed("tt_tensor_split", input,
-                          c_int64(integer(indices_or_sections, "tensor_split",
-                                          "indices_or_sections")), opts)
-        elif isinstance(indices_or_sections, (tuple, list)):
-            indices_or_sections_c, indices_or_sections_n = int_list(indices_or_sections,
-                "tensor_split", "indices")
+                          c_int64(integer(sections, "tensor_split", "sections")), opts)
+        elif isinstance(sections, (tuple, list)):
+            sections_c, sections_n = int_list(sections, "tensor_split", "indices")
             opts = None
             if dim != 0 or type(dim) is not int:
                 opts = _o_tensor_split_indices(1, integer(dim, "tensor_split", "dim"))
-            return listed("tt_tensor_split_indices", input, indices_or_sections_c,
-                          indices_or_sections_n, opts)
-        elif isinstance(indices_or_sections, Tensor):
+            return listed("tt_tensor_split_indices", input, sections_c, sections_n, opts)
+        elif isinstance(sections, Tensor):
             opts = None
             if dim != 0 or type(dim) is not int:
                 opts = _o_tensor_split_tensor(1, integer(dim, "tensor_split", "dim"))
-            return listed("tt_tensor_split_tensor", input, indices_or_sections, opts)
-        raise no_overload("tensor_split", input, indices_or_sections, dim)
+            return listed("tt_tensor_split_tensor", input, sections, opts)
+        raise no_overload("tensor_split", input, sections, dim)
     except TypeError:
         return retried(tensor_split, locals())
 
 
-def hsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] = REQUIRED, *,
+def hsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] | None = None, *,
            indices: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
-    """hsplit(input, sections, *, indices=None)
+    """hsplit(input, sections=None, *, indices=None)
 
     hsplit(input, sections)
       Splits input horizontally, along dimension 1, into views of equal size; a 1-D tensor along its
@@ -634,9 +630,9 @@ def hsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] = REQUIRED, *
         return retried(hsplit, locals())
 
 
-def vsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] = REQUIRED, *,
+def vsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] | None = None, *,
            indices: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
-    """vsplit(input, sections, *, indices=None)
+    """vsplit(input, sections=None, *, indices=None)
 
     vsplit(input, sections)
       Splits input vertically, along dimension 0, into views of equal size. input has at least 2
@@ -670,9 +666,9 @@ def vsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] = REQUIRED, *
         return retried(vsplit, locals())
 
 
-def dsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] = REQUIRED, *,
+def dsplit(input: Tensor = REQUIRED, sections: int | Sequence[int] | None = None, *,
            indices: int | Sequence[int] | None = None, **aliases: Any) -> tuple[Tensor, ...]:
-    """dsplit(input, sections, *, indices=None)
+    """dsplit(input, sections=None, *, indices=None)
 
     dsplit(input, sections)
       Splits input along dimension 2 into views of equal size. input has at least 3 dimensions.

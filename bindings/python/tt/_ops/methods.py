@@ -1883,9 +1883,9 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.dot(self, tensor, out=out)
 
-    def dsplit(self, sections: int | Sequence[int], *,
+    def dsplit(self, sections: int | Sequence[int] | None = None, *,
                indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
-        """dsplit(self, sections, *, indices=None)
+        """dsplit(self, sections=None, *, indices=None)
 
         dsplit(input, sections)
           Splits input along dimension 2 into views of equal size. input has at least 3 dimensions.
@@ -2670,9 +2670,9 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.histc(self, bins, min, max, out=out)
 
-    def hsplit(self, sections: int | Sequence[int], *,
+    def hsplit(self, sections: int | Sequence[int] | None = None, *,
                indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
-        """hsplit(self, sections, *, indices=None)
+        """hsplit(self, sections=None, *, indices=None)
 
         hsplit(input, sections)
           Splits input horizontally, along dimension 1, into views of equal size; a 1-D tensor along
@@ -5506,10 +5506,10 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.sort(self, dim, descending, axis=axis, stable=stable, out=out)
 
-    def split(self, split_size: int | Sequence[int], dim: int = 0, *,
+    def split(self, split_size: int | Sequence[int] | None = None, dim: int = 0, *,
               split_sizes: int | Sequence[int] | None = None,
               axis: int | None = None) -> tuple[Tensor, ...]:
-        """split(self, split_size, dim=0, *, split_sizes=None, axis=None)
+        """split(self, split_size=None, dim=0, *, split_sizes=None, axis=None)
 
         split(input, split_size, dim=0)
           Splits input along dim into views of size split_size. The last view is smaller if the size
@@ -5913,14 +5913,14 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.tanh_(self)
 
-    def tensor_split(self, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0, *,
+    def tensor_split(self, sections: int | Sequence[int] | Tensor | None = None, dim: int = 0, *,
                      indices: int | Sequence[int] | Tensor | None = None,
                      tensor_indices_or_sections: int | Sequence[int] | Tensor | None = None,
                      axis: int | None = None) -> tuple[Tensor, ...]:
-        """tensor_split(self, indices_or_sections, dim=0, *, indices=None,
+        """tensor_split(self, sections=None, dim=0, *, indices=None,
             tensor_indices_or_sections=None, axis=None)
 
-        tensor_split(input, indices_or_sections, dim=0)
+        tensor_split(input, sections, dim=0)
           Splits input along dim into `sections` views of almost equal size.
         tensor_split(input, indices, dim=0)
           Splits input along dim before each of the given indices, which are clipped as those of a
@@ -5928,7 +5928,7 @@ class TensorMethods(TensorFacts):
         tensor_split(input, tensor_indices_or_sections, dim=0)
           Splits input along dim: a 0-dim tensor is the number of views, a 1-D tensor holds the
           indices.
-          indices_or_sections: number of views, at least 1
+          sections: number of views, at least 1
           dim: dimension to split
           indices: positions at which dim is split
           tensor_indices_or_sections: 0-dim or 1-D int64 tensor
@@ -5937,7 +5937,7 @@ class TensorMethods(TensorFacts):
             found = intercepted(TensorMethods.tensor_split, locals())
             if found is not PLAIN:
                 return found
-        return _ops.tensor_split(self, indices_or_sections, dim, indices=indices,
+        return _ops.tensor_split(self, sections, dim, indices=indices,
                                  tensor_indices_or_sections=tensor_indices_or_sections, axis=axis)
 
     def threshold_(self, threshold: complex, value: complex) -> Tensor:
@@ -6251,10 +6251,10 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.chunk(self, chunks, dim, axis=axis)
 
-    def unsafe_split(self, split_size: int | Sequence[int], dim: int = 0, *,
+    def unsafe_split(self, split_size: int | Sequence[int] | None = None, dim: int = 0, *,
                      split_sizes: int | Sequence[int] | None = None,
                      axis: int | None = None) -> tuple[Tensor, ...]:
-        """unsafe_split(self, split_size, dim=0, *, split_sizes=None, axis=None)
+        """unsafe_split(self, split_size=None, dim=0, *, split_sizes=None, axis=None)
 
         split(input, split_size, dim=0)
           Splits input along dim into views of size split_size. The last view is smaller if the size
@@ -6349,9 +6349,9 @@ class TensorMethods(TensorFacts):
                 return found
         return _ops.view_as(self, other)
 
-    def vsplit(self, sections: int | Sequence[int], *,
+    def vsplit(self, sections: int | Sequence[int] | None = None, *,
                indices: int | Sequence[int] | None = None) -> tuple[Tensor, ...]:
-        """vsplit(self, sections, *, indices=None)
+        """vsplit(self, sections=None, *, indices=None)
 
         vsplit(input, sections)
           Splits input vertically, along dimension 0, into views of equal size. input has at least 2

@@ -47,6 +47,12 @@ class Table:
     def _new_module(self, values: dict[str, Any]) -> Any:
         return super()._new_module({**values, "sparse": False})  # type: ignore[misc]
 
+    def _as_attributes(self, values: dict[str, Any]) -> dict[str, Any]:
+        shown: dict[str, Any] = super()._as_attributes(values)  # type: ignore[misc]
+        if shown["padding_idx"] is not None and shown["padding_idx"] < 0:
+            shown["padding_idx"] += shown["num_embeddings"]
+        return shown
+
     def extra_repr(self) -> str:
         text: str = super().extra_repr()  # type: ignore[misc]
         return f"{text}, sparse=True" if self.sparse else text

@@ -123,7 +123,7 @@ def multi_head_attention_forward(
     if need_weights:
         out, shares = weighted_values(q, k, v, joint, dropout)
     else:
-        causal = is_causal and padding is None and not appended
+        causal = is_causal and padding is None  # leaves out appended rows, as PyTorch does
         attention = ops.find("nn.functional", "scaled_dot_product_attention")
         out = attention(q, k, v, None if causal else joint, dropout, causal)
     out = out.permute(2, 0, 1, 3).reshape(steps, n, width)
