@@ -164,6 +164,11 @@ static void check_result(const char* name, const tt_tensor* got, const tt_tensor
   int64_t i;
   assert_int_equal(tt_tensor_dtype(got), tt_tensor_dtype(want));
   assert_int_equal(tt_tensor_numel(got), n);
+  if (!strncmp(name, "empty", 5)) { /* its numbers mean nothing */
+    free(a);
+    free(b);
+    return;
+  }
   OK(tt_tensor_read(c, got, a, bytes));
   OK(tt_tensor_read(c, want, b, bytes));
   if (tt_tensor_dtype(want) <= TT_I64 && memcmp(a, b, (size_t)bytes))

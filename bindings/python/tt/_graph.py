@@ -6,7 +6,7 @@ from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, cast
 from typing import Any, Callable, Sequence
 
 from ._convert import pointers
-from ._layouts import struct
+from ._layouts import CONSTANTS, struct
 from ._lib import Handle, call, filled, finalizer, lib, local, quick, result
 from ._tensor import Tensor, tensor_result
 from ._tree import without_tensors
@@ -114,6 +114,13 @@ class GraphHandle(Handle):
 
     def optimized(self) -> GraphHandle:
         return result(GraphHandle, "tt_graph_optimize", self, None)
+
+    def folded(self) -> GraphHandle:
+        """Returns a copy in which what follows from constants alone is computed."""
+        opts = struct("tt_graph_optimize_opts")(
+            set=1, passes=sum(CONSTANTS[f"TT_PASS_{name}"] for name in ("DCE", "CSE", "FOLD"))
+        )
+        return result(GraphHandle, "tt_graph_optimize", self, byref(opts))
 
     def save(self, path: Any) -> None:
         call("tt_graph_save", self, os.fsencode(path))

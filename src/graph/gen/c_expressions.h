@@ -241,6 +241,10 @@ constexpr CExpression kCExpressions[] = {
      "acoshf(self)"},
     {"atanh", true,
      "atanhf(self)"},
+    {"logit", true,
+     "logf((has_eps && self < eps ? eps : has_eps && self > 1.0f - eps ? 1.0f - eps : self) "
+     "/ (1.0f - (has_eps && self < eps ? eps : has_eps && self > 1.0f - eps ? 1.0f - eps : "
+     "self)))"},
     {"erf", true,
      "erff(self)"},
     {"erfc", true,
@@ -261,6 +265,10 @@ constexpr CExpression kCExpressions[] = {
      "isinf(self) != 0"},
     {"isfinite", true,
      "isfinite(self) != 0"},
+    {"replace_nan", true,
+     "isnan(self) ? value : self"},
+    {"replace_inf", true,
+     "isinf(self) ? (self > 0.0f ? posinf : neginf) : self"},
 };
 
 }  // namespace TT_NS

@@ -53,7 +53,7 @@ bool OnnxExporter::emit_reduce() {
   if (!type) return false;
   Dtype d = out_value().dtype;
   ModelValue x = tensor("self");
-  if (d == Dtype::kBool) {
+  if (d == Dtype::kBool || strncmp(op(), "any", 3) == 0 || strncmp(op(), "all", 3) == 0) {
     x = cast(cast(x, Dtype::kBool), Dtype::kI32);
     d = Dtype::kI32;
   }
@@ -77,12 +77,11 @@ void OnnxExporter::emit_cat() {
     if (g_.values[v].ndim() == out_value().ndim()) parts.push_back(cast(of_value(v), d));
   if (parts.size() == 1) return give(parts[0]);
   const Span<const ModelValue> all(parts.data(), parts.size());
-  give(node("Concat", all, d, AttrWriter().integer("axis", integer("dim"))));
+  give(along(integer("dim"), "Concat", all, d));
 }
 
 void OnnxExporter::emit_embedding() {
-  give(node("Gather", {tensor("weight"), tensor("indices")}, out_value().dtype,
-            AttrWriter().integer("axis", 0)));
+  give(along(0, "Gather", {tensor("weight"), tensor("indices")}, out_value().dtype));
 }
 
 void OnnxExporter::emit_index_select() {
@@ -90,8 +89,7 @@ void OnnxExporter::emit_index_select() {
   const int64_t one = 1;
   ModelValue index = tensor("index");
   if (value("index").ndim() == 0) index = reshape(index, Ints(&one, 1));
-  give(node("Gather", {tensor("self"), index}, out_value().dtype,
-            AttrWriter().integer("axis", integer("dim"))));
+  give(along(integer("dim"), "Gather", {tensor("self"), index}, out_value().dtype));
 }
 
 void OnnxExporter::emit_gather() {
@@ -100,8 +98,7 @@ void OnnxExporter::emit_gather() {
   const int64_t dim = integer("dim") < 0 ? integer("dim") + x.ndim() : integer("dim");
   for (int64_t i = 0; i < x.ndim(); i++)
     if (i != dim && x.sizes[i] != index.sizes[i]) refuse("an index that is smaller than self");
-  give(node("GatherElements", {tensor("self"), tensor("index")}, out_value().dtype,
-            AttrWriter().integer("axis", dim)));
+  give(along(dim, "GatherElements", {tensor("self"), tensor("index")}, out_value().dtype));
 }
 
 void OnnxExporter::emit_triangle() {
@@ -126,8 +123,8 @@ void OnnxExporter::emit_flip() {
   give(node("Slice", {tensor("self"), starts, ends, axes, steps}, d));
 }
 
-void OnnxExporter::emit_pad() {
-  const Dtype d = out_value().dtype;
+// What is before each dimension, then what is behind each.
+Shape OnnxExporter::pads() const {
   const int64_t n = value("self").ndim();
   const Ints pad = arg("pad").ints;
   Shape pads;
@@ -136,22 +133,41 @@ void OnnxExporter::emit_pad() {
     pads[n - 1 - i] = pad[2 * i];
     pads[2 * n - 1 - i] = pad[2 * i + 1];
   }
-  give(node("Pad", {tensor("self"), constant(pads), number(real("value"), d)}, d));
+  return pads;
+}
+void OnnxExporter::emit_pad() {
+  const Dtype d = out_value().dtype;
+  give(node("Pad", {tensor("self"), constant(pads()), number(real("value"), d)}, d));
 }
 
+// topk, sort and argsort.
 void OnnxExporter::emit_topk() {
-  if (value("self").ndim() == 0) refuse("a number");
-  const int64_t k = integer("k");
+  const bool some = is("topk");
+  const int64_t dim = dim_of("self");
+  const int64_t k = some ? integer("k") : value("self").sizes[dim];
+  ModelValue x = tensor("self");
+  if (x.dtype == Dtype::kBool) x = cast(x, Dtype::kI32);
   ModelValue outs[2] = {new_tensor(), new_tensor()};
-  outs[0].dtype = out_value().dtype;
+  outs[0].dtype = x.dtype;
   outs[1].dtype = Dtype::kI64;
-  node_to("TopK", {tensor("self"), constant(Ints(&k, 1))}, Span<const ModelValue>(outs, 2),
+  node_to("TopK", {x, constant(Ints(&k, 1))}, Span<const ModelValue>(outs, 2),
           AttrWriter()
-              .integer("axis", integer("dim"))
-              .integer("largest", integer("largest"))
+              .integer("axis", dim)
+              .integer("largest", integer(some ? "largest" : "descending"))
               .integer("sorted", 1));
+  if (is("argsort")) return give(outs[1]);
   give(outs[0], 0);
   give(outs[1], 1);
+}
+
+void OnnxExporter::emit_border() {
+  static constexpr const char* kModes[] = {nullptr, "reflect", "edge", "wrap"};
+  const Dtype d = out_value().dtype;
+  const int64_t mode = integer("mode");
+  if (mode < 1 || mode > 3) refuse("an unknown mode");
+  for (const int64_t p : arg("pad").ints)
+    if (p < 0) refuse("a border that is cut");
+  give(node("Pad", {tensor("self"), constant(pads())}, d, AttrWriter().text("mode", kModes[mode])));
 }
 
 bool OnnxExporter::emit_arrange() {
@@ -165,6 +181,9 @@ bool OnnxExporter::emit_arrange() {
       {"flip", &OnnxExporter::emit_flip},
       {"constant_pad_nd", &OnnxExporter::emit_pad},
       {"topk", &OnnxExporter::emit_topk},
+      {"sort", &OnnxExporter::emit_topk},
+      {"argsort", &OnnxExporter::emit_topk},
+      {"pad_indexed", &OnnxExporter::emit_border},
   };
   return emit_by(kTable);
 }
@@ -188,6 +207,8 @@ bool OnnxExporter::emit_copy() {
               out_value().dtype));
     return true;
   }
+  for (const char* name : {"empty", "empty_like", "empty_strided"})  // its numbers mean nothing
+    if (is(name)) return filled(0);
   if (is("zeros") || is("zeros_like") || is("zero_")) return filled(0);
   if (is("ones") || is("ones_like")) return filled(1);
   if (is("full") || is("full_like")) return filled(real("fill_value"));

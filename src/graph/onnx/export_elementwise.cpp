@@ -49,6 +49,7 @@ class Expression {
     if (t.is_bool()) return t.tensor;
     return e_.cast(t.tensor, Dtype::kBool);
   }
+  Term whole(const char* type, const Term& a) { return is_float(d_) ? one(type, a) : a; }
   Term one(const char* type, const Term& a) { return tensor_term(e_.node(type, {value(a)}, d_)); }
   Term two(const char* type, const Term& a, const Term& b) {
     return tensor_term(e_.node(type, {value(a), value(b)}, d_));
@@ -199,7 +200,7 @@ class Expression {
     return number_term(a.kind == Value::kNone ? 0 : e_.real(name.c_str()));
   }
   Term truncated(const Term& a) {
-    return where(compare("Less", a, number_term(0)), one("Ceil", a), one("Floor", a));
+    return where(compare("Less", a, number_term(0)), whole("Ceil", a), whole("Floor", a));
   }
   Term is_nan(const Term& a) { return tensor_term(e_.node("IsNaN", {value(a)}, Dtype::kBool)); }
   Term is_inf(const Term& a) { return tensor_term(e_.node("IsInf", {value(a)}, Dtype::kBool)); }
@@ -223,6 +224,18 @@ class Expression {
     const Term size = one("Abs", a);
     return where(negative, one("Neg", size), size);
   }
+  static constexpr double kHalfTurn = 3.141592653589793;
+  Term atan2(const Term& y, const Term& x) {
+    const Term quotient = one("Atan", divide(y, x));
+    const Term left = compare("Less", x, number_term(0));
+    const Term turned =
+        add(quotient, where(left, signed_like(number_term(kHalfTurn), y), number_term(0)));
+    const Term both =
+        logic("And", compare("Equal", x, number_term(0)), compare("Equal", y, number_term(0)));
+    const Term before = compare("Less", divide(number_term(1), x), number_term(0));
+    return where(both, signed_like(where(before, number_term(kHalfTurn), number_term(0)), y),
+                 turned);
+  }
   Term call(const Text& name) {
     static constexpr struct {
       const char *c, *onnx;
@@ -230,7 +243,10 @@ class Expression {
                  {"tanhf", "Tanh"}, {"sinf", "Sin"},     {"cosf", "Cos"},     {"tanf", "Tan"},
                  {"asinf", "Asin"}, {"acosf", "Acos"},   {"atanf", "Atan"},   {"sinhf", "Sinh"},
                  {"coshf", "Cosh"}, {"asinhf", "Asinh"}, {"acoshf", "Acosh"}, {"atanhf", "Atanh"},
-                 {"erff", "Erf"},   {"floorf", "Floor"}, {"ceilf", "Ceil"},   {"rintf", "Round"}};
+                 {"erff", "Erf"}};
+    static constexpr struct {
+      const char *c, *onnx;
+    } kWhole[] = {{"floorf", "Floor"}, {"ceilf", "Ceil"}, {"rintf", "Round"}};
     next("(");
     const Term a = choice();
     Term b;
@@ -239,6 +255,8 @@ class Expression {
     if (!next(")")) e_.refuse("its expression has no translation");
     for (const auto& f : kSame)
       if (name.is(f.c)) return one(f.onnx, a);
+    for (const auto& f : kWhole)
+      if (name.is(f.c)) return whole(f.onnx, a);
     if (name.is("truncf")) return truncated(a);
     if (name.is("expm1f")) return exp_minus_one(a);
     if (name.is("log1pf")) return log_of_more(a);
@@ -257,6 +275,7 @@ class Expression {
     if (name.is("fmaxf")) return extreme("Greater", a, b);
     if (name.is("fminf")) return extreme("Less", a, b);
     if (name.is("copysignf")) return signed_like(a, b);
+    if (name.is("atan2f")) return atan2(a, b);
     e_.refuse("its expression has no translation");
   }
 
@@ -299,6 +318,11 @@ bool OnnxExporter::emit_direct() {
 }
 
 bool OnnxExporter::emit_elementwise() {
+  if (is("bitwise_not")) {
+    const ModelValue x = tensor("self");
+    give(node(x.dtype == Dtype::kBool ? "Not" : "BitwiseNot", {x}, x.dtype));
+    return true;
+  }
   const char* text = c_expression_of(op());
   if (!text) return false;
   if (emit_direct()) return true;
@@ -317,9 +341,17 @@ bool OnnxExporter::emit_elementwise() {
     for (const IrArg& a : at().args)
       if (a.kind == Value::kScalar && a.scalar.is_float() && !is_float(d)) d = Dtype::kF32;
     const bool bits = strncmp(op(), "bitwise", 7) == 0;
-    if (d == Dtype::kBool && !bits) d = Dtype::kI32;
+    if (bits) d = out_value().dtype;
+    else if (!is_float(d)) d = promote(d, Dtype::kI32);  // as tt computes
   }
   if (is_complex(d)) refuse("complex numbers");
+  if (strncmp(op(), "div_floor", 9) == 0 && !is_float(d)) {  // Div of ONNX truncates
+    const ModelValue x = cast(tensor("self"), d);
+    const bool is_tensor = arg("other").kind == Value::kTensor;
+    const ModelValue y = is_tensor ? cast(tensor("other"), d) : number(real("other"), d);
+    give(node("Div", {node("Sub", {x, node("Mod", {x, y}, d)}, d), y}, d));
+    return true;
+  }
   const Term t = Expression(*this, text, d).run();
   ModelValue x = t.is_number ? number(t.number, d) : t.tensor;
   if (t.is_number) x = node("Expand", {x, constant(out_value().sizes)}, x.dtype);

@@ -44,7 +44,9 @@ bool OnnxExporter::emit_product() {
     for (const char* name : {"vec", "mat2", "other"})
       if (has(name)) second = name;
     if (!has(second) || !has("self")) return false;
-    give(node("MatMul", {tensor("self"), tensor(second)}, value("self").dtype));
+    const Dtype own = value("self").dtype;
+    const Dtype d = is_float(own) ? own : promote(own, Dtype::kI32);  // ONNX has no narrow ones
+    give(node("MatMul", {cast(tensor("self"), d), cast(tensor(second), d)}, d));
     return true;
   }
   if (is("addmm") || is("baddbmm")) {
@@ -85,16 +87,18 @@ bool OnnxExporter::emit_conv() {
   return true;
 }
 
+void OnnxExporter::check_places_unused() const {
+  if (at().outs.size() < 2 || at().outs[1] < 0) return;
+  bool used = false;
+  for (const IrNode& n : g_.nodes) for_each_value(n, [&](int32_t v) { used |= v == at().outs[1]; });
+  for (const int32_t v : g_.outputs) used |= v == at().outs[1];
+  if (used) refuse("positions of the maxima");
+}
+
 bool OnnxExporter::emit_pool() {
   const bool max = is("max_pool2d") || is("max_pool2d_with_indices");
   if (max || is("avg_pool2d")) {
-    if (max && at().outs.size() > 1 && at().outs[1] >= 0) {
-      bool used = false;
-      for (const IrNode& n : g_.nodes)
-        for_each_value(n, [&](int32_t v) { used |= v == at().outs[1]; });
-      for (const int32_t v : g_.outputs) used |= v == at().outs[1];
-      if (used) refuse("positions of the maxima");
-    }
+    if (max) check_places_unused();
     const ModelValue x = tensor("self");
     const bool lone = value("self").ndim() == 3;
     AttrWriter a;
@@ -107,16 +111,24 @@ bool OnnxExporter::emit_pool() {
     a.integer("ceil_mode", integer("ceil_mode"));
     if (max) a.ints("dilations", per_dim(arg("dilation").ints, 2, 1));
     else a.integer("count_include_pad", integer("count_include_pad"));
-    if (!max && has("divisor_override")) refuse("divisor_override");
+    const bool divides = !max && has("divisor_override");
+    if (divides && (integer("ceil_mode") || !integer("count_include_pad")))
+      refuse("divisor_override for windows of several sizes");
     Shape sizes(value("self").sizes.span());
     if (lone) sizes.insert(0, 1);
     ModelValue y =
         node(max ? "MaxPool" : "AveragePool", {lone ? reshape(x, sizes) : x}, x.dtype, a);
     if (lone) y = reshape(y, out_value().sizes);
+    if (divides) {
+      const double factor = double(kernel[0] * kernel[1]) / real("divisor_override");
+      y = node("Mul", {y, number(factor, y.dtype)}, y.dtype);
+    }
     give(y);
     return true;
   }
-  if (is("adaptive_avg_pool2d")) {
+  const bool adapts = is("adaptive_max_pool2d");
+  if (adapts || is("adaptive_avg_pool2d")) {
+    if (adapts) check_places_unused();
     const IrValue &x = value("self"), &y = out_value();
     Shape kernel;
     for (int64_t i = 2; i >= 1; i--) {
@@ -128,7 +140,7 @@ bool OnnxExporter::emit_pool() {
     if (x.ndim() != 4) refuse("an image without a batch");
     AttrWriter a;
     a.ints("kernel_shape", kernel).ints("strides", kernel);
-    give(node("AveragePool", {tensor("self")}, x.dtype, a));
+    give(node(adapts ? "MaxPool" : "AveragePool", {tensor("self")}, x.dtype, a));
     return true;
   }
   return false;
@@ -194,7 +206,7 @@ void OnnxExporter::emit_nearest() {
   for (int d = 0; d < 2; d++) {
     const Ints list = places[d].span();
     const ModelValue table = initializer(Dtype::kI64, Ints(&list.n, 1), list.ptr, list.n * 8);
-    y = node("Gather", {y, table}, dtype, AttrWriter().integer("axis", 2 + d));
+    y = along(2 + d, "Gather", {y, table}, dtype);
   }
   give(y);
 }
@@ -222,8 +234,7 @@ void OnnxExporter::emit_softmax() {
   const bool log = is("log_softmax") || is("native_log_softmax");
   const Dtype d = out_value().dtype;
   if (out_value().ndim() == 0) refuse("a number");
-  give(node(log ? "LogSoftmax" : "Softmax", {cast(tensor("self"), d)}, d,
-            AttrWriter().integer("axis", integer("dim"))));
+  give(along(integer("dim"), log ? "LogSoftmax" : "Softmax", {cast(tensor("self"), d)}, d));
 }
 
 void OnnxExporter::emit_layer_norm() {
@@ -270,8 +281,29 @@ void OnnxExporter::emit_group_norm() {
   give(y);
 }
 
+// By the statistics of the batch itself, as instance_norm has them.
+ModelValue OnnxExporter::normalized_images() {
+  const Dtype d = value("input").dtype;
+  const ModelValue x = tensor("input");
+  Shape axes, column;
+  axes.push_back(0);
+  for (int64_t i = 2; i < value("input").ndim(); i++) axes.push_back(i);
+  column.resize(value("input").ndim() - 1, 1);
+  column[0] = value("input").sizes[1];
+  const auto mean = [&](ModelValue v) { return node("ReduceMean", {v, constant(axes)}, d); };
+  const ModelValue centered = node("Sub", {x, mean(x)}, d);
+  const ModelValue variance = mean(node("Mul", {centered, centered}, d));
+  const ModelValue deviation =
+      node("Sqrt", {node("Add", {variance, number(real("eps"), d)}, d)}, d);
+  ModelValue y = node("Div", {centered, deviation}, d);
+  if (has("weight")) y = node("Mul", {y, reshape(cast(tensor("weight"), d), column)}, d);
+  if (has("bias")) y = node("Add", {y, reshape(cast(tensor("bias"), d), column)}, d);
+  return y;
+}
+
 void OnnxExporter::emit_batch_norm() {
-  if (integer("training")) refuse("training: export the model in eval mode");
+  if (integer("training") && has("running_mean")) refuse("training: export the model in eval mode");
+  if (!has("running_mean")) return give(normalized_images());
   const Dtype d = value("input").dtype;
   const Ints channels(&value("input").sizes[1], 1);
   ModelValue scale = tensor("weight");
@@ -311,10 +343,18 @@ bool OnnxExporter::emit_attention() {
   if (real("dropout_p") != 0) refuse("dropout: export the model in eval mode");
   const IrValue &q = value("query"), &k = value("key");
   const Dtype d = q.dtype;
-  if (q.sizes[1] != k.sizes[1]) refuse("groups of heads");
+  const int64_t shared = q.sizes[1] / max<int64_t>(1, k.sizes[1]);  // queries of a key's head
+  const auto all_heads = [&](const char* name) {
+    if (shared == 1) return tensor(name);
+    const Shape& s = value(name).sizes;
+    const int64_t one[] = {s[0], s[1], 1, s[2], s[3]};
+    const int64_t each[] = {s[0], s[1], shared, s[2], s[3]};
+    const int64_t together[] = {s[0], s[1] * shared, s[2], s[3]};
+    return reshape(expanded(reshape(tensor(name), Ints(one)), Ints(each)), Ints(together));
+  };
   const int64_t order[] = {0, 1, 3, 2};
   const ModelValue keys =
-      node("Transpose", {tensor("key")}, d, AttrWriter().ints("perm", Ints(order)));
+      node("Transpose", {all_heads("key")}, d, AttrWriter().ints("perm", Ints(order)));
   ModelValue scores = node("MatMul", {tensor("query"), keys}, d);
   scores = node("Mul", {scores, number(real("scale"), d)}, d);
   if (has("mask")) {
@@ -340,8 +380,12 @@ bool OnnxExporter::emit_attention() {
     }
     scores = node("Where", {seen, scores, number(-kInf, d)}, d);
   }
-  const ModelValue weights = node("Softmax", {scores}, d, AttrWriter().integer("axis", -1));
-  give(node("MatMul", {weights, tensor("value")}, d));
+  ModelValue weights = along(-1, "Softmax", {scores}, d);
+  if (has("mask")) {  // rows that see nothing have weights of 0, not nan
+    const ModelValue hidden = node("Equal", {scores, number(-kInf, d)}, Dtype::kBool);
+    weights = node("Where", {hidden, number(0, d), weights}, d);
+  }
+  give(node("MatMul", {weights, all_heads("value")}, d));
   return true;
 }
 

@@ -107,7 +107,7 @@ ModelValue OnnxExporter::recurrent_bias(ModelValue b_ih, ModelValue b_hh, Dtype 
   const int64_t both[] = {1, 2 * width};
   for (ModelValue* half : {&b_ih, &b_hh})
     if (half->id < 0) *half = node("Expand", {number(0, d), constant(Ints(vector))}, d);
-  const ModelValue b = node("Concat", {b_ih, b_hh}, d, AttrWriter().integer("axis", 0));
+  const ModelValue b = along(0, "Concat", {b_ih, b_hh}, d);
   return reshape(b, Ints(both));
 }
 

@@ -20,6 +20,19 @@ uint64_t hash_of(const void* data, int64_t n, uint64_t seed) {
   return h;
 }
 
+bool has_order_of(const IrValue& v) { return is_contiguous(v.sizes, v.strides); }
+
+int64_t end_of(const IrValue& v) {
+  int64_t last = v.offset;
+  for (int64_t d = 0; d < v.ndim(); d++)
+    last += (v.sizes[d] - 1) * v.strides[d] * item_size(v.dtype);
+  return last + item_size(v.dtype);
+}
+// Whether the memory of a reaches no further than that of b.
+bool is_inside(const IrValue& a, const IrValue& b) {
+  return a.numel() == 0 || (a.offset >= b.offset && end_of(a) <= end_of(b));
+}
+
 }  // namespace
 
 // ---- nodes ----
@@ -60,6 +73,14 @@ ModelValue OnnxExporter::node(const char* type, Inputs in, Dtype dtype, const At
   out.dtype = dtype;
   node_to(type, in, Span<const ModelValue>(&out, 1), attrs);
   return out;
+}
+ModelValue OnnxExporter::node(const char* type, Inputs in, Dtype dtype) {
+  return node(type, in, dtype, AttrWriter());
+}
+ModelValue OnnxExporter::along(int64_t axis, const char* type, Inputs in, Dtype dtype) {
+  AttrWriter attrs;
+  attrs.integer("axis", axis);
+  return node(type, in, dtype, attrs);
 }
 ModelValue OnnxExporter::cast(ModelValue x, Dtype to) {
   if (x.dtype == to) return x;
@@ -190,30 +211,70 @@ ModelValue OnnxExporter::of_value(int32_t i) {
   if (g_.storages[v.storage].role == IrRole::kConstant) return of_[i] = of_constant(v);
   for (int32_t k = g_.storages[v.storage].last_value; k >= 0; k = g_.values[k].previous) {
     const IrValue& other = g_.values[k];
-    if (k != i && of_[k].id >= 0 && other.version == v.version && other.dtype == v.dtype)
+    if (k != i && of_[k].id >= 0 && other.version == v.version && other.dtype == v.dtype &&
+        is_inside(v, other))
       return of_[i] = as_view(of_[k], other, v, false);
   }
-  refuse("reads memory after a write that ONNX cannot follow");
+  return of_[i] = after_writes(v);
 }
 
-bool has_order_of(const IrValue& v) { return is_contiguous(v.sizes, v.strides); }
+// The elements of a memory in order, with the writes up to the version of v; of these, v.
+ModelValue OnnxExporter::after_writes(const IrValue& v) {
+  SmallVec<int32_t, 8> values;  // of the storage, the first one first
+  for (int32_t k = g_.storages[v.storage].last_value; k >= 0; k = g_.values[k].previous)
+    values.insert(0, k);
+  const IrValue* whole = nullptr;
+  ModelValue flat;
+  uint32_t version = 0;
+  for (const int32_t k : values) {
+    const IrValue& part = g_.values[k];
+    if (of_[k].id < 0 || part.version > v.version || (flat.id >= 0 && part.version <= version))
+      continue;
+    if (part.dtype != v.dtype) refuse("a view with another dtype");
+    const int64_t all = part.numel();
+    const bool covers = has_order_of(part) && (!whole || is_inside(*whole, part));
+    if (covers) {
+      whole = &part;
+      flat = reshape(of_[k], Ints(&all, 1));
+    } else if (flat.id >= 0) {
+      const ModelValue places = initializer_of(positions(*whole, part), Ints(&all, 1));
+      flat =
+          along(0, "ScatterElements", {flat, places, reshape(of_[k], Ints(&all, 1))}, flat.dtype);
+    } else {
+      continue;
+    }
+    version = part.version;
+  }
+  if (flat.id < 0 || version != v.version)
+    refuse("reads memory after a write that ONNX cannot follow");
+  if (has_order_of(v) && v.offset == whole->offset && v.numel() == whole->numel())
+    return reshape(flat, v.sizes);
+  return node("Gather", {flat, initializer_of(positions(*whole, v), v.sizes)}, flat.dtype);
+}
 
 // Elements of `from`, a value without gaps, at the addresses of `to`: by a table of positions.
 ModelValue OnnxExporter::derived(ModelValue base, const IrValue& from, const IrValue& to) {
-  if (!has_order_of(from) || to.numel() > kMaxIndexTable) refuse("a view that ONNX cannot express");
-  SmallVec<int64_t, 1> positions;
+  if (!has_order_of(from)) return after_writes(to);
+  const OnnxPositions table = positions(from, to);
+  const int64_t all = from.numel();
+  const ModelValue flat = reshape(base, Ints(&all, 1));
+  return node("Gather", {flat, initializer_of(table, to.sizes)}, base.dtype);
+}
+// Where the elements of `to` are in `from`, a value without gaps.
+OnnxPositions OnnxExporter::positions(const IrValue& from, const IrValue& to) const {
+  if (to.numel() > kMaxIndexTable) refuse("a view that ONNX cannot express");
+  OnnxPositions out;
   bool inside = true;
   each_element(to, [&](int64_t at) {
     const int64_t position = (at - from.offset) / item_size(from.dtype);
     inside = inside && at >= from.offset && position < from.numel();
-    positions.push_back(position);
+    out.push_back(position);
   });
   if (!inside) refuse("a view of memory that a write has not covered");
-  const int64_t all = from.numel();
-  const ModelValue flat = reshape(base, Ints(&all, 1));
-  const ModelValue table =
-      initializer(Dtype::kI64, to.sizes, positions.data(), positions.size() * 8);
-  return node("Gather", {flat, table}, base.dtype);
+  return out;
+}
+ModelValue OnnxExporter::initializer_of(const OnnxPositions& list, Ints sizes) {
+  return initializer(Dtype::kI64, sizes, list.data(), list.size() * 8);
 }
 
 namespace {
@@ -293,6 +354,19 @@ bool is_expanded(const IrValue& from, const IrValue& to) {
 
 }  // namespace
 
+// Whether `to` is at the last position of dimension d of `from` for every size of the dynamic
+// dimensions, as in x[:, -1].
+bool OnnxExporter::is_last(const IrValue& from, const IrValue& to, int64_t d) const {
+  bool last = graphs_.n > 1;
+  for (const Graph* g : graphs_) {
+    const IrValue& a = g->values[&from - g_.values.data()];
+    const IrValue& b = g->values[&to - g_.values.data()];
+    if (!last || a.ndim() <= d) return false;
+    last = b.offset - a.offset == (a.sizes[d] - 1) * a.strides[d] * item_size(a.dtype);
+  }
+  return last;
+}
+
 ModelValue OnnxExporter::as_view(ModelValue base, const IrValue& from, const IrValue& to,
                                  bool keeps_order) {
   if (same(from.sizes, to.sizes) && same(from.strides, to.strides) && from.offset == to.offset)
@@ -316,9 +390,8 @@ ModelValue OnnxExporter::as_view(ModelValue base, const IrValue& from, const IrV
   }
   for (int64_t d = 0; d < n && to.ndim() == n - 1; d++) {
     if (!is_at_position(from, to, delta, d)) continue;
-    const int64_t index = delta / from.strides[d];
-    return node("Gather", {base, constant(Ints(&index, 1), 0)}, base.dtype,
-                AttrWriter().integer("axis", d));
+    const int64_t index = is_last(from, to, d) ? -1 : delta / from.strides[d];
+    return along(d, "Gather", {base, constant(Ints(&index, 1), 0)}, base.dtype);
   }
   if (to.ndim() >= n && delta == 0 && is_expanded(from, to))
     return node("Expand", {base, constant(to.sizes)}, base.dtype);
@@ -364,9 +437,11 @@ void OnnxExporter::emit_node() {
     if (v >= 0 && g_.storages[g_.values[v].storage].role == IrRole::kState) refuse("writes state");
   for (int64_t i = 0; i < at().outs.size(); i++)
     if (at().outs[i] >= 0 && !onnx_type(out_value(i).dtype)) refuse("ONNX has no such dtype");
+  for (const char* check : {"check_indices", "check_holds", "check_info"})
+    if (is(check)) return;  // a model does not fail by the values of its inputs
   if (emit_views() || emit_elementwise() || emit_product() || emit_conv() || emit_pool() ||
       emit_resize() || emit_rows() || emit_attention() || emit_recurrent() || emit_reduce() ||
-      emit_arrange() || emit_copy())
+      emit_arrange() || emit_indexing() || emit_copy())
     return;
   refuse("has no translation to ONNX");
 }

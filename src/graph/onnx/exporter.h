@@ -76,6 +76,8 @@ struct ExportTrace {
   SmallVec<Item, 16> items;
 };
 
+using OnnxPositions = SmallVec<int64_t, 16>;
+
 class OnnxExporter {
  public:
   // growth: of `graphs`; NULL: sizes are those of the first.
@@ -91,9 +93,11 @@ class OnnxExporter {
     Inputs(std::initializer_list<ModelValue> list) : Span(list.begin(), int64_t(list.size())) {}
     Inputs(Span<const ModelValue> list) : Span(list) {}
   };
-  ModelValue node(const char* type, Inputs in, Dtype dtype, const AttrWriter& attrs = AttrWriter());
-  void node_to(const char* type, Inputs in, Span<const ModelValue> outs,
-               const AttrWriter& attrs = AttrWriter());
+  ModelValue node(const char* type, Inputs in, Dtype dtype, const AttrWriter& attrs);
+  ModelValue node(const char* type, Inputs in, Dtype dtype);
+  // With the attribute axis.
+  ModelValue along(int64_t axis, const char* type, Inputs in, Dtype dtype);
+  void node_to(const char* type, Inputs in, Span<const ModelValue> outs, const AttrWriter& attrs);
   ModelValue cast(ModelValue x, Dtype to);
   ModelValue number(double v, Dtype dtype);
   ModelValue constant(Ints v, int64_t ndim = 1);
@@ -132,7 +136,11 @@ class OnnxExporter {
   ModelValue initializer(Dtype dtype, Ints sizes, const void* data, int64_t bytes);
   ModelValue of_value(int32_t v);
   ModelValue of_constant(const IrValue& v);
+  ModelValue after_writes(const IrValue& v);
+  OnnxPositions positions(const IrValue& from, const IrValue& to) const;
+  ModelValue initializer_of(const OnnxPositions& list, Ints sizes);
   ModelValue derived(ModelValue base, const IrValue& from, const IrValue& to);
+  bool is_last(const IrValue& from, const IrValue& to, int64_t d) const;
   ModelValue as_view(ModelValue base, const IrValue& from, const IrValue& to, bool keeps_order);
   bool emit_views();
   void emit_node();
@@ -140,6 +148,7 @@ class OnnxExporter {
   bool emit_direct();
   bool emit_product();
   bool emit_conv();
+  void check_places_unused() const;
   bool emit_pool();
   ModelValue resize_weights(int d);
   void emit_nearest();
@@ -150,6 +159,7 @@ class OnnxExporter {
   void emit_rms_norm();
   void emit_group_norm();
   void emit_batch_norm();
+  ModelValue normalized_images();
   void emit_cumsum();
   bool emit_attention();
   // What the linear layer before a recurrent one multiplies, its gates in ONNX's order.
@@ -175,8 +185,27 @@ class OnnxExporter {
   void emit_gather();
   void emit_triangle();
   void emit_flip();
+  Shape pads() const;
   void emit_pad();
+  void emit_border();
   void emit_topk();
+  int64_t dim_of(const char* self) const;
+  ModelValue transposed(ModelValue x, const Shape& order);
+  ModelValue expanded(ModelValue x, Ints sizes);
+  struct Places;
+  Places places() const;
+  ModelValue coordinates(const Places& p);
+  bool emit_indexing();
+  void emit_extreme();
+  void emit_roll();
+  void emit_index();
+  void emit_index_put();
+  void emit_index_rows();
+  void emit_scatter();
+  void emit_bags();
+  void emit_one_hot();
+  void emit_grid();
+  void emit_windows();
   bool emit_copy();
   void value_info(Proto& to, int field, const char* prefix, int64_t i,
                   const SmallVec<int32_t, 4> Graph::*ends);

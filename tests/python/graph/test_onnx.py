@@ -142,6 +142,140 @@ def test_runs_in_onnxruntime(name, tmp_path):
         assert numpy.allclose(a, b.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+def places(x):
+    """Indices by tensors, scattered values, order, extremes and their places."""
+    rows, columns = tt.tensor([1, 0, 1]), tt.tensor([[2], [-1]])
+    at = x.long().abs() % 3
+    return (
+        x[rows],
+        x[:, rows],
+        x[rows[:2], columns],
+        x[:, None, rows, rows],
+        x[rows, :, None, rows] if x.ndim > 3 else x[rows, :, rows],
+        x.index_put((rows[:2], rows[1:]), tt.ones(2, 4).to(x.dtype)),
+        x.index_put((rows,), x, accumulate=True) if x.shape[0] == 3 else x,
+        x.index_add(1, rows[:2], x[:, :2], alpha=2),
+        x.index_copy(0, rows[:1], x[:1]),
+        x.index_fill(2, rows, 3),
+        x.scatter(2, at[..., :1], x + 1),
+        x.scatter_add(1, at, x),
+        x.scatter(0, at[:1] % 2, 7),
+        x.max(1),
+        x.min(-1, keepdim=True),
+        x.sort(-1, descending=True),
+        x.argsort(1),
+        x.roll((1, -2), (0, 2)),
+        x.roll(3),
+        F.one_hot(at, 4),
+        x.amax(0).any(),
+    )
+
+
+def numbers(x):
+    """Divisions that round, bits, comparisons with numbers that the dtype does not have."""
+    return (
+        *(x // 3, x % 3, -7 // (x.abs() + 1), (x + 1) // (x.abs() + 2), x.clamp(-1, 2)),
+        *(~x, x & 5, (x > 1) | 2, x > -300, x.any(1), (x > -1).all(0)),
+        *(x.pow(2), x.flatten(1) @ x.flatten(1).T),
+        tt.zeros(4).scatter_add(0, x[0, 0].long() % 4, x[1, 1] * 0.5),
+    )
+
+
+def parts(x):
+    """Writes to parts of a memory, and views of it afterwards."""
+    y, z = x.clone(), tt.empty(3, 2, 4)
+    y[:, 0] += 1
+    y[0] *= 2
+    y.diagonal(0, 1, 2).fill_(9)
+    for i in range(3):
+        z[i] = x[:, i] * i
+    return y, y.sum(1), z, z[1:, :, ::2], x[:, :2].diagonal(0, 1, 2)
+
+
+def hidden(x):
+    """A query that sees nothing has a result of 0; key heads are shared."""
+    mask = tt.tensor([[True, False, True], [False] * 3, [True, True, False]])
+    q, k = x[:, None, :, :4].expand(2, 4, 3, 4), x[:, None].expand(2, 2, 3, 4)
+    return (
+        F.scaled_dot_product_attention(q, q, q, attn_mask=mask),
+        F.scaled_dot_product_attention(q, k, k * 2, enable_gqa=True, is_causal=True),
+    )
+
+
+def images(x):
+    """Layers whose parts are computed or moved by tables."""
+    theta = tt.tensor([[[1.0, 0.2, 0.1], [-0.1, 0.9, 0.0]]]).expand(2, 2, 3)
+    grid = F.affine_grid(theta, (2, 3, 4, 4), align_corners=False)
+    norm = tt.linspace(-1, 1, 3) + tt.atan2(x[0, 0], x[0, 1])[:3, :3]
+    return (
+        F.grid_sample(x, grid, align_corners=False),
+        F.grid_sample(x, grid, mode="nearest", padding_mode="border", align_corners=True),
+        F.unfold(x, 3, padding=1, stride=2),
+        F.instance_norm(x, weight=tt.ones(3) * 2, bias=tt.ones(3)),
+        F.pad(x, (1, 2, 3, 1), mode="reflect"),
+        F.pad(x, (1, 2, 2, 1), mode="replicate"),
+        F.pad(x, (1, 1, 1, 1), mode="circular"),
+        F.avg_pool2d(x, 2, divisor_override=3),
+        F.adaptive_max_pool2d(x, 3),
+        F.embedding_bag(tt.arange(6).reshape(2, 3) % 4, x[0, 0, :4, :4], mode="mean"),
+        (x / (x > 0)).nan_to_num(1.0, 2.0, -2.0),
+        x.sigmoid().logit(),
+        norm,
+    )
+
+
+class Call(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, input):
+        return self.function(input)
+
+
+def rounded(*shape):
+    return (tt.randn(*shape) * 3).round()
+
+
+FUNCTIONS = {
+    "places": (places, lambda: rounded(3, 3, 4)),
+    "places of integers": (places, lambda: rounded(3, 3, 4).long()),
+    "numbers": (numbers, lambda: rounded(2, 3, 4).long()),
+    "numbers of bytes": (numbers, lambda: rounded(2, 3, 4).abs().to(tt.uint8)),
+    "numbers of 8 bits": (numbers, lambda: rounded(2, 3, 4).to(tt.int8)),
+    "parts": (parts, lambda: tt.randn(2, 3, 4)),
+    "hidden": (hidden, lambda: tt.randn(2, 3, 4)),
+    "images": (images, lambda: tt.randn(2, 3, 6, 6)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name, tmp_path):
+    """Also in onnxruntime, where it is installed."""
+    tt.manual_seed(0)
+    function, inputs = FUNCTIONS[name]
+    x, path = inputs(), str(tmp_path / "m.onnx")
+    want = flat(function(x))
+    tt.onnx.export(Call(function), x, path)
+    got = flat(tt.onnx.load(path).run(x))
+    assert len(got) == len(want)
+    for i, (a, b) in enumerate(zip(got, want)):
+        assert a.dtype == b.dtype and a.shape == b.shape, i
+        assert tt.allclose(a.double(), b.double(), atol=1e-5), i
+    try:
+        import numpy
+        import onnx
+        import onnxruntime
+    except ImportError:
+        return
+    onnx.checker.check_model(path, full_check=True)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for i, (a, b) in enumerate(zip(session.run(None, {"input": x.numpy()}), want)):
+        b = b.numpy()
+        assert a.dtype == b.dtype and a.shape == b.shape, i
+        assert numpy.allclose(a.astype("f8"), b.astype("f8"), rtol=1e-4, atol=1e-5), i
+
+
 @pytest.mark.parametrize("name", ["mlp", "cnn", "groups", "attention", "recurrent"])
 def test_a_dynamic_batch(name, tmp_path):
     tt.manual_seed(0)
@@ -154,6 +288,13 @@ def test_a_dynamic_batch(name, tmp_path):
     assert b"batch" in (tmp_path / "m.onnx").read_bytes()
     for n in (1, x.shape[0], 5):
         check(tt.onnx.load(path, dynamic=n), m, tt.cat([x] * 5)[:n])
+
+
+def test_the_last_of_any_length(tmp_path):
+    m, path = Call(lambda x: x[:, -1] * x.sum(1)), str(tmp_path / "m.onnx")
+    tt.onnx.export(m, tt.randn(2, 5, 4), path, dynamic_axes={"input": {1: "length"}})
+    for n in (2, 5, 9):
+        check(tt.onnx.load(path, dynamic=n), m, tt.randn(2, n, 4))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -284,6 +284,8 @@ def program_of(
     pairs = names.pairs(inputs, len(tensors), graphs[0].info().n_outputs)
     program = ExportedProgram(graphs[0], places, calls[0][1])
     dims = [dim.__name__ for dim in dynamic.dims] if dynamic is not None else []
+    if not dims:  # graphs of several sizes are compared call by call
+        graphs = [graphs[0].folded()]
     return ONNXProgram(graphs, dims, pairs, program)
 
 
