@@ -127,6 +127,14 @@ if(tt_format STREQUAL elf)  # libraries that libtt opens at run time are beside 
 endif()
 if(NOT MSVC)
   target_link_libraries(tt_static INTERFACE ${tt_runtime_library} m)
+  # Programs that find the package contain only the operators that they call, as by pkg-config.
+  set(tt_drop_unused -Wl,--gc-sections)
+  if(tt_format STREQUAL elf AND TT_PACKED_RELOCATIONS)
+    list(APPEND tt_drop_unused -Wl,-z,pack-relative-relocs)
+  elseif(tt_format STREQUAL macho)
+    set(tt_drop_unused -Wl,-dead_strip)
+  endif()
+  target_link_options(tt_static INTERFACE "$<INSTALL_INTERFACE:${tt_drop_unused}>")
 endif()
 foreach(target tt tt_static)
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>

@@ -157,6 +157,8 @@ def test_cmake_package(prefix, tmp_path):
     run("cmake", "--build", tmp_path / "b")
     run(tmp_path / "b/dynamic")
     run(tmp_path / "b/static")
+    run("strip", tmp_path / "b/static")
+    assert (tmp_path / "b/static").stat().st_size <= 250_000  # only the operators that it calls
 
 
 def test_library_size(tmp_path):
