@@ -207,6 +207,9 @@ void Recording::make_plan(const TensorList& outs) {
 
 void Recording::finish(const TensorList& outs) {
   ctx().graph->visitor = nullptr;
+  // Nobody sees the gradient of a leaf that the function has made and dropped.
+  for (int64_t i = visitor_.leaves.size(); i-- > 0;)
+    if (visitor_.leaves[i].leaf->refs == 1) visitor_.leaves.erase(i);
   for (const LeafGuard& l : visitor_.leaves) grads_.push_back(TensorRef(grad_of(*l.leaf)));
   make_plan(outs);
 }

@@ -413,6 +413,43 @@ def test_values_set_between_steps(make, name, value, runs):
     assert records[:3] == (1, 8 - runs, runs), records
 
 
+@pytest.mark.parametrize("name", ["a leaf inside", "jacobians", "a leaf that is kept"])
+def test_leaves_of_a_step(name):
+    """A leaf that the function makes and drops does not keep its record from being replayed."""
+    kept = []
+
+    def train(compiled):
+        tt.manual_seed(7)
+        w = nn.Linear(3, 1)
+        optimizer = tt.optim.SGD(w.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            if name == "jacobians":
+                jacobian = tt.func.vmap(tt.func.jacrev(lambda v: tt.tanh(w(v))))(x)
+                loss = jacobian.square().mean()
+            else:
+                z = (x * 2).requires_grad_()
+                (slope,) = tt.autograd.grad(w(z).tanh().sum(), z, create_graph=True)
+                loss = slope.square().mean()
+                if name == "a leaf that is kept":
+                    kept[:] = [z]
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        run = tt.compile(step) if compiled else step
+        found = []
+        for k in range(6):
+            found.append(run(tt.full((4, 3), 0.1 * k)).item())
+            found += [z.grad.tolist() for z in kept]
+        return found, info(run) if compiled else None
+
+    found, records = train(True)
+    assert found == train(False)[0]
+    assert records[1] == (0 if kept else 5), records
+
+
 def test_a_metric_outside():
     """The learning rate that follows from a metric is that of the next replayed step."""
 
