@@ -95,6 +95,18 @@ static TensorRef without_nan(const Tensor& t) {
   return op::masked_fill(t, *op::isnan(t), Scalar(0));
 }
 
+// The norms of the last dimension. Second derivatives of equal elements are 0, as PyTorch's are;
+// those of norm are nan.
+static TensorRef distances(TensorRef difference, double p) {
+  const int64_t last[1] = {-1};
+  if (difference->grad_fn && p != 1 && p != kInf) {
+    TensorRef equal = op::eq(*difference, 0);
+    if (p == 2) equal = op::all_dim(*equal, last, true);
+    difference = op::masked_fill(*difference, *equal, Scalar(0));
+  }
+  return op::norm(*difference, p, last);
+}
+
 // As in PyTorch, the maximum of p = inf ignores nan here, but not in pdist.
 TensorRef cdist(Call, const Tensor& x1, const Tensor& x2, double p, int64_t compute_mode) {
   constexpr int64_t kFewRows = 25;  // of which differences are as fast and more precise
@@ -120,7 +132,7 @@ TensorRef cdist(Call, const Tensor& x1, const Tensor& x2, double p, int64_t comp
   if (x1.size(-1) == 0) return op::sum_dim(op::mul(difference, difference), last);
   if (p == 0) return count_different(*difference, last);
   if (p == kInf) difference = without_nan(*difference);
-  return op::norm(difference, p, last);
+  return distances(std::move(difference), p);
 }
 
 TensorRef pdist(Call, const Tensor& self, double p) {
@@ -136,7 +148,7 @@ TensorRef pdist(Call, const Tensor& self, double p) {
   const int64_t last[1] = {-1};
   if (self.size(1) == 0) return op::sum_dim(difference, last);
   if (p == 0) return count_different(*difference, last);
-  return op::norm(difference, p, last);
+  return distances(std::move(difference), p);
 }
 
 }  // namespace TT_NS::impl

@@ -490,6 +490,19 @@ def test_channels_last_of_sizes_0_and_1(shape, converted, strides):
         tt.ones(2, 3).to(memory_format=tt.channels_last)
 
 
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, float("inf")])
+def test_second_derivatives_of_distances_between_equal_elements(p):
+    a = tt.tensor([[0.0, 1.0], [0.0, 0.3]], dtype=tt.float64, requires_grad=True)
+    for distance in (lambda a, p: tt.cdist(a, a.detach(), p), tt.pdist):
+        (slope,) = tt.autograd.grad(distance(a, p).sum(), a, create_graph=True)
+        if slope.requires_grad:
+            (curve,) = tt.autograd.grad((slope * tt.tensor([[2.0, 3.0], [5.0, 7.0]])).sum(), a)
+            bent = 1 / 0.7 if p == 2 else 0.0  # perpendicular to the difference
+            one = -1 if distance is tt.pdist else 0
+            expected = [[bent * (2 + 5 * one), 0], [bent * (5 + 2 * one), 0]]
+            tt.testing.assert_close(curve, tt.tensor(expected, dtype=tt.float64))
+
+
 def test_splits_take_the_names_of_their_forms():
     x = tt.arange(24).reshape(4, 2, 3)
     for keywords in (
