@@ -17,6 +17,8 @@ MOST_BYTES = 16_000_000  # of the library for sm_80, sm_90a and PTX
 
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for 'sm_(\w+)'")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+# ptxas had to add fences or waits to products of a warpgroup, or runs them one by one.
+ADDED = re.compile(r"\((C75\d\d)\) (.*)")
 HEAD = """\
 # The files that were measured, and their kernels with a stack frame or spilled registers: bytes of
 # the frame, bytes of spill stores; the most of all instantiations and targets. Written by
@@ -68,6 +70,14 @@ def measured(build):
     return found, files
 
 
+def added(build):
+    """What ptxas added to products of a warpgroup: files and its words."""
+    for path in sorted((build / "kernels/cuda").glob("*.cu.o.txt")):
+        for line in path.read_text().splitlines():
+            if words := ADDED.search(line):
+                yield f"{path.name[: -len('.cu.o.txt')]}: {words[2]} ({words[1]})"
+
+
 def listed():
     """The entries of stack.txt, and the files that it covers."""
     rows = [line.split() for line in LIST.read_text().splitlines() if not line.startswith("#")]
@@ -87,7 +97,7 @@ def main(build, flags):
     if "--write" in flags:
         write(found, files)
     known, covered = listed()
-    wrong = []
+    wrong = list(added(build))
     for key, (frame, spills) in sorted(found.items()):
         most = known.get(key, (0, 0))
         if key[0] in covered and (frame > most[0] or spills > most[1]):

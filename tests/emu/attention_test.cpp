@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "kernel_test.h"
+#include "kernels/cuda/attention/flash.h"
 #include "kernels/cuda/attention/sdpa.h"
 #include "kernels/functors/philox.h"
 #include "plan/attention_build.h"
@@ -220,7 +221,7 @@ double unit_of(int32_t dtype) {
   if (dtype == TT_F32) return 0x1p-20;
   return dtype == TT_F16 ? 0x1p-11 : 0x1p-8;
 }
-void test_rounded(const Case& t, int32_t dtype) {
+void test_rounded(const Case& t, int32_t dtype, bool by_groups = false) {
   Attention a(t);
   const Attention::Expected want = a.expected();
   const auto rounded = [&](const Values& x) {
@@ -253,6 +254,7 @@ void test_rounded(const Case& t, int32_t dtype) {
   a.p.dq = dq.data();
   a.p.dk = dk.data();
   a.p.dv = dv.data();
+  check(cuda::flash::serves_wgmma(a.p) == by_groups, t.name, -5);
   run_in_orders(t.name, cuda::attention_backward, cuda::attention_backward_workspace, &a.p,
                 {&dq, &dk, &dv});
   // z, ds and the sums are rounded to halves.
@@ -266,6 +268,43 @@ void test_rounded(const Case& t, int32_t dtype) {
   near(dq, want.dq, want.dq_error, -2);
   near(dk, want.dk, want.dk_error, -3);
   near(dv, want.dv, want.dv_error, -4);
+}
+
+// Gradients by the products of a warpgroup: several blocks of keys and of queries, shared heads,
+// rows that fill no panel. The first cases are for ThreadSanitizer, too.
+constexpr Case kGroupCases[] = {
+    {"groups, 64", 1, 1, 130, 130, 64, 64, true, false, false},
+    {"groups, 128", 1, 1, 66, 130, 128, 128, false, false, false},
+    {"groups, 64, causal, shared heads", 4, 2, 270, 260, 64, 64, true, false, false},
+    {"groups, 64, more queries", 2, 1, 384, 128, 64, 48, false, false, false},
+    {"groups, 128, causal", 2, 2, 200, 300, 128, 120, true, false, false},
+    {"groups, 128, narrow values", 2, 1, 65, 257, 104, 16, false, false, false},
+};
+void test_groups() {
+  cuda::flash::use_wgmma(true);
+  int n = 0;
+  for (const Case& t : kGroupCases) {
+    if (EMU_TSAN && n == 2) break;
+    test_rounded(t, n++ % 2 ? TT_F16 : TT_BF16, true);
+  }
+  // Others are left to the kernels that serve them.
+  Attention a(kGroupCases[0]);
+  a.p.dtype = TT_BF16;
+  check(cuda::flash::serves_wgmma(a.p), "a pass for groups", 0);
+  a.p.drop = true;
+  check(!cuda::flash::serves_wgmma(a.p), "dropout", 0);
+  a.p.drop = false;
+  a.p.mask_dtype = TT_BOOL;
+  check(!cuda::flash::serves_wgmma(a.p), "a mask", 0);
+  a.p.mask_dtype = 0;
+  a.p.scale = -1;
+  check(!cuda::flash::serves_wgmma(a.p), "scores that are scaled first", 0);
+  a.p.scale = 1;
+  a.p.q.row += 2;
+  check(!cuda::flash::serves_wgmma(a.p), "rows that are not of packs", 0);
+  a.p.q.row -= 2;
+  cuda::flash::use_wgmma(false);
+  check(!cuda::flash::serves_wgmma(a.p), "a pass before it is asked for", 0);
 }
 
 // The graphs of the stub at argv[1].
@@ -339,6 +378,7 @@ int main(int argc, char** argv) {
     if (EMU_TSAN ? t.queries == 3 : t.width < 40) test_rounded(t, TT_F16);
     if (!EMU_TSAN) test_rounded(t, TT_BF16);
   }
+  test_groups();
   for (const Case& t : kFloatCases)
     if (!EMU_TSAN || t.masked) test_rounded(t, TT_F32);
   return finished();

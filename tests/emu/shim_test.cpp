@@ -11,6 +11,7 @@
 #include <string>
 
 #include "kernels/cuda/device.h"
+#include "group_product.h"
 #include "kernels/cuda/matmul/async.h"
 
 #ifndef EMU_TSAN
@@ -207,6 +208,22 @@ __global__ void large_argument(Large, int*) {}
 
 // ---- the cases ----
 
+template <Left kLeft, bool kRightAcross, int n> int32_t launch_group(int* out, Fault fault) {
+  static GroupProduct<n> product;
+  fill_product<kLeft, kRightAcross>(&product);
+  const int32_t status = launch(multiply_group<kLeft, kRightAcross, n>, 1, kThreads, product.kBytes,
+                                nullptr, &product, fault);
+  for (int t = 0; t < kThreads; t++) out[t] = product.out[t];
+  return status;
+}
+template <Left kLeft, bool kRightAcross, int n> bool group_is_right() {
+  int out[kThreads] = {};
+  if (launch_group<kLeft, kRightAcross, n>(out, kNone)) return false;
+  for (int t = 0; t < kThreads; t++)
+    if (out[t] != t + 1) return false;
+  return true;
+}
+
 int run_right() {
   float in[1000], out[8];
   float first[8] = {};
@@ -234,6 +251,10 @@ int run_right() {
     float again[128];
     if (launch(multiply_copies, 1, 32, 0, nullptr, a, b, again)) return 9;
     if (memcmp(product, again, sizeof again)) return 10;
+    if (!group_is_right<kAlong, false, 64>() || !group_is_right<kAlong, true, 128>() ||
+        !group_is_right<kAcross, true, 64>() || !group_is_right<kAcross, false, 128>() ||
+        !group_is_right<kRegisters, true, 128>() || !group_is_right<kRegisters, false, 64>())
+      return 11;
     for (int i = 0; i < 128; i++) {
       float want = 0;
       for (int k = 0; k < 16; k++) {
@@ -310,6 +331,42 @@ const Case kCases[] = {
     {"shared_memory_not_asked_for",
      [](int* out) { return launch(array_beside_dynamic, 1, 1, 32 * 1024, nullptr, out); },
      "has not asked for", "has not asked for", "has not asked for"},
+    {"operand_unaligned", [](int* out) { return launch_group<kAlong, true, 128>(out, kUnaligned); },
+     "begins at a multiple of 1024", "begins at a multiple of 1024",
+     "begins at a multiple of 1024"},
+    {"operand_in_other_order",
+     [](int* out) { return launch_group<kAlong, true, 128>(out, kOtherOrder); }, nullptr, nullptr,
+     nullptr},
+    {"operand_of_other_panels",
+     [](int* out) { return launch_group<kAlong, true, 128>(out, kOtherPanels); },
+     "neither store_operand", "neither store_operand", "neither store_operand"},
+    {"no_operand_fence",
+     [](int* out) { return launch_group<kAlong, true, 128>(out, kNoOperandFence); },
+     "without fence_operands", "without fence_operands", "without fence_operands"},
+    {"no_barrier_before_products",
+     [](int* out) { return launch_group<kAlong, true, 128>(out, kNoBarrier); },
+     "a product reads what", "a product reads what", "a product reads what"},
+    {"no_register_fence",
+     [](int* out) { return launch_group<kAlong, true, 128>(out, kNoRegisterFence); },
+     "without fence_registers", "without fence_registers", "without fence_registers"},
+    {"no_commit", [](int* out) { return launch_group<kAlong, true, 128>(out, kNoCommit); },
+     "before its products are complete", "before its products are complete",
+     "before its products are complete"},
+    {"reads_sums_early", [](int* out) { return launch_group<kAlong, true, 128>(out, kReadsEarly); },
+     nullptr, nullptr, nullptr},
+    {"writes_operand_early",
+     [](int* out) { return launch_group<kAlong, true, 128>(out, kWritesEarly); }, nullptr, nullptr,
+     kRace},
+    {"no_wait_for_products", [](int* out) { return launch_group<kAlong, true, 128>(out, kNoWait); },
+     "before its products are complete", "before its products are complete",
+     "before its products are complete"},
+    {"operand_of_plain_stores",
+     [](int* out) { return launch_group<kAlong, true, 128>(out, kPlainStores); },
+     "what neither store_operand nor a copy", "what neither store_operand nor a copy",
+     "what neither store_operand nor a copy"},
+    {"warps_differ", [](int* out) { return launch_group<kAlong, true, 128>(out, kWarpsDiffer); },
+     "without a product of its warpgroup", "without a product of its warpgroup",
+     "without a product of its warpgroup"},
     {"too_large_argument",
      [](int* out) { return launch(large_argument, 1, 1, 0, nullptr, Large{}, out); },
      "more than 32764 bytes", "more than 32764 bytes", "more than 32764 bytes"},

@@ -80,6 +80,13 @@ peer() {
   }
   python3 "$here/torch_bench.py" "$@"
 }
+wgmma() {  # products of a warpgroup, and the gradients of attention by them: off until they ran
+  [ -x "$here/bin/wgmma_check" ] || {
+    echo "there is no wgmma_check here"
+    return 3
+  }
+  "$here/bin/wgmma_check" && "$here/bin/sdpa_check" own
+}
 kernel_times() {  # the kernels of a network's steps, by their time
   command -v ncu >/dev/null || {
     echo "ncu is not installed"
@@ -89,7 +96,7 @@ kernel_times() {  # the kernels of a network's steps, by their time
     --metrics gpu__time_duration.sum -s 400 -c 400 "$here/bin/steps" - 1 gpt |
     python3 "$here/kernel_times.py"
 }
-export -f equal_training one_sanitized sanitizer peer kernel_times
+export -f equal_training one_sanitized sanitizer peer wgmma kernel_times
 export here out
 
 operators=(add sum softmax cumsum layer_norm cross_entropy sort matmul index_put conv2d
@@ -100,6 +107,7 @@ if command -v taskset >/dev/null; then pin=(taskset -c "$(taskset -pc $$ | sed '
 if [ "${TT_GPU_PROBE:-yes}" = yes ] && ! lines probe 60 "$here/bin/probe"; then
   note all "nothing else can run without a device"
 else
+  step wgmma 40 bash -c wgmma
   lines bench 90 "${pin[@]}" "$here/bin/bench" - "${TT_GPU_SHARE:-1}"
   lines torch 90 "${pin[@]}" bash -c 'peer rows'
   step conformance 150 python3 "$here/conformance.py" "$here" "$out" 130

@@ -1,6 +1,8 @@
 // Attention by cuDNN beside the own kernels, one line for each geometry: what serves, the largest
 // differences of outputs and gradients, the times. Small geometries are compared with the
 // definition in double, too, and every backward pass is repeated: its bits must be equal.
+// Gradients by the own kernels' products of a warpgroup (flash_wgmma.h) are the third provider.
+// With an argument cuDNN is left out.
 //   sh tests/gpu/sdpa_check.sh    compiles it here or there; libcudnn.so.9 is on the loader's path
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +10,7 @@
 
 #include <vector>
 
+#include "kernels/cuda/attention/flash.h"
 #include "kernels/cuda/attention/sdpa.h"
 #include "kernels/cuda/convert.h"
 #include "kernels/cuda/rows.h"
@@ -186,7 +189,9 @@ template <class F> double milliseconds(const F& f) {
   return double(ms) / kTimes;
 }
 
-void test(const Case& c) {
+enum Provider { kOwn, kLibrary, kGroups, kProviders };
+
+void test(const Case& c, bool library) {
   const auto filled = [&](int64_t heads, int64_t n, int64_t width, uint32_t seed) {
     return Halves(c.batch, heads, n, width, c.dtype, seed, c.exact);
   };
@@ -229,12 +234,18 @@ void test(const Case& c) {
                     halves(p.dq, sizes[2], c.dtype), halves(p.dk, sizes[3], c.dtype),
                     halves(p.dv, sizes[4], c.dtype)}};
   };
-  Results by[2];
-  double ms[2][2] = {};
-  for (int provider = 0; provider < 2; provider++) {  // own kernels, cuDNN
-    cuda::sdpa::use_library(provider ? "" : nullptr);
+  Results by[kProviders];
+  double ms[kProviders][2] = {};
+  for (int provider = 0; provider < kProviders; provider++) {
+    if (provider == kLibrary && !library) continue;
+    cuda::sdpa::use_library(provider == kLibrary ? "" : nullptr);
+    cuda::flash::use_wgmma(provider == kGroups);
+    if (provider == kGroups && !cuda::flash::serves_wgmma(p)) {
+      printf(" [no products of a warpgroup]");
+      g_failed = 1;
+    }
     const auto serves = [&](cuda::sdpa::Task t) { return cuda::sdpa::serves(p, t); };
-    if (provider) {
+    if (provider == kLibrary) {
       const bool forward = serves(cuda::sdpa::kForward);
       if (!forward) printf(" [forward refused: %s]", cuda::sdpa::refusal());
       const bool backward = serves(cuda::sdpa::kBackward);
@@ -243,7 +254,7 @@ void test(const Case& c) {
     }
     const size_t bytes[2] = {cuda::attention_workspace(&p), cuda::attention_backward_workspace(&p)};
     char* const workspace = memory(bytes[0] > bytes[1] ? bytes[0] : bytes[1]);
-    if (provider)
+    if (provider == kLibrary)
       printf(" workspace %.1f + %.1f MB", double(bytes[0]) / 1e6, double(bytes[1]) / 1e6);
     int32_t status[2] = {};
     ms[provider][0] = milliseconds([&] { status[0] = cuda::attention(&p, nullptr, workspace); });
@@ -261,7 +272,7 @@ void test(const Case& c) {
       cuda::attention_backward(&p, nullptr, workspace);
       const Results again = read();
       for (int i = 2; i < 5; i++) {
-        if (memcmp(again.of[i].data(), by[1].of[i].data(), sizes[i] * 4) == 0) continue;
+        if (memcmp(again.of[i].data(), by[provider].of[i].data(), sizes[i] * 4) == 0) continue;
         printf(" [other bits of gradient %d]", i - 2);
         g_failed = 1;
       }
@@ -279,24 +290,32 @@ void test(const Case& c) {
       g_failed |= !right;
     }
   };
-  compare("cuDNN - own", by[1], by[0]);
+  if (library) compare("cuDNN - own", by[kLibrary], by[kOwn]);
+  compare("groups - own", by[kGroups], by[kOwn]);
   if (c.exact) {
     const Results want = definition(c, p.scale, q.values, k.values, v.values, g.values);
     compare("own - exact", by[0], want);
-    compare("cuDNN - exact", by[1], want);
+    if (library) compare("cuDNN - exact", by[kLibrary], want);
+    compare("groups - exact", by[kGroups], want);
   }
   const double flops =
       2.0 * double(rows) * double(c.keys) * double(c.width + c.value_width) * (c.causal ? 0.5 : 1);
-  printf("\n    own %.3f + %.3f ms, cuDNN %.3f + %.3f ms (%.0f and %.0f TF/s)\n", ms[0][0],
-         ms[0][1], ms[1][0], ms[1][1], flops / ms[1][0] / 1e9, 2.5 * flops / ms[1][1] / 1e9);
+  constexpr const char* kNames[] = {"own", "cuDNN", "groups"};
+  printf("\n   ");
+  for (int i = 0; i < kProviders; i++) {
+    if (i == kLibrary && !library) continue;
+    printf(" %s %.3f + %.3f ms (%.0f and %.0f TF/s)", kNames[i], ms[i][0], ms[i][1],
+           flops / ms[i][0] / 1e9, 2.5 * flops / ms[i][1] / 1e9);
+  }
+  printf("\n");
   for (char* m : {p.lse, p.dq, p.dk, p.dv}) cudaFree(m);
   fflush(stdout);
 }
 
 }  // namespace
 
-int main() {
-  for (const Case& c : kCases) test(c);
+int main(int argc, char**) {
+  for (const Case& c : kCases) test(c, argc == 1);
   puts(g_failed ? "FAILED" : "ok");
   return g_failed;
 }

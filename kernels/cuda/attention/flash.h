@@ -16,6 +16,10 @@ int32_t forward(const AttentionPlan& p, void* stream);
 bool serves_backward(const AttentionPlan& p);
 int32_t backward(const AttentionPlan& p, void* stream, void* workspace);
 size_t backward_workspace(const AttentionPlan& p);
+// Whether flash_wgmma.h computes the gradients that it serves, on devices of sm_90. Until this is
+// called it does not: no device has timed it. A pass and its workspace must see the same choice.
+void use_wgmma(bool on);
+bool serves_wgmma(const AttentionPlan& p);  // of those that serves_backward has
 
 }  // namespace TT_NS::cuda::flash
 

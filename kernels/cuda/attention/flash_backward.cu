@@ -4,7 +4,8 @@
 // them, the last tile of kQueries first. score and dz are [keys][queries]: z and ds of a warp,
 // rounded to halves, are the left operands of the products for dv and dk, and never leave its
 // registers. For dq, which all warps of the block add to, ds goes through shared memory. Rows of
-// more than 64 numbers take two passes (flash_passes.h).
+// more than 64 numbers take two passes (flash_passes.h). Where a program asks for it and the device
+// is of sm_90, flash_wgmma.h serves both.
 //
 //   k, v          [kKeys][kWidth]; in shared memory (tile.h)
 //   beside        [2] of q and g, [kQueries][kWidth] each, and shift and delta, [kQueries] each:
@@ -22,13 +23,13 @@
 #include "kernels/cuda/attention/flash.h"
 
 #include "kernels/cuda/attention/flash_passes.h"
+#include "kernels/cuda/attention/flash_wgmma.h"
 #include "kernels/cuda/attention/gradients.h"
 
 namespace TT_NS {
 namespace {
 
 constexpr int kQueries = 64;
-constexpr int kHeadsAtOnce = 32;
 
 // Rows of scores are keys, columns queries.
 struct GradientShape {
@@ -201,18 +202,6 @@ template <class S, class Shape> struct QueryTile {
                        sum[i][j][2 * half + 1] * float(p.scale));
       }
     }
-  }
-};
-
-// The tiles of queries that a block goes through.
-struct GradientSteps {
-  int head, last_head;
-  int tile, first, last;
-  __device__ __forceinline__ bool more() const { return head <= last_head && first <= last; }
-  __device__ __forceinline__ void next() {
-    if (tile-- > first) return;
-    tile = last;
-    head++;
   }
 };
 
@@ -456,6 +445,8 @@ template <class S, int kWidth> __global__ void __launch_bounds__(kTileThreads)
 int64_t padded_queries(const AttentionPlan& p) { return round_up(p.queries, int64_t(kPadding)); }
 bool is_wide(const AttentionPlan& p) { return max(p.width, p.value_width) > GradientShape::kWidth; }
 
+int32_t g_use_wgmma;
+
 // The parts of the workspace, bytes from its beginning.
 struct GradientLayout {
   int64_t shift, delta, turns, ticket, sums, bytes;
@@ -466,7 +457,9 @@ struct GradientLayout {
     delta = shift + heads * padded_queries(p) * 4;
     sums = delta + heads * padded_queries(p) * 4;
     turns = sums;
-    if (!is_wide(p)) turns += heads * tiles * kQueries * GradientShape::kWidth * 4;
+    if (cuda::flash::serves_wgmma(p))
+      turns += heads * padded_queries(p) * (is_wide(p) ? 128 : 64) * 4;
+    else if (!is_wide(p)) turns += heads * tiles * kQueries * GradientShape::kWidth * 4;
     ticket = turns + heads * tiles * 4;
     bytes = ticket + 4;
   }
@@ -509,6 +502,10 @@ template <class S> int32_t launch_backward(const AttentionPlan& p, void* stream,
     const int32_t status = device::launch(kernel, grid, kTileThreads, 0, stream, a, shift, delta);
     if (status != TT_OK) return status;
   }
+  if (cuda::flash::serves_wgmma(p)) {
+    if (is_wide(p)) return launch_groups<S, 128>(a, stream);
+    return launch_groups<S, 64>(a, stream);
+  }
   if (is_wide(p)) return launch_passes<S, 128>(a, stream);
   return launch_gradients<S>(a, stream);
 }
@@ -521,6 +518,17 @@ int32_t backward(const AttentionPlan& p, void* stream, void* workspace) {
   if (p.dtype == TT_F16) return launch_backward<F16>(p, stream, workspace);
   return launch_backward<BF16>(p, stream, workspace);
 }
+bool serves_wgmma(const AttentionPlan& p) {
+  if (!__atomic_load_n(&g_use_wgmma, __ATOMIC_RELAXED)) return false;
+  bool scaled;
+  factor_of(p, &scaled);
+  const bool packed = is_packed(p.q, p.width) && is_packed(p.k, p.width) &&
+                      is_packed(p.v, p.value_width) && is_packed(p.grad, p.value_width);
+  if (p.mask_dtype || p.drop || scaled || !packed || p.queries == 0) return false;
+  const auto kernel = group_gradients<BF16, GroupShape<64>>;
+  return device::has_wgmma(reinterpret_cast<const void*>(kernel));
+}
+void use_wgmma(bool on) { __atomic_store_n(&g_use_wgmma, int32_t(on), __ATOMIC_RELAXED); }
 size_t backward_workspace(const AttentionPlan& p) { return size_t(GradientLayout(p).bytes); }
 
 }  // namespace cuda::flash

@@ -9,6 +9,7 @@ namespace TT_NS {
 namespace {
 
 constexpr int kPadding = 128;  // queries of a head in shift and delta are padded to this
+constexpr int kHeadsAtOnce = 32;
 
 struct GradientArguments {
   AttentionPlan p;
@@ -22,6 +23,18 @@ struct GradientArguments {
   float factor;     // of a score
   bool scaled;      // scores are multiplied by the scale first
   bool q_packed, k_packed, v_packed, grad_packed, out_packed;
+};
+
+// The tiles of queries that a block goes through.
+struct GradientSteps {
+  int head, last_head;
+  int tile, first, last;
+  __device__ __forceinline__ bool more() const { return head <= last_head && first <= last; }
+  __device__ __forceinline__ void next() {
+    if (tile-- > first) return;
+    tile = last;
+    head++;
+  }
 };
 
 // out = x y^T, of rows of kWidth.

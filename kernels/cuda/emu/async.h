@@ -19,6 +19,8 @@ void begin_copy(void* to, const void* from, bool present, int bytes) noexcept;
 void end_group() noexcept;
 // The thread's next copy of the groups that are complete when at most `pending` are not.
 bool next_copy(int pending, AsyncCopy* copy) noexcept;
+// The thread has written dynamic shared memory that products may read (emu/wgmma.h).
+void mark_written(const void* p, size_t bytes) noexcept;
 
 // Stores and loads that ThreadSanitizer sees, unlike those of an inlined memcpy.
 using Word [[gnu::may_alias]] = uint64_t;
@@ -72,6 +74,7 @@ template <int kPending> void wait_for_copies() {
     const emu::Word* const from = static_cast<const emu::Word*>(copy.from);
     if (copy.present) emu::store_pack(copy.to, from[0], from[1]);
     else emu::store_pack(copy.to, 0, 0);
+    emu::mark_written(copy.to, 16);
   }
 }
 

@@ -16,13 +16,28 @@
 #include <vector>
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/emu/async.h"
 #include "kernels/cuda/emu/fiber.h"
+#include "kernels/cuda/matmul/wgmma.h"
 #include "tt_types.h"
 
 namespace TT_NS::emu {
 
 __thread const Thread* t_self = nullptr;
+
+float widen_bf16(uint16_t h) noexcept {
+  const uint32_t bits = uint32_t(h) << 16;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+float widen_f16(uint16_t h) noexcept {
+  const int exponent = h >> 10 & 31;
+  const int fraction = h & 1023;
+  float f = exponent ? __builtin_ldexpf(float(fraction + 1024), exponent - 25)
+                     : __builtin_ldexpf(float(fraction), -24);
+  if (exponent == 31) f = fraction ? __builtin_nanf("") : __builtin_inff();
+  return h & 0x8000 ? -f : f;
+}
 
 namespace {
 
@@ -36,6 +51,9 @@ constexpr size_t kMaxStatic = 48 * 1024, kMaxShared = 227 * 1024;
 constexpr size_t kRedzone = 64;
 constexpr unsigned char kUnset = 0xff, kCanary = 0xa5;
 constexpr size_t kArenaBytes = 512 * 1024;
+// The address of dynamic shared memory, which a device aligns to 16 bytes only.
+constexpr uint32_t kSharedAddress = 1024 + 128 + 48;
+constexpr int kGroupThreads = 128;  // of a warpgroup
 
 // Lanes of a warp that wait for each other.
 struct Meeting {
@@ -45,6 +63,13 @@ struct Meeting {
   Where where;
   uint64_t value[32];
   char happens_before;
+};
+
+// The sums of products that are not complete; the thread's own are nans.
+struct Sums {
+  float* to;
+  int products;
+  float value[kMostSums];
 };
 
 enum State { kUnstarted, kRunning, kAtBarrier, kAtMeeting, kDone };
@@ -57,6 +82,12 @@ struct Running {
   const char* operation = nullptr;
   std::deque<AsyncCopy> copies = {};  // not complete
   int groups = 0;                     // of copies
+  std::deque<Product> products = {};  // not complete
+  std::vector<Sums> sums = {};
+  int product_groups = 0;
+  size_t begun = 0;  // products
+  bool fenced = false;
+  uint32_t fences = 0;  // of operands
 };
 
 // While it lives, ThreadSanitizer ignores what this file does in the name of a kernel's thread.
@@ -81,6 +112,15 @@ class Scheduler {
   void begin_copy(AsyncCopy copy);
   void end_group();
   bool next_copy(int pending, AsyncCopy* copy);
+  void mark_written(const void* p, size_t bytes);
+  void publish_operands();
+  const void* operand_place(uint32_t address);
+  uint32_t shared_address(const void* p);
+  void begin_product(Product p, Where where);
+  void fence_products();
+  void end_product_group();
+  bool next_product(int pending, Product* product, float* sums);
+  void end_product(const Product& product, const float* sums);
   [[noreturn]] void fault(const char* what);
   void* shared(const void* key, size_t bytes, size_t alignment);
   void* shared_dynamic() { return arena_; }
@@ -101,6 +141,10 @@ class Scheduler {
   void wait();
   void finish(Running& t);
   void open_barrier_if_full();
+  Sums* sums_of(const float* to);
+  void check_operand(uint64_t operand, bool across);
+  void check_products();
+  void check_warpgroups();
   void complete(Meeting& m, int warp);
   void report_deadlock();
   void describe(const char* what, const Running* t);
@@ -126,6 +170,10 @@ class Scheduler {
   char* arena_ = nullptr;
   std::vector<char*> arenas_;
   size_t arena_used_ = 0;
+  // Of each word of dynamic shared memory who wrote it, + 1, and 2048 times the fences before.
+  std::vector<uint32_t> writers_;
+  // The right operands of the products that each warpgroup has begun.
+  std::vector<std::vector<uint64_t>> products_begun_;
   std::mt19937_64 random_;
 };
 
@@ -213,6 +261,8 @@ void Scheduler::place_threads(dim3 block) {
   ready_.clear();
   meetings_.clear();
   meetings_.resize((n + 31) / 32);
+  products_begun_.clear();
+  products_begun_.resize(n / kGroupThreads);
 }
 
 // The races of two blocks are told apart only if they do not share the arena.
@@ -226,6 +276,7 @@ void Scheduler::open_arena() {
   memset(arena_, kUnset, dynamic);
   memset(arena_ + dynamic, kCanary, arena_used_ - dynamic);
   arrays_.push_back({nullptr, arena_, dynamic});
+  writers_.assign((dynamic + 3) / 4, 0);
   fiber_poison(arena_ + dynamic, kArenaBytes - dynamic);
 }
 
@@ -288,6 +339,7 @@ void Scheduler::work() {
       t_has_waited = !launch_->early;
       launch_->run(launch_->closure);
       if (!t_has_waited) fault("a kernel that starts early does not wait");
+      check_products();
       fiber_ignore(true);
       fiber_release(&end_happens_before_);
       finish(*running_);
@@ -345,6 +397,7 @@ void Scheduler::run_block(dim3 block) {
     for (Running& t : threads_)
       if (t.fiber && t.state != kDone) fiber_abandon(t.fiber);
   }
+  check_warpgroups();
   close_arena();
 }
 
@@ -488,22 +541,109 @@ bool Scheduler::next_copy(int pending, AsyncCopy* copy) {
   return true;
 }
 
-// ---- mma ----
+// ---- products of a warpgroup ----
 
-float widen_bf16(uint16_t h) {
-  const uint32_t bits = uint32_t(h) << 16;
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return f;
+uint32_t Scheduler::shared_address(const void* p) {
+  return kSharedAddress + uint32_t(static_cast<const char*>(p) - arena_);
 }
-float widen_f16(uint16_t h) {
-  const int exponent = h >> 10 & 31;
-  const int fraction = h & 1023;
-  float f = exponent ? __builtin_ldexpf(float(fraction + 1024), exponent - 25)
-                     : __builtin_ldexpf(float(fraction), -24);
-  if (exponent == 31) f = fraction ? __builtin_nanf("") : __builtin_inff();
-  return h & 0x8000 ? -f : f;
+void Scheduler::mark_written(const void* p, size_t bytes) {
+  const Unseen unseen;
+  const size_t first = size_t(static_cast<const char*>(p) - arena_) / 4;
+  for (size_t i = first; i < first + bytes / 4 && i < writers_.size(); i++)
+    writers_[i] = uint32_t(running_->known.linear + 1) | running_->fences << 11;
 }
+void Scheduler::publish_operands() {
+  const Unseen unseen;
+  running_->fences++;
+}
+const void* Scheduler::operand_place(uint32_t address) {
+  const Unseen unseen;
+  const size_t at = address - kSharedAddress;  // large below it
+  if (at / 4 >= writers_.size()) fault("a product reads outside of dynamic shared memory");
+  const uint32_t writer = writers_[at / 4] & 2047;
+  if (!writer) fault("a product reads what neither store_operand nor a copy has written");
+  if (threads_[writer - 1].fences <= writers_[at / 4] >> 11)
+    fault("a product reads what was written without fence_operands");
+  return arena_ + at;
+}
+
+void Scheduler::check_operand(uint64_t operand, bool across) {
+  if (operand >> 62 != 1 || (operand & 0x3fffc000c000c000) != 0 || !(operand >> 32 & 0x3fff))
+    fault("an operand of a product is not one of operand_along, operand_across");
+  const uint32_t first = uint32_t(operand & 0x3fff) << 4;
+  if (first % device::kOperandAlignment & (across ? 0x3ff : 0x390))
+    fault("an operand of a product begins at a multiple of 1024 bytes, or 32 bytes along it");
+}
+Sums* Scheduler::sums_of(const float* to) {
+  for (Sums& s : running_->sums)
+    if (s.to == to) return &s;
+  return nullptr;
+}
+void Scheduler::begin_product(Product p, Where where) {
+  const Unseen unseen;
+  Running& me = *running_;
+  const size_t group = size_t(me.known.linear / kGroupThreads);
+  if (group >= products_begun_.size()) fault("a product needs four warps");
+  if (!me.fenced) fault("a group of products begins without fence_registers");
+  auto& begun = products_begun_[group];
+  if (me.begun == begun.size()) begun.push_back(p.b);
+  if (begun[me.begun++] != p.b) {
+    char what[400];
+    snprintf(what, sizeof what, "threads of a warpgroup begin different products, one at %s:%d",
+             where.file, where.line);
+    fault(what);
+  }
+  if (!p.in_registers) check_operand(p.a, p.a_across);
+  check_operand(p.b, p.b_across);
+  Sums* s = sums_of(p.to);
+  if (!s) {
+    me.sums.push_back({p.to, 0, {}});
+    s = &me.sums.back();
+    memcpy(s->value, p.to, sizeof(float) * size_t(p.columns / 2));
+    memset(p.to, kUnset, sizeof(float) * size_t(p.columns / 2));
+  }
+  s->products++;
+  p.group = me.product_groups;
+  me.products.push_back(p);
+}
+void Scheduler::fence_products() { running_->fenced = true; }
+void Scheduler::end_product_group() {
+  running_->product_groups++;
+  running_->fenced = false;
+}
+bool Scheduler::next_product(int pending, Product* product, float* sums) {
+  const Unseen unseen;
+  auto& products = running_->products;
+  if (products.empty() || products.front().group >= running_->product_groups - pending)
+    return false;
+  *product = products.front();
+  products.pop_front();
+  memcpy(sums, sums_of(product->to)->value, sizeof(float) * size_t(product->columns / 2));
+  return true;
+}
+void Scheduler::end_product(const Product& product, const float* sums) {
+  const Unseen unseen;
+  auto& all = running_->sums;
+  Sums* const s = sums_of(product.to);
+  const size_t bytes = sizeof(float) * size_t(product.columns / 2);
+  memcpy(s->value, sums, bytes);
+  if (--s->products) return;
+  memcpy(s->to, sums, bytes);
+  all.erase(all.begin() + (s - all.data()));
+}
+void Scheduler::check_products() {
+  const Unseen unseen;
+  const Running& me = *running_;
+  if (!me.products.empty()) fault("a thread ends before its products are complete");
+}
+void Scheduler::check_warpgroups() {
+  for (size_t group = 0; group < products_begun_.size(); group++)
+    for (size_t t = group * kGroupThreads; t < (group + 1) * kGroupThreads; t++)
+      if (threads_[t].begun != products_begun_[group].size())
+        describe("a thread ends without a product of its warpgroup", &threads_[t]);
+}
+
+// ---- mma ----
 
 // Fragments by lane, with group = lane / 4 and pair = lane % 4: register r of a holds row
 // group + 8 (r & 1), columns 2 pair + 8 (r >> 1) and the next; register r of b rows 2 pair + 8 r
@@ -553,6 +693,21 @@ void begin_copy(void* to, const void* from, bool present, int bytes) noexcept {
 void end_group() noexcept { scheduler().end_group(); }
 bool next_copy(int pending, AsyncCopy* copy) noexcept {
   return scheduler().next_copy(pending, copy);
+}
+void mark_written(const void* p, size_t bytes) noexcept { scheduler().mark_written(p, bytes); }
+void publish_operands() noexcept { scheduler().publish_operands(); }
+const void* operand_place(uint32_t address) noexcept { return scheduler().operand_place(address); }
+uint32_t shared_address(const void* p) noexcept { return scheduler().shared_address(p); }
+void begin_product(const Product& product, Where where) noexcept {
+  scheduler().begin_product(product, where);
+}
+void fence_products() noexcept { scheduler().fence_products(); }
+void end_product_group() noexcept { scheduler().end_product_group(); }
+bool next_product(int pending, Product* product, float* sums) noexcept {
+  return scheduler().next_product(pending, product, sums);
+}
+void end_product(const Product& product, const float* sums) noexcept {
+  scheduler().end_product(product, sums);
 }
 void fault(const char* what) noexcept { scheduler().fault(what); }
 void* shared(const void* key, size_t bytes, size_t alignment) noexcept {
