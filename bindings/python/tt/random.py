@@ -159,6 +159,12 @@ def seed() -> int:
     return thread_generator().seed()
 
 
+def numbers_drawn() -> tuple[int, int]:
+    """Returns the seed of this thread's generator, and how far it is. Reads no tensor."""
+    generator = thread_generator()
+    return generator.initial_seed(), generator.get_offset()
+
+
 def get_rng_state() -> Tensor:
     """Returns the state of this thread's generator, as bytes."""
     return thread_generator().get_state()

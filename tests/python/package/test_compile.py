@@ -413,6 +413,33 @@ def test_values_set_between_steps(make, name, value, runs):
     assert records[:3] == (1, 8 - runs, runs), records
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("p", [0.0, 0.5])
+def test_checkpoints(reentrant, p):
+    """A checkpoint is recorded with its second call, unless that must draw the same numbers."""
+
+    def train(compiled):
+        tt.manual_seed(7)
+        layers = [nn.Linear(3, 4), nn.Tanh(), *([nn.Dropout(p)] * (p > 0)), nn.Linear(4, 1)]
+        m = nn.Sequential(*layers)
+        optimizer = tt.optim.SGD(m.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            y = tt.utils.checkpoint.checkpoint(m, x, use_reentrant=reentrant)
+            y.square().mean().backward()
+            optimizer.step()
+            return y.detach()
+
+        run = tt.compile(step) if compiled else step
+        found = [run(tt.full((2, 3), 0.1 * k)).tolist() for k in range(6)]
+        return found + [q.tolist() for q in m.parameters()], info(run) if compiled else None
+
+    found, records = train(True)
+    assert found == train(False)[0]
+    assert records[1] == (0 if p else 5), records
+
+
 @pytest.mark.parametrize("name", ["a leaf inside", "jacobians", "a leaf that is kept"])
 def test_leaves_of_a_step(name):
     """A leaf that the function makes and drops does not keep its record from being replayed."""

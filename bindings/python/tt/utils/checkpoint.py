@@ -22,7 +22,7 @@ from ..amp.autocast_mode import (
 from ..autograd import Function, backward, enable_grad, is_grad_enabled
 from ..autograd._saved import saved_tensors_hooks
 from ..errors import AutogradError
-from ..random import get_rng_state, set_rng_state
+from ..random import get_rng_state, numbers_drawn, set_rng_state
 from . import _selective
 from ._selective import CheckpointPolicy as CheckpointPolicy
 from ._selective import SelectiveCheckpointContext as SelectiveCheckpointContext
@@ -86,14 +86,18 @@ def checkpoint(
     call.rng = get_rng_state() if preserve_rng_state else None
     call.context, call.checked = second, determinism_check == "default"
     call.autocast = autocast_modes()
+    start = numbers_drawn()
     if use_reentrant is False:
         frame = Frame(call, tensors, early_stop)
         with first, saved_tensors_hooks(frame.pack, frame.unpack):
-            return function(*args, **kwargs)
+            found = function(*args, **kwargs)
+        call.draws = numbers_drawn() != start
+        return found
     # the graph needs an input with a gradient: parameters that the function uses are not seen
     watched = ops.empty((0,)).requires_grad_()
     with first:
         results = Checkpoint.apply(call, watched, *tensors)
+    call.draws = numbers_drawn() != start
     return with_tensors(call.results, list(results))
 
 
@@ -104,6 +108,7 @@ class Recomputed:
     arguments: Any
     results: Any
     rng: Tensor | None
+    draws: bool = True  # False: the first call has drawn no numbers, so no state is set
     context: Any
     checked: bool
     autocast: list[autocast]
@@ -112,15 +117,16 @@ class Recomputed:
     def again(self) -> Iterator[None]:
         """Enters the modes and the random state of the second call for a block."""
         before = get_rng_state()
+        rng = self.rng if self.draws else None
         try:
-            if self.rng is not None:
-                set_rng_state(self.rng)
+            if rng is not None:
+                set_rng_state(rng)
             with ExitStack() as modes:
                 for mode in (enable_grad(), *self.autocast, self.context):
                     modes.enter_context(mode)
                 yield
         finally:
-            if self.rng is not None:
+            if rng is not None:
                 set_rng_state(before)
 
     def __call__(self, tensors: list[Tensor], results: list[Tensor]) -> Any:
