@@ -53,6 +53,20 @@ template <class T> TT_INLINE void store_block(const AttentionPlan& p, const Atte
   }
 }
 
+// out = the values weighted by the probabilities s. Groups of queries leave out the keys that the
+// causal mask hides from all of them.
+template <class T> TT_INLINE void weight_values(const AttentionPlan& p, const AttentionBlock& block,
+                                                T* out, const T* s, const T* values) {
+  const int64_t width = p.value_width;
+  const int64_t group = p.causal && !p.tiles ? kCausalGroup : block.queries;
+  for (int64_t j = 0; j < block.queries; j += group) {
+    const int64_t n = min(group, block.queries - j);
+    const int64_t seen = block.query + j + n - block.key;
+    const int64_t keys = p.causal ? min(seen, block.keys) : block.keys;
+    attention_multiply(p, out + j * width, s + j, 1, block.lanes, values, n, width, keys, false);
+  }
+}
+
 template <class T>
 TT_NOINLINE void attend_query_block(const AttentionPlan& p, int64_t unit, char* memory) {
   const int64_t blocks = attention_query_blocks(p);
@@ -98,8 +112,7 @@ TT_NOINLINE void attend_query_block(const AttentionPlan& p, int64_t unit, char* 
     }
     const T* values = attention_rows(rows_at(p.v, block.batch, key_head, block.key), p.v.row,
                                      block.keys, value_width, p.dtype, v);
-    attention_multiply(p, block.key ? fresh : acc, s, 1, block.lanes, values, block.queries,
-                       value_width, block.keys, false);
+    weight_values(p, block, block.key ? fresh : acc, s, values);
     if (block.key) rescale_and_add(acc, fresh, r.rescale, block.queries, value_width);
   }
   store_block(p, block, r, acc, end > 0);

@@ -48,6 +48,9 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
+// Queries or keys whose products with what the causal mask hides from all of them are left out.
+constexpr int64_t kCausalGroup = 16;
+
 // Tiles take q as it is; the scores are scaled then.
 template <class T> TT_INLINE T attention_q_scale(const AttentionPlan& p) {
   return p.tiles ? T(1) : T(p.scale);

@@ -8,13 +8,20 @@
 
 TT_ISA_BEGIN
 
+// Rows are so short that a call of memcpy takes longer.
+template <class T> TT_INLINE void copy_row(T* out, const T* x, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) store(out + i, load(x + i));
+  for (; i < n; i++) out[i] = x[i];
+}
+
 TT_INLINE void widen_row(float* out, const char* x, int64_t n, int32_t dtype) {
   if (is_dtype(dtype, TT_F16)) widen_run(reinterpret_cast<const F16*>(x), n, out);
   else if (is_dtype(dtype, TT_BF16)) widen_run(reinterpret_cast<const Bf16*>(x), n, out);
-  else memcpy(out, x, size_t(n) * 4);
+  else copy_row(out, reinterpret_cast<const float*>(x), n);
 }
 TT_INLINE void widen_row(double* out, const char* x, int64_t n, int32_t) {
-  memcpy(out, x, size_t(n) * 8);
+  copy_row(out, reinterpret_cast<const double*>(x), n);
 }
 
 template <class T> TT_INLINE bool is_native(int32_t dtype) {
@@ -31,9 +38,9 @@ template <class T> TT_INLINE const T* rows_of(const char* x, int64_t stride, int
 }
 
 template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, int64_t a_col,
-                                             const T* b, int64_t m, int64_t n, int64_t k,
-                                             bool add) {
-  multiply_small(c, a, a_row, a_col, b, m, n, k, add);
+                                             const T* b, int64_t m, int64_t n, int64_t k, bool add,
+                                             int64_t pitch) {
+  multiply_small(c, a, a_row, a_col, b, m, n, k, add, pitch);
 }
 
 #if TT_VEC_BYTES == 64
@@ -109,9 +116,23 @@ template <class T> TT_INLINE void transpose_scaled(T* out, const T* rows, int64_
   for (int64_t i = 0; i < width * lanes; i++) out[i] *= factor;
 }
 
+// Groups of keys behind the first query leave out the queries before them.
+template <class T> TT_INLINE void causal_products(const AttentionPlan& p, const AttentionBlock& b,
+                                                  T* s, const T* k, const T* q_transposed) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < b.keys; i += n) {
+    const int64_t behind = b.key + i - b.query;
+    const int64_t hidden = behind < 0 ? 0 : behind / kCausalGroup * kCausalGroup;
+    n = min(behind < 0 ? -behind : kCausalGroup, b.keys - i);
+    multiply(s + i * b.lanes + hidden, k + i * p.width, p.width, 1, q_transposed + hidden, n,
+             b.lanes - hidden, p.width, false, b.lanes);
+  }
+}
+
 template <class T> TT_INLINE void scores(const AttentionPlan& p, const AttentionBlock& b, T* s,
                                          const T* k, const T* q_transposed, T* spare) {
-  attention_multiply(p, s, k, p.width, 1, q_transposed, b.keys, b.lanes, p.width, false);
+  if (p.causal && !p.tiles && !p.mask_dtype) causal_products(p, b, s, k, q_transposed);
+  else attention_multiply(p, s, k, p.width, 1, q_transposed, b.keys, b.lanes, p.width, false);
   for (int64_t i = 0; p.tiles && i < b.keys * b.lanes; i++) s[i] *= T(p.scale);
   if (p.mask_dtype) add_mask(p, b, s, spare);
   if (p.causal) mask_future(b, s);
@@ -133,7 +154,7 @@ TT_ENTRY_BEGIN
 
 void attention_store(char* out, const float* x, int64_t n, int32_t dtype) noexcept {
   if (dtype == TT_F32) {
-    memcpy(out, x, size_t(n) * 4);
+    copy_row(reinterpret_cast<float*>(out), x, n);
     return;
   }
   uint16_t* to = reinterpret_cast<uint16_t*>(out);
@@ -141,7 +162,7 @@ void attention_store(char* out, const float* x, int64_t n, int32_t dtype) noexce
     to[i] = is_dtype(dtype, TT_F16) ? narrow(x[i], F16{}).bits : narrow(x[i], Bf16{}).bits;
 }
 void attention_store(char* out, const double* x, int64_t n, int32_t) noexcept {
-  memcpy(out, x, size_t(n) * 8);
+  copy_row(reinterpret_cast<double*>(out), x, n);
 }
 
 #define TT_DEFINE_PARTS(T)                                                                        \
@@ -156,7 +177,7 @@ void attention_store(char* out, const double* x, int64_t n, int32_t) noexcept {
   void attention_multiply(const AttentionPlan& p, T* c, const T* a, int64_t a_row, int64_t a_col, \
                           const T* b, int64_t m, int64_t n, int64_t k, bool add) noexcept {       \
     if (!by_tiles(p, c, a, a_row, a_col, b, m, n, k, add))                                        \
-      multiply(c, a, a_row, a_col, b, m, n, k, add);                                              \
+      multiply(c, a, a_row, a_col, b, m, n, k, add, n);                                           \
   }                                                                                               \
   void attention_scores(const AttentionPlan& p, const AttentionBlock& b, T* s, const T* k,        \
                         const T* q, T* spare) noexcept {                                          \

@@ -10,11 +10,11 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-// c (m, n) = a (m, k) b (k, n), or += if add. b and c are contiguous; a_row and a_col are strides
-// in elements.
+// c (m, n) = a (m, k) b (k, n), or += if add. Rows of b and c are pitch elements apart; a_row and
+// a_col are strides in elements.
 template <class T> TT_INLINE void multiply_small(T* c, const T* a, int64_t a_row, int64_t a_col,
                                                  const T* b, int64_t m, int64_t n, int64_t k,
-                                                 bool add) {
+                                                 bool add, int64_t pitch) {
   MatmulPlan p;
   p.m = m;
   p.n = n;
@@ -25,9 +25,9 @@ template <class T> TT_INLINE void multiply_small(T* c, const T* a, int64_t a_row
   p.d = add ? p.c : nullptr;
   p.a_row = a_row;
   p.a_col = a_col;
-  p.b_row = n;
+  p.b_row = pitch;
   p.b_col = 1;
-  p.c_row = p.d_row = n;
+  p.c_row = p.d_row = pitch;
   p.c_col = p.d_col = 1;
   p.dtype = sizeof(T) == 8 ? TT_F64 : TT_F32;
   p.path = kMatmulSmall;

@@ -23,7 +23,7 @@ template <class T> TT_INLINE T* as_values(char* p) { return reinterpret_cast<T*>
 // tile (rows, columns) = a (rows, depth) panel (depth, columns); all are contiguous.
 template <class T> TT_INLINE void recurrent_multiply(T* tile, const T* a, const T* panel,
                                                      int64_t rows, int64_t depth, int64_t columns) {
-  if (rows > 0) multiply_small(tile, a, depth, 1, panel, rows, columns, depth, false);
+  if (rows > 0) multiply_small(tile, a, depth, 1, panel, rows, columns, depth, false, columns);
 }
 
 // x = f(x) for n values; n is a multiple of a vector's lanes.
