@@ -77,17 +77,27 @@ void pack_transpose(const T* x, int64_t i_stride, int w, int pitch, int64_t nk, 
         for (int i = 0; i < kL; i++) r[i] = i < rows ? load(src + i * i_stride, in) : Vec<T>{};
       }
       transpose<T>(r);
-      const bool whole_stores = lanes == kL ? depth == kL : p + 2 * kL <= nk;
-      if (whole_stores) {
+      // What a whole store may write: the rest of the panel.
+      const int64_t room = (nk - p) * pitch - v;
+      if (depth == kL && (kL - 1) * int64_t(pitch) + kL <= room) {
+        // One pointer: the compiler would keep one for each row in memory.
+        int64_t row = pitch;
         TT_UNROLL
-        for (int i = 0; i < kL; i++) store(dst + i * pitch, r[i]);
-        dst += kL * pitch;
+        for (int i = 0; i < kL; i++) {
+          store(dst, r[i]);
+          dst += row;
+          TT_KEEP_IN_REGISTERS(dst, row);
+        }
         continue;
       }
+      alignas(64) T turned[kL * kL];
       TT_UNROLL
-      for (int i = 0; i < kL; i++)
-        if (i < depth) store(dst + i * pitch, r[i], to);
-      dst += kL * pitch;
+      for (int i = 0; i < kL; i++) store(turned + i * kL, r[i]);
+      for (int i = 0; i < depth; i++, dst += pitch) {
+        const Vec<T> row = load(turned + i * kL);
+        if (i * int64_t(pitch) + kL <= room) store(dst, row);
+        else store(dst, row, to);
+      }
     }
   }
 }
