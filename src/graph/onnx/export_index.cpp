@@ -246,6 +246,8 @@ void OnnxExporter::emit_windows() {
     step[i] = item("stride", i, 1);
     count[i] = (size[i] - item("dilation", i, 1) * (kernel[i] - 1) - 1) / step[i] + 1;
   }
+  const int64_t one = x.sizes[0] * x.sizes[1];  // result elements of a table's element
+  if (out_value().numel() > kMaxIndexTable * max<int64_t>(1, one)) refuse("an image of this size");
   OnnxPositions table;
   for (int64_t k = 0; k < kernel[0] * kernel[1]; k++)
     for (int64_t w = 0; w < count[0] * count[1]; w++) {

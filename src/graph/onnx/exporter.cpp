@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t kOpset = 20;
 constexpr int64_t kIrVersion = 9;
-constexpr int64_t kMaxIndexTable = 1 << 22;  // elements of a view that is written as a table
 
 uint64_t hash_of(const void* data, int64_t n, uint64_t seed) {
   uint64_t h = seed ^ 0xcbf29ce484222325u;

@@ -77,6 +77,7 @@ struct ExportTrace {
 };
 
 using OnnxPositions = SmallVec<int64_t, 16>;
+inline constexpr int64_t kMaxIndexTable = 1 << 22;  // positions that are written as a table
 
 class OnnxExporter {
  public:
