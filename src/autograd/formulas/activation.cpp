@@ -52,7 +52,7 @@ TensorRef gelu_tanh_second(const Tensor& g, const Tensor& x) {
 
 TensorRef celu_second(const Tensor& g, const Tensor& x, double alpha) {
   TensorRef slope = op::celu_backward(g, x, alpha) * (1 / alpha);
-  return op::masked_fill(slope, op::gt(x, 0), 0);
+  return op::masked_fill(slope, op::logical_not(op::lt(x, 0)), 0);
 }
 
 // y = x s with s = 1 / (1 + |x|), whose derivative by |x| is -s^2.

@@ -2018,7 +2018,8 @@ static void selu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     const TensorRef input_ref = s.input.get(n);
     const Tensor& input = *input_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::masked_fill(op::selu_backward(op::mul(g0, grad), input), op::gt(input, 0), 0);
+    out[1] = op::masked_fill(op::selu_backward(op::mul(g0, grad), input),
+                             op::logical_not(op::lt(input, 0)), 0);
   }
 }
 static constinit const NodeType selu_backward_type = {"selu_backward", selu_backward_apply,

@@ -503,6 +503,15 @@ def test_second_derivatives_of_distances_between_equal_elements(p):
             tt.testing.assert_close(curve, tt.tensor(expected, dtype=tt.float64))
 
 
+@pytest.mark.parametrize("name", ["elu", "celu", "selu"])
+def test_activations_are_straight_at_0_in_second_derivatives(name):
+    x = tt.tensor([-1.0, 0.0, 1.0, float("nan")], dtype=tt.float64, requires_grad=True)
+    y = getattr(tt.nn.functional, name)(x)
+    (slope,) = tt.autograd.grad(y.sum(), x, create_graph=True)
+    (curve,) = tt.autograd.grad((slope * tt.ones(4)).sum(), x)
+    assert curve[0] > 0.3 and curve[1:].tolist() == [0, 0, 0]
+
+
 def test_splits_take_the_names_of_their_forms():
     x = tt.arange(24).reshape(4, 2, 3)
     for keywords in (
