@@ -115,6 +115,13 @@ template <class T> TT_FN void cubic_taps(Position<T> p, const GridPlan& plan, in
     taps->index[k] = index_of(padded(Position<T>{low + T(k - 1), 0}, plan, size).at, size);
 }
 
+// The position along dimension d of a number in the grid.
+template <class T> TT_FN Position<T> position_of(const GridPlan& plan, T number, int d) {
+  const int64_t size = plan.in[d];
+  const T factor = (plan.align ? T(size - 1) : T(size)) / 2;
+  return {(number + 1) * factor - (plan.align ? T(0) : T(0.5)), factor};
+}
+
 // Sets axis[kGridDims] to the taps of a point, whose numbers of the last dimension come first.
 template <class T>
 TT_FN void point_taps(const GridPlan& plan, const T* numbers, AxisTaps<T>* axis) {
@@ -127,9 +134,7 @@ TT_FN void point_taps(const GridPlan& plan, const T* numbers, AxisTaps<T>* axis)
       continue;
     }
     const int64_t size = plan.in[d];
-    const T factor = (plan.align ? T(size - 1) : T(size)) / 2;
-    const T number = numbers[kGridDims - 1 - d];
-    const Position<T> p = {(number + 1) * factor - (plan.align ? T(0) : T(0.5)), factor};
+    const Position<T> p = position_of(plan, numbers[kGridDims - 1 - d], d);
     if (plan.mode == kGridNearest) nearest_taps(p, plan, size, plan.order[d], taps);
     else if (plan.mode == kGridLinear) linear_taps(p, plan, size, plan.order[d], taps);
     else cubic_taps(p, plan, size, plan.order[d], taps);

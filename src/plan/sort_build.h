@@ -39,6 +39,7 @@ inline int64_t long_row(SortPlan* p) {
   p->path = kSortBuckets;
   if (p->n > INT64_MAX / 64) return -1;
   for (p->buckets = 16; p->buckets < kSortMaxBuckets && p->n / 4096 >= p->buckets;) p->buckets *= 2;
+  if (p->k <= p->n / 128) p->buckets = 2;
   one_stage(&p->run, 1, 1);
   p->run.n = 4;
   p->run.units[1] = p->run.units[2] = row_chunks(p, 16384);

@@ -29,7 +29,7 @@ struct SortPlan {
   char* workspace;
   int64_t slot_bytes;  // kSortRows: workspace of one task
   int64_t row, chunk, n_chunks;
-  int64_t buckets;  // a power of 2
+  int64_t buckets;  // a power of 2; 2: the first one is to hold the first k items
 };
 
 struct SortItem {
@@ -37,8 +37,9 @@ struct SortItem {
   int64_t index;
 };
 constexpr int64_t kSortFew = 64;  // rows and results up to this size are sorted by insertion
-constexpr int64_t kSortMaxBuckets = 256;  // buckets of a long row
-constexpr int64_t kSortSample = 8;        // sampled keys per bucket
+constexpr int64_t kSortMaxBuckets = 256;    // buckets of a long row
+constexpr int64_t kSortSample = 8;          // sampled keys per bucket
+constexpr int64_t kSortFirstSample = 4096;  // sampled keys for two buckets
 
 // The workspace of kSortBuckets.
 struct SortRoom {

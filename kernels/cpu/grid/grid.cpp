@@ -3,7 +3,7 @@
 //
 //   axis      per dimension, position and tap: an index, -1 outside, and a weight
 //     | combine
-//   taps      [up to 16][kPoints]: an index in the plane, -1 outside, and the product of weights
+//   taps      [kPoints][up to 16]: an index in the plane, -1 outside, and the product of weights
 //     | take, put   by channels
 //   y, x
 #include "kernels/functors/grid.h"
@@ -14,44 +14,84 @@ constexpr int64_t kPoints = 64;  // positions at a time
 constexpr int32_t kTaps = 16;
 
 template <class T> struct GridTaps {
-  int64_t index[kTaps][kPoints];
-  T weight[kTaps][kPoints];
+  int64_t index[kPoints * kTaps];
+  T weight[kPoints * kTaps];
   int32_t n;
 
   // Sets the taps of position j: all combinations of those along the dimensions.
   TT_NOINLINE void combine(const AxisTaps<T>* axis, int64_t j) {
-    n = 0;
+    n = axis[0].n * axis[1].n * axis[2].n;
+    int64_t* to = index + j * n;
+    T* w = weight + j * n;
     for (int32_t a = 0; a < axis[0].n; a++)
-      for (int32_t b = 0; b < axis[1].n; b++)
-        for (int32_t c = 0; c < axis[2].n; c++, n++) {
-          const int64_t plane = axis[0].index[a];
-          const int64_t row = axis[1].index[b];
+      for (int32_t b = 0; b < axis[1].n; b++) {
+        const int64_t rows = axis[0].index[a] * size[1] + axis[1].index[b];
+        const bool outside = (axis[0].index[a] | axis[1].index[b]) < 0;
+        const T product = axis[0].weight[a] * axis[1].weight[b];
+        for (int32_t c = 0; c < axis[2].n; c++) {
           const int64_t column = axis[2].index[c];
-          const bool inside = plane >= 0 && row >= 0 && column >= 0;
-          const int64_t at = (plane * size[1] + row) * size[2] + column;
-          index[n][j] = inside ? at : -1;
-          weight[n][j] = axis[0].weight[a] * axis[1].weight[b] * axis[2].weight[c];
+          *to++ = outside || column < 0 ? -1 : rows * size[2] + column;
+          *w++ = product * axis[2].weight[c];
         }
+      }
+  }
+  // The same for m positions in a plane; kN: the number of taps along a dimension.
+  template <int kN, class Axis>
+  TT_NOINLINE void fill_plane(const GridPlan& p, const T* grid, int64_t m, const Axis& axis_of) {
+    n = kN * kN;
+    int64_t* to = index;
+    T* w = weight;
+    for (int64_t j = 0; j < m; j++) {
+      AxisTaps<T> row, column;
+      axis_of(position_of(p, grid[2 * j], 2), p, p.in[2], p.order[2], &column);
+      axis_of(position_of(p, grid[2 * j + 1], 1), p, p.in[1], p.order[1], &row);
+      for (int a = 0; a < kN; a++)
+        for (int b = 0; b < kN; b++) {
+          const bool outside = (row.index[a] | column.index[b]) < 0;
+          *to++ = outside ? -1 : row.index[a] * p.in[2] + column.index[b];
+          *w++ = row.weight[a] * column.weight[b];
+        }
+    }
   }
   // The taps of m positions.
   TT_NOINLINE void fill(const GridPlan& p, const T* grid, int64_t m) {
     size = p.in;
+    if constexpr (kIsSame<T, float> && TT_VEC_BYTES > 16) {
+      if (p.dims == 2 && p.mode == kGridLinear)
+        return fill_plane<2>(p, grid, m, [](auto... of) TT_INLINE_BODY { linear_taps(of...); });
+      if (p.dims == 2 && p.mode == kGridNearest)
+        return fill_plane<1>(p, grid, m, [](auto... of) TT_INLINE_BODY { nearest_taps(of...); });
+    }
     for (int64_t j = 0; j < m; j++) {
       AxisTaps<T> axis[kGridDims];
       point_taps(p, grid + j * p.dims, axis);
       combine(axis, j);
     }
   }
-  TT_NOINLINE void take(const T* x, T* y, int64_t m) const {
-    for (int64_t j = 0; j < m; j++) y[j] = 0;
-    for (int32_t t = 0; t < n; t++)
-      for (int64_t j = 0; j < m; j++)
-        y[j] += index[t][j] < 0 ? undefined(weight[t][j]) : x[index[t][j]] * weight[t][j];
+  // kN: n, or 0 for any. Elements outside count as 0.
+  template <int kN> TT_NOINLINE void take_by(const T* x, T* y, int64_t m) const {
+    const int64_t taps = kN ? kN : n;
+    const T zero = 0;
+    const int64_t* at = index;
+    const T* w = weight;
+    for (int64_t j = 0; j < m; j++, at += taps, w += taps) {
+      T sum = 0;
+      TT_UNROLL_BY(4)
+      for (int64_t t = 0; t < taps; t++) sum += *(at[t] < 0 ? &zero : x + at[t]) * w[t];
+      y[j] = sum;
+    }
+  }
+  TT_INLINE void take(const T* x, T* y, int64_t m) const {
+    if (n == 1) take_by<1>(x, y, m);
+    else if (n == 4) take_by<4>(x, y, m);
+    else take_by<0>(x, y, m);
   }
   TT_NOINLINE void put(T* x, const T* y, int64_t m) const {
-    for (int64_t j = 0; j < m; j++)
+    const int64_t* at = index;
+    const T* w = weight;
+    for (int64_t j = 0; j < m; j++, at += n, w += n)
       for (int32_t t = 0; t < n; t++)
-        if (index[t][j] >= 0 && weight[t][j] == weight[t][j]) x[index[t][j]] += y[j] * weight[t][j];
+        if (at[t] >= 0 && w[t] == w[t]) x[at[t]] += y[j] * w[t];
   }
 
  private:

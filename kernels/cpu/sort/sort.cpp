@@ -106,7 +106,8 @@ TT_NOINLINE void merge_first(const SortPlan& p) {
 // Stage 0: splitters from keys at scattered positions, as an implicit binary tree. No two are
 // equal: a frequent key gives the splitters key and key + 1, whose bucket holds nothing else.
 TT_NOINLINE void sample_splitters(const SortPlan& p, const SortRoom& room) {
-  const int64_t samples = p.buckets * kSortSample;
+  const bool first = p.buckets == 2;
+  const int64_t samples = first ? kSortFirstSample : p.buckets * kSortSample;
   const int64_t stride = p.inner * kItemSize[p.dtype];
   const int64_t part = p.n / samples;
   const char* x = row_in(p, p.row);
@@ -116,6 +117,12 @@ TT_NOINLINE void sample_splitters(const SortPlan& p, const SortRoom& room) {
     make_keys(p, &room.items[i].key, x + at * stride, stride, 1);
   }
   const SortItem* sorted = radix_sort(room.items, room.other, samples);
+  if (first) {  // the first bucket misses the k items once in thousands of calls, and is then both
+    const int64_t rank = int64_t(1.25 * double(p.k) / double(p.n) * double(samples)) + 12;
+    const uint64_t key = sorted[rank].key;
+    room.splitter[1] = key + (key != ~uint64_t(0));
+    return;
+  }
   uint64_t before = 0;
   for (int64_t b = 1; b < p.buckets; b++) {
     const uint64_t key = sorted[b * kSortSample].key;
@@ -140,12 +147,36 @@ TT_NOINLINE void find_buckets(const SortPlan& p, const uint64_t* splitter, const
 TT_NOINLINE void count_chunk(const SortPlan& p, const SortRoom& room, int64_t c) {
   int64_t count[kSortMaxBuckets] = {};
   const uint8_t mask = uint8_t(p.buckets - 1);
+  const uint64_t only = room.splitter[1];
   for_keys(p, p.row, c * p.chunk, chunk_end(p, c), [&](const uint64_t* key, int64_t i, int64_t n) {
     uint8_t* bucket = room.bucket + i;
+    if (p.buckets == 2) {
+      int64_t second = 0;
+      for (int64_t j = 0; j < n; j++) {
+        bucket[j] = key[j] >= only;
+        second += key[j] >= only;
+      }
+      count[0] += n - second;
+      count[1] += second;
+      return;
+    }
     find_buckets(p, room.splitter, key, bucket, n);
     for (int64_t j = 0; j < n; j++) count[bucket[j] &= mask]++;
   });
   memcpy(room.counts + c * p.buckets, count, size_t(p.buckets) * sizeof *count);
+}
+
+// Moves the few items of bucket 0.
+TT_NOINLINE void fill_first(const SortPlan& p, const SortRoom& room, int64_t c, SortItem* to) {
+  const int64_t stride = p.inner * kItemSize[p.dtype];
+  const int64_t end = chunk_end(p, c);
+  for (int64_t i = c * p.chunk; i < end; i++) {
+    const void* found = memchr(room.bucket + i, 0, size_t(end - i));
+    if (!found) return;
+    i = static_cast<const uint8_t*>(found) - room.bucket;
+    make_keys(p, &to->key, row_in(p, p.row) + i * stride, stride, 1);
+    (to++)->index = i;
+  }
 }
 
 // Stage 2: moves a chunk's items to their buckets. Buckets that start behind the first k results
@@ -167,6 +198,8 @@ TT_NOINLINE void fill_buckets(const SortPlan& p, const SortRoom& room, int64_t c
     start += sum[b];
   }
   if (c == 0) room.starts[p.buckets] = start;
+  const bool few = room.counts[c * p.buckets] < p.chunk / 16;
+  if (p.buckets == 2 && wanted == 1 && few) return fill_first(p, room, c, room.items + at[0]);
   for_keys(p, p.row, c * p.chunk, chunk_end(p, c), [&](const uint64_t* key, int64_t i, int64_t n) {
     const uint8_t* bucket = room.bucket + i;
     for (int64_t j = 0; j < n; j++)
