@@ -1390,7 +1390,7 @@ static void gated_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     const TensorRef gate_ref = s.gate.get(n);
     const Tensor& gate = *gate_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::gated(op::gated(op::mul(g0, self), gate), op::neg(gate));
+    out[1] = op::logsigmoid_backward(op::gated(op::mul(g0, self), gate), gate);
   }
 }
 static constinit const NodeType gated_type = {"gated", gated_apply, destroy_parts<2, 0>,
