@@ -36,6 +36,7 @@ struct Scaled {
 };
 
 struct Add : Scaled {  // a + alpha * b
+  static constexpr NarrowOp kNarrow = NarrowOp::kAdd;
   static constexpr bool kRowsByOne = true;
   static constexpr bool kCommutes = true;
   template <class T> static TT_FN T op(T a, T b, const Param<T>& p) {
@@ -43,23 +44,27 @@ struct Add : Scaled {  // a + alpha * b
   }
 };
 struct Sub : Scaled {  // a - alpha * b
+  static constexpr NarrowOp kNarrow = NarrowOp::kSub;
   static constexpr bool kRowsByOne = true;
   template <class T> static TT_FN T op(T a, T b, const Param<T>& p) {
     return wrap_sub(a, times_alpha(b, p));
   }
 };
 struct RSub : Scaled {  // b - alpha * a
+  static constexpr NarrowOp kNarrow = NarrowOp::kRSub;
   template <class T> static TT_FN T op(T a, T b, const Param<T>& p) {
     return wrap_sub(b, times_alpha(a, p));
   }
 };
 struct Mul {
+  static constexpr NarrowOp kNarrow = NarrowOp::kMul;
   static constexpr bool kRowsByOne = true;
   static constexpr bool kCommutes = true;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return wrap_mul(a, b); }
 };
 
 struct Div {  // true division: floating types
+  static constexpr NarrowOp kNarrow = NarrowOp::kDiv;
   static constexpr bool kRowsByOne = true;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return a / b; }
 };
@@ -68,7 +73,14 @@ struct Div {  // true division: floating types
 // gets never traps.
 template <class T> TT_FN T divide_trunc(T a, T b) {
   const bool special = b == 0 || b == -1;
-  const T q = T(a / (special ? T(1) : b));
+  const T safe = special ? T(1) : b;
+#if TT_ON_DEVICE || TT_MINIMAL
+  const T q = T(a / safe);
+#else
+  T q;
+  if constexpr (sizeof(T) < 8) q = T(double(a) / double(safe));  // exact, and has vectors
+  else q = T(a / safe);
+#endif
   const T nonzero = b == -1 ? wrap_sub(T(0), a) : q;
   return b == 0 ? T(0) : nonzero;
 }
@@ -134,6 +146,7 @@ struct FlooredRest {  // has b's sign, as Python's %
 struct Remainder : OfRests<FlooredRest> {};
 
 struct Neg {
+  static constexpr NarrowOp kNarrow = NarrowOp::kNeg;
   template <class T> static TT_FN T op(T a, const Param<T>&) {
     if constexpr (kIsInt<T>) return wrap_sub(T(0), a);
     else return -a;
@@ -145,9 +158,11 @@ template <class T> TT_FN T at_least(T a, T low) { return a < low || low != low ?
 template <class T> TT_FN T at_most(T a, T high) { return a > high || high != high ? high : a; }
 
 struct Maximum {
+  static constexpr NarrowOp kNarrow = NarrowOp::kMaximum;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return at_least(a, b); }
 };
 struct Minimum {
+  static constexpr NarrowOp kNarrow = NarrowOp::kMinimum;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return at_most(a, b); }
 };
 struct ClampNumbers {

@@ -6,12 +6,15 @@
 TT_FUNCTORS_BEGIN
 
 struct BitwiseAnd {
+  static constexpr NarrowOp kNarrow = NarrowOp::kAnd;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return T(a & b); }
 };
 struct BitwiseOr {
+  static constexpr NarrowOp kNarrow = NarrowOp::kOr;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return T(a | b); }
 };
 struct BitwiseXor {
+  static constexpr NarrowOp kNarrow = NarrowOp::kXor;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return T(a ^ b); }
 };
 struct BitwiseNot {

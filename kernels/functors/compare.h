@@ -6,21 +6,27 @@
 TT_FUNCTORS_BEGIN
 
 struct Eq {
+  static constexpr NarrowOp kNarrow = NarrowOp::kEq;
   template <class T> static TT_FN bool op(T a, T b, const Param<T>&) { return a == b; }
 };
 struct Ne {
+  static constexpr NarrowOp kNarrow = NarrowOp::kNe;
   template <class T> static TT_FN bool op(T a, T b, const Param<T>&) { return a != b; }
 };
 struct Lt {
+  static constexpr NarrowOp kNarrow = NarrowOp::kLt;
   template <class T> static TT_FN bool op(T a, T b, const Param<T>&) { return a < b; }
 };
 struct Le {
+  static constexpr NarrowOp kNarrow = NarrowOp::kLe;
   template <class T> static TT_FN bool op(T a, T b, const Param<T>&) { return a <= b; }
 };
 struct Gt {
+  static constexpr NarrowOp kNarrow = NarrowOp::kGt;
   template <class T> static TT_FN bool op(T a, T b, const Param<T>&) { return a > b; }
 };
 struct Ge {
+  static constexpr NarrowOp kNarrow = NarrowOp::kGe;
   template <class T> static TT_FN bool op(T a, T b, const Param<T>&) { return a >= b; }
 };
 

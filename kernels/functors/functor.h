@@ -16,6 +16,8 @@
 //       whole vectors is its only copy
 //   OfFloats
 //       the functor that computes floats in double: its op takes doubles
+//   kNarrow
+//       arity 1 or 2, without scalars: the loop of 8- and 16-bit numbers that computes the same
 //   kRowsByOne, kCommutes
 //       arity 2: rows beside one element each have a loop of their own; a and b may be exchanged if
 //       there are no scalars
@@ -29,6 +31,7 @@
 
 #include "kernels/functors/target.h"
 #include "plan/elementwise_plan.h"
+#include "plan/narrow_op.h"
 #include "plan/vector_function.h"
 
 #if TT_ON_DEVICE
@@ -82,6 +85,8 @@ template <> constexpr bool kIsFloat<double> = true;
 
 template <class T> struct UnsignedOf;
 template <> struct UnsignedOf<uint8_t> { using type = uint8_t; };
+template <> struct UnsignedOf<int8_t> { using type = uint8_t; };
+template <> struct UnsignedOf<int16_t> { using type = uint16_t; };
 template <> struct UnsignedOf<int32_t> { using type = uint32_t; };
 template <> struct UnsignedOf<int64_t> { using type = uint64_t; };
 template <class T> using Unsigned = typename UnsignedOf<T>::type;

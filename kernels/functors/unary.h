@@ -8,6 +8,7 @@
 TT_FUNCTORS_BEGIN
 
 struct Abs {  // complex: the modulus as a complex number; its output is stored as a real dtype
+  static constexpr NarrowOp kNarrow = NarrowOp::kAbs;
   template <class T> static TT_FN T op(T a, const Param<T>&) {
     if constexpr (kIsComplex<T>) return {math::hypot(a.re, a.im), 0};
     else if constexpr (kIsInt<T>) return a < 0 ? wrap_sub(T(0), a) : a;

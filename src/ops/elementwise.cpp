@@ -229,6 +229,13 @@ static bool is_rounded_first(const Tensor& t, Dtype common) {
   return item_size(common) == 2 && is_float(common) && is_integral(t.dtype) && t.item_size() > 1;
 }
 
+// Of a number beside integers: their dtype if that has the value, so that operands have one dtype.
+static Dtype number_dtype(const Types& types, const Scalar& s) {
+  const bool integers = category(types.common) == 1 && s.is_int();
+  const bool wraps = types.common == Dtype::kU8 && s.i < 0;
+  return integers && !wraps && fits(s, types.common) ? types.common : types.compute;
+}
+
 static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operands ins,
                 const Param& p0, const Param& p1) {
   if (out.numel == 0) return;
@@ -264,8 +271,9 @@ static void run(const ElementSpec& spec, const Types& types, Tensor& out, Operan
       ops[n] = {t->data, t->sizes_ptr(), t->strides_ptr(), t->ndim, int32_t(t->dtype)};
     } else {
       Scalar s = o.s ? *o.s : read_scalar(*o.t);
-      store_scalar(plan.scalar[n], types.compute, s);
-      ops[n] = {on_cpu ? plan.scalar[n] : nullptr, nullptr, nullptr, 0, int32_t(types.compute)};
+      const Dtype as = number_dtype(types, s);
+      store_scalar(plan.scalar[n], as, s);
+      ops[n] = {on_cpu ? plan.scalar[n] : nullptr, nullptr, nullptr, 0, int32_t(as)};
     }
     n++;
   }

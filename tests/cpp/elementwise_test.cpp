@@ -714,7 +714,7 @@ void run_pieces(CpuKernel kernel, ElementPlan* p, int64_t piece) {
 }
 
 void check_layout(const Entry& e, const Layout& l, int32_t compute, const int32_t* dtypes,
-                  int64_t piece) {
+                  int64_t piece, const Params& params) {
   std::vector<Laid> x;
   for (int k = 0; k <= e.arity; k++) {
     x.push_back(lay(l, k, dtypes[k]));
@@ -733,7 +733,6 @@ void check_layout(const Entry& e, const Layout& l, int32_t compute, const int32_
     for (int64_t i = 0; i < n; i++)
       convert_reference(&in.back(), i, x[size_t(k)].data, offset_of(x[size_t(k)], l.size, i));
   }
-  const Params params = params_for(e, compute);
   each_isa(e, [&](CpuKernel kernel) {
     Buffer dense(native(e, 0, compute), n);
     ElementPlan p;
@@ -787,11 +786,35 @@ TEST(Elementwise, AnyLayoutAndDtypeGivesTheBitsOfTheDenseRun) {
           for (int k = 0; k <= e.arity; k++)
             dtypes[k] =
                 mixed && !(moves && k == 0) ? some_dtype(&g, compute) : native(e, k, compute);
-          check_layout(e, l, compute, dtypes, mixed ? 101 : 0);
-          check_layout(e, l, compute, dtypes, mixed ? 0 : 37);
+          const Params params = params_for(e, compute);
+          check_layout(e, l, compute, dtypes, mixed ? 101 : 0, params);
+          check_layout(e, l, compute, dtypes, mixed ? 0 : 37, params);
           if (HasFatalFailure()) return;
         }
       }
+  }
+}
+
+// Operands of 8 or 16 bits, for which some operators have loops of their own.
+TEST(Elementwise, NarrowOperandsGiveTheBitsOfTheDenseRun) {
+  for (const Entry& e : entries()) {
+    if (e.name == "copy" || e.types == kSet_all) continue;
+    for (int32_t compute : e.types) {
+      if (compute != TT_F32 && compute != TT_I32) continue;
+      const Types narrow = compute == TT_F32 ? Types{TT_F16, TT_BF16} : Types{TT_U8, TT_I8, TT_I16};
+      for (int32_t dtype : narrow)
+        for (size_t i = 0; i < layouts().size(); i++) {
+          SCOPED_TRACE(std::string(dtype_text(dtype)) + " layout " + std::to_string(i));
+          int32_t dtypes[kMaxOperands] = {};
+          for (int k = 0; k <= e.arity; k++)
+            dtypes[k] = native(e, k, compute) == TT_BOOL ? int32_t(TT_BOOL) : dtype;
+          Params params = params_for(e, compute);
+          if (e.name == "add") params = {{integer(1), {}}};
+          check_layout(e, layouts()[i], compute, dtypes, 0, params);
+          check_layout(e, layouts()[i], compute, dtypes, 101, params);
+          if (HasFatalFailure()) return;
+        }
+    }
   }
 }
 

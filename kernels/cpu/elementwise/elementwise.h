@@ -39,6 +39,11 @@ bool run_by_one(const ElementPlan& plan, int64_t begin, int64_t end, RowsByOne l
                 uint32_t native, bool commutes) noexcept;
 // The copy kernel: any dtype to any dtype.
 int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept;
+// run_elementwise, or the block of 8- or 16-bit numbers if the operands are such and it has op.
+int32_t run_narrow(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
+                   uint32_t native, NarrowOp op, Block narrow) noexcept;
+void run_narrow_block(const ElementPlan& plan, NarrowOp op, char* out, const char* a, const char* b,
+                      int64_t n) noexcept;
 // Maps one function over n doubles, for functors with a kVector.
 void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept;
 // The same of two arguments, for functors with a kPairVector. one_b: b is one double for all.
@@ -78,6 +83,21 @@ template <class T> TT_INLINE const char* pad(T* whole, const char* in, int64_t n
 }
 template <class T> TT_INLINE void unpad(char* out, const T* whole, int64_t n) {
   store(reinterpret_cast<T*>(out), load(whole), Part<T>(int(n)));
+}
+
+// Not for the least x86 processors, for the sake of size.
+constexpr bool kNarrowLoops = !TT_MINIMAL && (TT_VEC_BYTES > 16 || !TT_SSE2);
+
+// run_elementwise, of narrow operands by their own loop.
+template <class F> void narrow_block(const ElementPlan& plan, char* out, const char* a,
+                                     const char* b, const char*, int64_t n) {
+  run_narrow_block(plan, F::kNarrow, out, a, b, n);
+}
+template <class F> TT_INLINE int32_t run_general(const ElementPlan& plan, int64_t begin,
+                                                 int64_t end, Block block, uint32_t native) {
+  if constexpr (kNarrowLoops && requires { F::kNarrow; })
+    return run_narrow(plan, begin, end, block, native, F::kNarrow, narrow_block<F>);
+  else return run_elementwise(plan, begin, end, block, native);
 }
 
 template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
@@ -278,7 +298,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     for (int i = 1; i <= kArity; i++) direct = direct && !plan.scalar_in[i];
     if (TT_UNLIKELY(!direct)) {
       if (ran_by_one(plan, begin, end, dtype)) return TT_OK;
-      return run_indirect(plan, begin, end, block, native(dtype));
+      return run_general<F>(plan, begin, end, block, native(dtype));
     }
     const char* in[4] = {};
     if constexpr (kArity >= 1) in[1] = plan.ptr[1] + begin * kInSize<1>;
@@ -319,7 +339,7 @@ TT_INLINE int32_t dispatch(Set<First, Rest...>, const ElementPlan& plan, int64_t
   };
   (void)(pick_if(Rest{}) || ...);
   if (ran) return TT_OK;
-  return block ? run_elementwise(plan, begin, end, block, native) : TT_INTERNAL;
+  return block ? run_general<F>(plan, begin, end, block, native) : TT_INTERNAL;
 }
 
 template <class F, int kArity, OutKind kOut>

@@ -1,0 +1,35 @@
+// NarrowOp: the operators of which 8- and 16-bit numbers have loops of their own
+// (kernels/cpu/elementwise/narrow.cpp).
+#pragma once
+
+#include "base/platform.h"
+
+namespace TT_NS {
+
+// Ranges of this order are what a dtype has: integers kAnd to kMinimum, halves kNeg to kRelu, bytes
+// kEq to kGe, too. The last two are kNeg and kAbs of halves.
+enum class NarrowOp : int32_t {
+  kAnd,
+  kOr,
+  kXor,
+  kNeg,
+  kAbs,
+  kAdd,
+  kSub,
+  kRSub,
+  kMul,
+  kMaximum,
+  kMinimum,
+  kDiv,
+  kRelu,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kFlipSign,
+  kClearSign,
+};
+
+}  // namespace TT_NS
