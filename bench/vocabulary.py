@@ -281,6 +281,66 @@ for width in (10, 17, 49):
         return lambda: t.nn.functional.layer_norm(x, (width,))
 
 
+def narrow(t, dtype, seed=0):
+    return (data(t, 10**6, seed=seed).abs() * 30 + 1).to(getattr(t, dtype))
+
+
+for dtype in ("uint8", "int16", "bfloat16", "float16"):
+    for name in ("add", "mul", "lt", "maximum", "floor_divide"):
+
+        @row(f"{name} of {dtype} 10^6")
+        def _(t, name=name, dtype=dtype):
+            x, y = narrow(t, dtype), narrow(t, dtype, seed=1)
+            return lambda: getattr(t, name)(x, y)
+
+    @row(f"product of {dtype} with a number 10^6")
+    def _(t, dtype=dtype):
+        x = narrow(t, dtype)
+        return lambda: x * 3
+
+
+@row("glu 1024 × 1024, step")
+def _(t):
+    x = data(t, 1024, 1024).requires_grad_()
+
+    def run():
+        x.grad = None
+        t.nn.functional.glu(x).sum().backward()
+
+    return run
+
+
+@row("topk 100 of 10^6")
+def _(t):
+    x = data(t, 10**6)
+    return lambda: t.topk(x, 100)
+
+
+def sample(t, mode, wanted=()):
+    """grid_sample of small images; wanted: gradients of which arguments, instead of values."""
+    image, grid = data(t, 4, 8, 64, 64), (data(t, 4, 64, 64, 2) * 0.5).clamp(-1, 1)
+    run = lambda: t.nn.functional.grid_sample(image, grid, mode, align_corners=False)  # noqa: E731
+    if not wanted:
+        return run
+    inputs = [(image, grid)[i].requires_grad_() for i in wanted]
+    y, g = run(), data(t, 4, 8, 64, 64, seed=1)
+    return lambda: t.autograd.grad(y, inputs, g, retain_graph=True)
+
+
+for mode in ("bilinear", "nearest"):
+
+    @row(f"grid_sample {mode} 4 × 8 × 64²")
+    def _(t, mode=mode):
+        return sample(t, mode)
+
+
+for text, wanted in (("image", (0,)), ("positions", (1,))):
+
+    @row(f"grid_sample bilinear 4 × 8 × 64², gradient of the {text}")
+    def _(t, wanted=wanted):
+        return sample(t, "bilinear", wanted)
+
+
 for name in ("remainder", "fmod", "floor_divide"):
 
     @row(f"{name} 10^6")
