@@ -22,8 +22,8 @@ TT_INLINE void add_to(RowSum<T>* sum, int64_t n, const F& f, const Rest& rest) {
   low.fill(0);
   int64_t i = 0;
   for (; i + kBlockLanes <= n; i += kBlockLanes) {
-    TT_UNROLL_LANES
-    for (int k = 0; k < low.kN; k++) low.v[k] = f(i + k * kLanes<T>, low.v[k]);
+    each_vector<Lanes<T>::kN>([&](int k)
+                                  TT_INLINE_BODY { low.v[k] = f(i + k * kLanes<T>, low.v[k]); });
   }
   if (i < n) rest(i, &low);
   Lanes<T> all = lanes_of(sum);
@@ -42,8 +42,8 @@ template <class T> TT_INLINE void add_products(RowSum<T>* sum, const T* a, const
       [a, b](int64_t i, Vec<T> s) TT_INLINE_BODY { return vfma(load(a + i), load(b + i), s); },
       [a, b, n](int64_t i, Lanes<T>* low) TT_INLINE_BODY {
         const LastLanes<T> c(a + i, n - i, 0), d(b + i, n - i, 0);
-        TT_UNROLL_LANES
-        for (int k = 0; k < low->kN; k++) low->v[k] = vfma(c.get(k), d.get(k), low->v[k]);
+        each_vector<Lanes<T>::kN>(
+            [&](int k) TT_INLINE_BODY { low->v[k] = vfma(c.get(k), d.get(k), low->v[k]); });
       });
 }
 template <class T> TT_INLINE void add_squares(RowSum<T>* sum, const T* x, T center, int64_t n) {
@@ -55,8 +55,8 @@ template <class T> TT_INLINE void add_squares(RowSum<T>* sum, const T* x, T cent
       sum, n, [x, &add](int64_t i, Vec<T> s) TT_INLINE_BODY { return add(load(x + i), s); },
       [x, n, center, &add](int64_t i, Lanes<T>* low) TT_INLINE_BODY {
         const LastLanes<T> last(x + i, n - i, center);
-        TT_UNROLL_LANES
-        for (int k = 0; k < low->kN; k++) low->v[k] = add(last.get(k), low->v[k]);
+        each_vector<Lanes<T>::kN>([&](int k)
+                                      TT_INLINE_BODY { low->v[k] = add(last.get(k), low->v[k]); });
       });
 }
 
