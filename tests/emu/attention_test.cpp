@@ -275,10 +275,10 @@ void test_rounded(const Case& t, int32_t dtype, bool by_groups = false) {
 constexpr Case kGroupCases[] = {
     {"groups, 64", 1, 1, 130, 130, 64, 64, true, false, false},
     {"groups, 128", 1, 1, 66, 130, 128, 128, false, false, false},
-    {"groups, 64, causal, shared heads", 4, 2, 270, 260, 64, 64, true, false, false},
+    {"groups, 64, causal, shared heads", 2, 1, 270, 260, 64, 64, true, false, false},
     {"groups, 64, more queries", 2, 1, 384, 128, 64, 48, false, false, false},
-    {"groups, 128, causal", 2, 2, 200, 300, 128, 120, true, false, false},
-    {"groups, 128, narrow values", 2, 1, 65, 257, 104, 16, false, false, false},
+    {"groups, 128, causal", 1, 1, 200, 300, 128, 120, true, false, false},
+    {"groups, 128, narrow values", 1, 1, 65, 257, 104, 16, false, false, false},
 };
 void test_groups() {
   cuda::flash::use_wgmma(true);
