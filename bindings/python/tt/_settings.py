@@ -283,6 +283,7 @@ def as_torch() -> ModuleType:
         if name == "tt" or name.startswith("tt."):
             sys.modules["torch" + name[len("tt") :]] = module
     add_aliases()
+    sys.modules["functorch"] = import_module("tt._functorch.package")
     tt.torch = tt  # programs write torch.torch, too
     tt.__name__ = Named.library = "torch"
     tt.__version__ = tt.version.__version__ = tt.__torch_version__

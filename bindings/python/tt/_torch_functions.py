@@ -559,6 +559,7 @@ OWN = (
 ).split()
 # module -> names of it that are found here, too
 ELSEWHERE = {
+    "_C": "TensorType",
     "_lobpcg": "lobpcg",
     "_torch_numeric": "conv_tbc empty_permuted from_file histogramdd ormqr segment_reduce",
     "amp": "GradScaler",
@@ -567,6 +568,7 @@ ELSEWHERE = {
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule",
     "serialization": "PyTorchFileReader",
+    "_types": "DeviceObjType",
     "utils.dlpack": "to_dlpack",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}

@@ -193,6 +193,7 @@ class device:
 WITHOUT_INDEX = {d.code: d for d in (device("cpu"), device("meta"))}  # one object each
 
 
+DeviceObjType = device  # PyTorch's name of the class
 item_of = tuple.__getitem__
 
 

@@ -38,6 +38,21 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     return current_device()
 
 
+def _get_available_device_type() -> str | None:
+    """Returns the type of the accelerator, or None without one."""
+    from .accelerator import current_accelerator
+
+    found = current_accelerator(check_available=True)
+    return None if found is None else found.type
+
+
+def _get_device_module(device_type: str) -> Any:
+    """Returns the module of a device type, as tt.cuda."""
+    from ._settings import get_device_module
+
+    return get_device_module(device_type)
+
+
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
     """Returns the elements of all tensors as one dimension."""
     from ._ops import find

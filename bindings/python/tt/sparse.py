@@ -7,7 +7,7 @@ matrix is a bag of rows of the dense one, which its values multiply.
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from . import _ops as ops
 from ._convert import instance, is_number
@@ -20,7 +20,7 @@ from ._tensor import Tensor
 from ._types import BY_NAME, Size, int64
 from ._types import device as Device
 from ._types import dtype as DType
-from .errors import InvalidArgumentError, OutOfRangeError, ShapeError, UnimplementedError
+from .errors import InvalidArgumentError, OutOfRangeError, ShapeError
 
 __all__ = [
     "BFloat16Tensor",
@@ -43,6 +43,14 @@ __all__ = [
     "sum",
     "to_sparse",
 ]
+
+
+# functions of one element that are 0 at 0
+KEEP_ZERO = (
+    "abs absolute arcsin arcsinh arctan arctanh asin asinh atan atanh ceil deg2rad erf erfinv "
+    "expm1 floor frac log1p nan_to_num neg negative rad2deg relu round sgn sign sin sinh sqrt "
+    "square tan tanh trunc"
+).split()
 
 
 class ByRows(NamedTuple):
@@ -306,13 +314,14 @@ class SparseTensor:
 
     # ---- arithmetic ----
 
-    def mm(self, mat2: Tensor) -> Tensor:
+    def mm(self, mat2: Any) -> Any:
         return mm(self, mat2)
 
     matmul = spmm = mm
 
-    def __matmul__(self, other: Tensor) -> Tensor:
-        return mm(self, other) if isinstance(other, Tensor) else NotImplemented
+    def __matmul__(self, other: Any) -> Any:
+        known = isinstance(other, (Tensor, SparseTensor))
+        return mm(self, other) if known else NotImplemented
 
     def __rmatmul__(self, other: Tensor) -> Tensor:
         return mm(self.t(), other.t()).t()
@@ -334,6 +343,32 @@ class SparseTensor:
 
     def __neg__(self) -> SparseTensor:
         return self._with(-self._values_)
+
+    def pow(self, exponent: Any) -> SparseTensor:
+        """Returns the elements raised to a positive power."""
+        if not is_number(exponent) or not exponent > 0:
+            raise InvalidArgumentError(f"pow: exponent is {exponent!r}: must be a number above 0")
+        known = self.coalesce()
+        return known._with(known._values_**exponent)
+
+    __pow__ = pow
+    mul = multiply = __mul__
+    div = divide = __truediv__
+
+    def __getattr__(self, name: str) -> Callable[..., SparseTensor]:
+        """Finds the functions of KEEP_ZERO, such as abs(): of the values, since they keep 0."""
+        if name not in KEEP_ZERO:
+            raise AttributeError(f"'SparseTensor' object has no attribute '{name}'")
+
+        def method(*args: Any, **kwargs: Any) -> SparseTensor:
+            known = self.coalesce()
+            return known._with(getattr(known._values_, name)(*args, **kwargs))
+
+        method.__name__ = name
+        return method
+
+    def __abs__(self) -> SparseTensor:
+        return self.abs()
 
     def __add__(self, other: Any) -> Any:
         """Returns the sum with a sparse tensor (sparse) or a dense tensor (dense)."""
@@ -538,12 +573,12 @@ class ShortTensor(TypedSparse, dtype="int16"):
 
 
 @overridable
-def mm(mat1: Any, mat2: Any) -> Tensor:
-    """Returns the product of a sparse matrix and a dense matrix or vector. Gradients flow to the
-    values and to the dense matrix."""
+def mm(mat1: Any, mat2: Any) -> Any:
+    """Returns the product of a sparse matrix and a dense matrix or vector, which is dense, or of
+    two sparse ones, which is sparse. Gradients flow to the values and to the dense matrix."""
     if isinstance(mat2, SparseTensor):
         if isinstance(mat1, SparseTensor):
-            raise UnimplementedError("sparse.mm: both are sparse: make one of them dense")
+            return mm_of_sparse(mat1, mat2)
         return mm(mat2.t(), mat1.t()).t()
     if not isinstance(mat1, SparseTensor):
         return ops.matmul(mat1, mat2)
@@ -571,6 +606,27 @@ def mm(mat1: Any, mat2: Any) -> Tensor:
         per_sample_weights=values,
         include_last_offset=True,
     )
+
+
+def mm_of_sparse(mat1: SparseTensor, mat2: SparseTensor) -> SparseTensor:
+    """Returns the product of two sparse matrices, a sparse one: each element of mat1 meets the
+    elements of a row of mat2."""
+    sizes = f"sparse.mm: mat1 is {list(mat1.shape)}, mat2 {list(mat2.shape)}"
+    if mat1.ndim != 2 or mat2.ndim != 2 or mat1.dense_dim() or mat2.dense_dim():
+        raise ShapeError(f"{sizes}: must be matrices of numbers")
+    if mat1.shape[1] != mat2.shape[0]:
+        raise ShapeError(f"{sizes}: mat1.shape[1] must equal mat2.shape[0]")
+    first, second = mat1.coalesce(), mat2.coalesce()
+    starts = second._by_rows().starts
+    rows, columns = first._indices_.unbind(0)
+    begin, counts = starts[columns], starts[columns + 1] - starts[columns]
+    which = ops.repeat_interleave(ops.arange(first._nnz(), device=first.device), counts)
+    before = ops.cumsum(counts, 0) - counts  # terms of the elements of mat1 before this one
+    there = ops.arange(which.numel(), device=first.device) - before[which] + begin[which]
+    places = ops.stack([rows[which], second._indices_[1][there]])
+    values = first._values_[which] * second._values_[there]
+    product = SparseTensor(places, values, (mat1.shape[0], mat2.shape[1])).coalesce()
+    return product if mat1._crow is None else product.to_sparse_csr()
 
 
 def mm_by_terms(mat1: SparseTensor, dense: Tensor) -> Tensor:

@@ -883,3 +883,133 @@ def test_distributions_of_other_classes_expand():
     with pytest.raises(NotImplementedError, match="Inner.expand"):
         Inner().expand((2,))
     assert d.LogNormal(tt.zeros(2), 1.0).expand((3, 2)).sample().shape == (3, 2)
+
+
+# ---- names that tensordict, torchrl and fvcore import ----
+
+
+def test_dictionaries_of_tensors_by_identity():
+    from tt.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakTensorKeyDictionary
+
+    a, b = tt.ones(2), tt.ones(2)
+    held = WeakTensorKeyDictionary({a: 1})
+    held[b] = 2
+    assert (
+        len(held) == 2 and held[a] == 1 and b in held and tt.ones(2) not in held and 3 not in held
+    )
+    assert (held | {a: 5})[a] == 5 and held[a] == 1 and isinstance(held, WeakIdKeyDictionary)
+    one, other = TensorWeakRef(a), TensorWeakRef(b)
+    assert one() is a and one == TensorWeakRef(a) and one != other and hash(one) != hash(other)
+    del a
+    assert list(held) == [b] and len(held) == 1 and one() is None
+    del held[b]
+    assert not held
+
+
+def test_modules_as_functions_of_their_parameters():
+    from tt._functorch import package as functorch
+
+    models = [nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).eval() for _ in range(4)]
+    x = tt.randn(5, 3)
+    function, params, buffers = functorch.make_functional_with_buffers(models[0])
+    assert tt.equal(function(params, buffers, x), models[0](x))
+    assert function([2 * p for p in params], buffers, x)[0, 0] != models[0](x)[0, 0]
+    with pytest.raises(RuntimeError, match="make_functional_with_buffers"):
+        functorch.make_functional(models[0])
+    plain, weights = functorch.make_functional(models[0][0], disable_autograd_tracking=True)
+    assert tt.equal(plain(weights, x), models[0][0](x)) and not weights[0].requires_grad
+    whole, params, buffers = functorch.combine_state_for_ensemble(models)
+    each = functorch.vmap(whole, in_dims=(0, 0, None))(params, buffers, x)
+    assert tt.allclose(each, tt.stack([m(x) for m in models]))
+
+
+def test_questions_about_transforms():
+    from tt._C import _functorch as inside
+    from tt._functorch.vmap import _broadcast_to_and_flatten, tree_flatten
+
+    seen = []
+
+    def function(x):
+        seen.append((inside.is_batchedtensor(x), inside.maybe_current_level() is not None))
+        return x.sum()
+
+    tt.vmap(function)(tt.ones(2, 3))
+    assert seen[0] == (True, True) and not inside.is_batchedtensor(tt.ones(2))
+    assert inside.maybe_current_level() is None and not inside.is_functorch_wrapped_tensor(1)
+    with pytest.raises(NotImplementedError, match="_add_batch_dim: the dimensions of samples"):
+        inside._add_batch_dim(tt.ones(2), 0, 1)
+    form = tree_flatten((1, {"a": 2, "b": [3, 4]}))[1]
+    assert _broadcast_to_and_flatten((0, {"a": None, "b": 1}), form) == [0, None, 1, 1]
+    assert _broadcast_to_and_flatten(0, form) == [0] * 4
+    assert (
+        _broadcast_to_and_flatten((0,), form) is _broadcast_to_and_flatten((0, [1]), form) is None
+    )
+
+
+def test_swapped_attributes_of_modules():
+    from tt.nn.utils._named_member_accessor import swap_tensor
+
+    layer = nn.Linear(2, 2)
+    first, other = layer.weight, tt.zeros(2, 2)
+    assert swap_tensor(layer, "weight", other) is first and not layer(tt.ones(1, 2)).equal(first)
+    assert swap_tensor(layer, "weight", first) is other and layer.weight is first
+    with pytest.raises(AttributeError, match="Linear has no attribute scale"):
+        swap_tensor(layer, "scale", other)
+    missing = swap_tensor(layer, "scale", other, allow_missing=True)
+    assert layer.scale is other and swap_tensor(layer, "scale", missing) is other
+    assert not hasattr(layer, "scale")
+
+
+def test_names_of_pytorchs_classes():
+    from tt import _utils
+    from tt.ao.quantization import FakeQuantize, FakeQuantizeBase, enable_fake_quant
+    from tt.distributions import Normal
+    from tt.distributions.kl import _KL_REGISTRY
+    from tt.nn.modules.rnn import RNNCellBase
+    from tt.utils import _pytree
+
+    assert tt.DeviceObjType is tt.device and isinstance(nn.GRUCell(1, 1), RNNCellBase)
+    assert (Normal, Normal) in _KL_REGISTRY and isinstance(nn.Parameter(), nn.Parameter)
+    assert (
+        _utils._get_available_device_type() == ("cuda" if tt.cuda.is_available() else None)
+        and _utils._get_device_module("cpu") is tt.cpu
+    )
+    fake = FakeQuantize()
+    fake.disable_fake_quant()
+    fake.disable_observer()
+    x = tt.tensor([0.1, 0.777])
+    assert isinstance(fake, FakeQuantizeBase) and fake(x) is x and fake.scale == 1
+    fake.apply(enable_fake_quant).enable_observer()
+    assert not fake(x).equal(x) and fake.scale != 1
+    assert _pytree.is_structseq_instance(os.stat(".")) and not _pytree.is_structseq_instance((1,))
+    assert _pytree.is_namedtuple_instance(tt.ones(2).max(0)) and _pytree.tree_is_leaf(3)
+    with pytest.raises(NotImplementedError, match="jit._get_trace_graph: tt has no TorchScript"):
+        tt.jit._get_trace_graph(nn.ReLU(), tt.ones(2))
+
+
+def test_placeholders_among_constants_of_traces():
+    def scaled(x, double, by):
+        return x * by * 2 if double else x * by
+
+    traced = tt.fx.symbolic_trace(scaled, {"double": True, "by": tt.fx.PH})
+    assert repr(tt.fx.PH) == "PH" and traced(tt.ones(1), True, 3.0).item() == 6
+    with pytest.raises(NotImplementedError, match="PH inside by: must be the whole value"):
+        tt.fx.symbolic_trace(scaled, {"double": True, "by": [tt.fx.PH]})
+
+
+def test_aliases_and_containers_of_packages():
+    x = tt.ones(4)
+    assert tt._C._is_alias_of(x, x[2:]) and not tt._C._is_alias_of(x, x.clone())
+    assert not tt._C._is_alias_of(tt.ones(0), tt.ones(0))
+
+    class Collection(nn.ModuleDict):  # whose update needs what __init__ sets later
+        def __init__(self, items):
+            super().__init__()
+            self.ready = True
+            self.update(items)
+
+        def update(self, items):
+            assert self.ready
+            super().update(items)
+
+    assert list(Collection({"a": nn.ReLU()})) == ["a"]

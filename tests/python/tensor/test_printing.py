@@ -25,6 +25,10 @@ def test_every_recorded_case():
     [
         ("<MulBackward0 object at 0x", lambda: (tt.ones(2, requires_grad=True) * 2).grad_fn),
         ("<ExpBackward0 object", lambda: tt.ones(2, requires_grad=True).exp().grad_fn),
+        ("<AddmmBackward0", lambda: tt.nn.Linear(2, 2)(tt.ones(1, 2)).grad_fn),
+        ("<MmBackward0", lambda: (tt.ones(2, 2, requires_grad=True) @ tt.ones(2, 2)).grad_fn),
+        ("<PowBackward0", lambda: tt.ones(2, requires_grad=True).pow(2).grad_fn),
+        ("<SoftmaxBackward0", lambda: tt.ones(2, requires_grad=True).softmax(0).grad_fn),
     ],
 )
 def test_nodes(text, tensor):

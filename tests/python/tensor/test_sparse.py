@@ -145,6 +145,32 @@ def test_constructors_by_dtype():
         assert empty.shape == (2, 3) and empty.to_dense().sum() == 0
 
 
+def test_products_of_two_sparse_matrices(a):
+    values = tt.tensor([2.0, -3.0, 5.0, 0.5], requires_grad=True)
+    first = tt.sparse_coo_tensor([[2, 0, 2, 0], [0, 3, 1, 3]], values, (3, 4))
+    other = tt.tensor([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0], [3.0, -1.0]])
+    weight = tt.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    product = first @ other.to_sparse()
+    assert tt.equal(product.to_dense(), first.to_dense() @ other) and product.is_coalesced()
+    (product.to_dense() * weight).sum().backward()
+    dense = first.to_dense().detach().requires_grad_()
+    ((dense @ other) * weight).sum().backward()
+    assert tt.equal(values.grad, dense.grad[[2, 0, 2, 0], [0, 3, 1, 3]])
+    rows = sparse.mm(first.to_sparse_csr(), other.to_sparse_csr())
+    assert rows.is_sparse_csr and tt.equal(rows.to_dense(), product.to_dense())
+    assert sparse.mm(first, tt.zeros(4, 2).to_sparse())._nnz() == 0
+
+
+def test_functions_of_the_elements():
+    x = tt.sparse_coo_tensor([[0, 1, 0]], [-4.0, 9.0, 2.0], (3,))  # two of one place
+    dense = x.to_dense()
+    for name in ("abs", "sign", "square", "neg", "expm1", "relu"):
+        assert tt.equal(getattr(x, name)().to_dense(), getattr(dense, name)())
+    assert tt.equal(abs(x).to_dense(), abs(dense)) and tt.equal((x**2).to_dense(), dense**2)
+    assert tt.equal(x.mul(3).to_dense(), dense * 3) and tt.equal(x.div(2).to_dense(), dense / 2)
+    assert tt.equal(x.to_sparse().sqrt().to_dense()[1:], tt.tensor([3.0, 0.0]))
+
+
 def test_wrong_arguments(a):
     for call in (
         lambda: tt.sparse_coo_tensor([[0, 1]], [1.0]),
@@ -158,8 +184,12 @@ def test_wrong_arguments(a):
     ):
         with pytest.raises((ValueError, IndexError)):
             call()
-    with pytest.raises(NotImplementedError, match="both are sparse"):
-        sparse.mm(a, a.t())
+    with pytest.raises(ValueError, match="must equal mat2.shape"):
+        sparse.mm(a, a)
+    with pytest.raises(ValueError, match="pow: exponent is 0: must be a number above 0"):
+        a.pow(0)
+    with pytest.raises(AttributeError, match="SparseTensor' object has no attribute 'cos'"):
+        a.cos()
     empty = tt.sparse_coo_tensor(tt.zeros(2, 0), tt.zeros(0), (2, 3))
     assert (empty @ tt.ones(3, 2)).tolist() == [[0, 0], [0, 0]] and empty.coalesce()._nnz() == 0
 

@@ -28,6 +28,18 @@ __all__ = [
 ]
 
 
+PYTORCHS = {  # name of an operator -> what PyTorch calls its node after
+    "div_true": "div",
+    "gelu_exact": "gelu",
+    "linear_rows": "addmm",
+    "matmul_stack": "mm",
+    "native_cross_entropy": "nll_loss",
+    "native_log_softmax": "log_softmax",
+    "native_softmax": "softmax",
+    "pow_number": "pow",
+}
+
+
 class Node(NodeHandle):
     """A node of the autograd graph: a recorded operator."""
 
@@ -38,7 +50,7 @@ class Node(NodeHandle):
 
     def name(self) -> str:
         """Returns the name in PyTorch's style: "AddBackward0"."""
-        op = super().name()
+        op = PYTORCHS.get(super().name(), super().name())
         if op[:1].isupper():  # a Function
             return op + "Backward"
         return "".join(part[:1].upper() + part[1:] for part in op.split("_")) + "Backward0"

@@ -28,6 +28,7 @@ from .wishart import Wishart
 
 __all__ = ["kl_divergence", "register_kl"]
 FORMULAS: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
+_KL_REGISTRY = FORMULAS  # PyTorch's name
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:

@@ -7,6 +7,7 @@ the calls of C below autograd, whose graphs tt compiles, saves and exports: see 
 from __future__ import annotations
 
 from . import captured as captured
+from ._symbolic_trace import PH as PH
 from ._symbolic_trace import Tracer as Tracer
 from ._symbolic_trace import is_fx_tracing as is_fx_tracing
 from ._symbolic_trace import symbolic_trace as symbolic_trace

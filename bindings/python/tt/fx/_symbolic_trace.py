@@ -11,19 +11,31 @@ from typing import Any, Callable, Iterator
 
 from .. import _interception
 from .._tensor import Tensor
+from ..errors import UnimplementedError
 from ..nn.containers import Sequential
 from ..nn.module import Module
 from ..nn.parameter import Parameter
+from ..utils._pytree import tree_leaves
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, map_aggregate
 from .proxy import Proxy, TracerBase
 
-__all__ = ["Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
+__all__ = ["PH", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
 
 wrapped: list[tuple[dict[str, Any], str]] = []  # (globals of a module, name in it)
 wrapped_functions: list[Any] = []
 tracing = 0
+
+
+class PHBase:
+    """The class of PH, which stands for "a placeholder" among concrete_args."""
+
+    def __repr__(self) -> str:
+        return "PH"
+
+
+PH = PHBase()
 
 
 def is_fx_tracing() -> bool:
@@ -196,7 +208,7 @@ class Tracer(TracerBase):
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
         """Returns the graph of a module or function.
 
-        concrete_args: parameter name -> a value that is a constant of the graph
+        concrete_args: parameter name -> a value that is a constant of the graph, or PH: it is none
         """
         if isinstance(root, Module):
             self.root, function = root, type(root).forward
@@ -221,7 +233,12 @@ class Tracer(TracerBase):
         """Inserts the placeholders. Returns the function to call and its arguments."""
         code = inspect.unwrap(root_fn).__code__
         parameters = inspect.signature(root_fn).parameters
-        given = dict(concrete_args or {})
+        given = {k: v for k, v in (concrete_args or {}).items() if v is not PH}
+        for name, value in given.items():
+            if any(leaf is PH for leaf in tree_leaves(value)):
+                raise UnimplementedError(
+                    f"fx.Tracer.trace: concrete_args has PH inside {name}: must be the whole value"
+                )
         n = code.co_argcount + code.co_kwonlyargcount
         names = list(code.co_varnames[:n])
         args: list[Any] = []

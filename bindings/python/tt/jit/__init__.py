@@ -57,6 +57,10 @@ __all__ = [
     "unused",
     "wait",
 ]
+_get_trace_graph = absent_function(
+    "jit._get_trace_graph",
+    "tt has no TorchScript: tt.fx and tt.export trace, utils.flop_counter counts",
+)
 fork = absent_function("jit.fork", "tt has no TorchScript: use Python's threads")
 wait = absent_function("jit.wait", "tt has no TorchScript: use Python's threads")
 

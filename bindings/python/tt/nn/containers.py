@@ -123,7 +123,8 @@ class DictContainer(Container):
 
     def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         super().__init__()
-        self.update({} if values is None else values)
+        if values is not None:
+            self.update(values)
 
     def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Adds the items of a dict, or (name, item) pairs."""

@@ -74,3 +74,6 @@ def __getattr__(name: str) -> Any:
     from . import lazy
 
     return lazy.Uninitialized if name == "UninitializedTensorMixin" else getattr(lazy, name)
+
+
+_ParameterMeta = type(Parameter)  # PyTorch's name of the class of Parameter

@@ -63,9 +63,19 @@ def _list_flatten(items: Iterable[Any]) -> tuple[list[Any], None]:
     return list(items), None
 
 
+def _list_unflatten(values: Iterable[Any], context: Any) -> list[Any]:
+    """Returns the list of these values."""
+    return list(values)
+
+
+def _list_flatten_with_keys(items: Iterable[Any]) -> tuple[list[Any], None]:
+    """Returns pairs of a SequenceKey and an item, and no context."""
+    return [(SequenceKey(i), item) for i, item in enumerate(items)], None
+
+
 SUPPORTED_NODES: dict[type, NodeDef] = {
     dict: NodeDef(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
-    list: NodeDef(list, _list_flatten, lambda items, context: list(items)),
+    list: NodeDef(list, _list_flatten, _list_unflatten, _list_flatten_with_keys),
     tuple: NodeDef(tuple, _list_flatten, lambda items, context: tuple(items)),
 }
 registered: dict[type, NodeDef] = {}  # those of register_pytree_node
@@ -164,6 +174,18 @@ def _get_node_type(tree: Any) -> Any:
     return namedtuple if kind is not None and hasattr(kind, "_fields") else kind or type(tree)
 
 
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Returns whether obj is a named tuple."""
+    return isinstance(obj, tuple) and hasattr(obj, "_fields")
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Returns whether obj is a structure of CPython, such as os.stat_result. Results of operators
+    with several tensors are named tuples."""
+    counts = ("n_fields", "n_sequence_fields", "n_unnamed_fields")
+    return isinstance(obj, tuple) and all(isinstance(getattr(obj, n, None), int) for n in counts)
+
+
 def _is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Returns whether tree has no items."""
     return kind_of(tree) is None or (is_leaf is not None and is_leaf(tree))
@@ -226,6 +248,32 @@ def built(leaves: Iterator[Any], spec: TreeSpec) -> Any:
     if spec.type in DICTS:
         return spec.type(zip(spec.context, items))
     return spec.type(*items) if hasattr(spec.type, "_fields") else spec.type(items)
+
+
+def _broadcast_to_and_flatten(
+    tree: Any, treespec: TreeSpec, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Any] | None:
+    """Returns a leaf of tree for each leaf of the form, or None if tree has another form. A leaf of
+    tree stands for all leaves of what the form has there."""
+    if _is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    if treespec.is_leaf() or kind_of(tree) is not treespec.type:
+        return None
+    items, context = items_of(tree, treespec.type)
+    if len(items) != treespec.num_children or context != treespec.context:
+        return None
+    flat: list[Any] = []
+    for item, child in zip(items, treespec.children_specs):
+        leaves = _broadcast_to_and_flatten(item, child, is_leaf)
+        if leaves is None:
+            return None
+        flat += leaves
+    return flat
+
+
+def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Returns whether tree has no items, or is_leaf says so."""
+    return _is_leaf(tree, is_leaf)
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:

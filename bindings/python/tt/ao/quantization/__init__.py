@@ -28,6 +28,7 @@ from .blockwise import BlockwiseEmbedding, BlockwiseLinear, BlockwiseWeightOnlyC
 from .dynamic import DynamicQuantizedLinear, Int8DynamicActivationInt8WeightConfig, quantize_dynamic
 from .fake_quantize import (
     FakeQuantize,
+    FakeQuantizeBase,
     default_fake_quant,
     default_per_channel_weight_fake_quant,
     default_weight_fake_quant,
@@ -52,6 +53,7 @@ __all__ = [
     "DeQuantStub",
     "DynamicQuantizedLinear",
     "FakeQuantize",
+    "FakeQuantizeBase",
     "Int8DynamicActivationInt8WeightConfig",
     "MinMaxObserver",
     "MovingAverageMinMaxObserver",

@@ -18,7 +18,38 @@ class LatestPerChannelObserver(PerChannelMinMaxObserver):
         return low, high
 
 
-class FakeQuantize(Module):
+class FakeQuantizeBase(Module):
+    """Base class of modules that observe their input and round it. Its subclasses define forward
+    and calculate_qparams."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observer_enabled = True
+        self.fake_quant_enabled = True
+
+    @classmethod
+    def with_args(cls, **kwargs: Any) -> Callable[[], Any]:
+        """Returns a constructor that passes these arguments."""
+        return partial(cls, **kwargs)
+
+    def enable_observer(self, enabled: bool = True) -> None:
+        """Sets whether the observer updates scale and zero point."""
+        self.observer_enabled = enabled
+
+    def disable_observer(self) -> None:
+        """Keeps scale and zero point as they are."""
+        self.observer_enabled = False
+
+    def enable_fake_quant(self, enabled: bool = True) -> None:
+        """Sets whether forward rounds."""
+        self.fake_quant_enabled = enabled
+
+    def disable_fake_quant(self) -> None:
+        """Makes forward return its input."""
+        self.fake_quant_enabled = False
+
+
+class FakeQuantize(FakeQuantizeBase):
     """Rounds its input to values that the quantised integers represent. Gradients pass unchanged
     where the input is not clamped. While enabled, the observer updates scale and zero point.
 
@@ -30,15 +61,8 @@ class FakeQuantize(Module):
     ) -> None:
         super().__init__()
         self.activation_post_process = observer(**kwargs)
-        self.observer_enabled = True
-        self.fake_quant_enabled = True
         self.register_buffer("scale", tensor([1.0]))
         self.register_buffer("zero_point", zeros(1, dtype=int32))
-
-    @classmethod
-    def with_args(cls, **kwargs: Any) -> Callable[[], FakeQuantize]:
-        """Returns a constructor that passes these arguments."""
-        return partial(cls, **kwargs)
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """Returns the observer's scale and zero point."""
@@ -70,23 +94,23 @@ default_per_channel_weight_fake_quant = FakeQuantize.with_args(
 
 def enable_observer(module: Module) -> None:
     """For Module.apply: enables the observer, which updates scale and zero point."""
-    if isinstance(module, FakeQuantize):
+    if isinstance(module, FakeQuantizeBase):
         module.observer_enabled = True
 
 
 def disable_observer(module: Module) -> None:
     """For Module.apply: disables the observer; scale and zero point no longer change."""
-    if isinstance(module, FakeQuantize):
+    if isinstance(module, FakeQuantizeBase):
         module.observer_enabled = False
 
 
 def enable_fake_quant(module: Module) -> None:
     """For Module.apply: enables rounding."""
-    if isinstance(module, FakeQuantize):
+    if isinstance(module, FakeQuantizeBase):
         module.fake_quant_enabled = True
 
 
 def disable_fake_quant(module: Module) -> None:
     """For Module.apply: disables rounding."""
-    if isinstance(module, FakeQuantize):
+    if isinstance(module, FakeQuantizeBase):
         module.fake_quant_enabled = False

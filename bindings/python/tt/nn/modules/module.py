@@ -1,7 +1,8 @@
 """Module, under the name of PyTorch's module, and hooks of all modules."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from types import MappingProxyType
+from typing import Any, Callable, Mapping
 
 from ..module import GlobalHook, IncompatibleKeys, Module
 
@@ -14,6 +15,8 @@ __all__ = [
     "register_module_full_backward_pre_hook",
 ]
 _IncompatibleKeys = IncompatibleKeys
+# What packages call for each new parameter. tt has no such hooks.
+_global_parameter_registration_hooks: Mapping[int, Any] = MappingProxyType({})
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 

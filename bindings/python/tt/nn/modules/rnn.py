@@ -1,3 +1,4 @@
 """The layers, under the name of PyTorch's module."""
 from .. import *  # noqa: F403
 from .. import __all__ as __all__
+from ..recurrent import Cell as RNNCellBase  # noqa: F401

@@ -7,20 +7,20 @@ from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
-from ._absent import absent_class
-from ._interception import DisableTorchFunction as DisableTorchFunction
-from ._interception import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
-from ._interception import disabled_torch_function as _disabled_torch_function_impl
-from ._settings import get_default_device
-from ._tensor import Tensor as _TensorBase
-from ._tensor import to_arguments
-from ._types import device as device_class
-from ._types import preserve_format
-from ._types import device
-from .overrides import _is_torch_function_mode_enabled
-from .overrides import _len_torch_function_stack
-from .overrides import has_torch_function as _has_torch_function
-from .random import Generator as Generator
+from .._absent import absent_class
+from .._interception import DisableTorchFunction as DisableTorchFunction
+from .._interception import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from .._interception import disabled_torch_function as _disabled_torch_function_impl
+from .._settings import get_default_device
+from .._tensor import Tensor as _TensorBase
+from .._tensor import to_arguments
+from .._types import device as device_class
+from .._types import preserve_format
+from .._types import device
+from ..overrides import _is_torch_function_mode_enabled
+from ..overrides import _len_torch_function_stack
+from ..overrides import has_torch_function as _has_torch_function
+from ..random import Generator as Generator
 
 __all__ = [
     "DisableTorchFunction",
@@ -35,6 +35,7 @@ __all__ = [
 _TensorMeta = type(_TensorBase)
 NO_GRAPH = "a call is recorded by tt.jit.trace or tt.fx, which have graphs of their own"
 Graph = absent_class("_C.Graph", NO_GRAPH)
+TensorType = absent_class("_C.TensorType", NO_GRAPH)
 Node = absent_class("_C.Node", NO_GRAPH)
 Value = absent_class("_C.Value", NO_GRAPH)
 
@@ -65,9 +66,15 @@ def _get_default_device() -> str:
 
 def _get_accelerator(check: bool | None = None) -> device:
     """Returns the device type of the accelerator, or the CPU if there is none."""
-    from .accelerator import current_accelerator
+    from ..accelerator import current_accelerator
 
     return current_accelerator(check_available=True) or device_class("cpu")
+
+
+def _is_alias_of(self: _TensorBase, other: _TensorBase) -> bool:
+    """Returns whether two tensors have the same memory."""
+    mine, others = self.untyped_storage(), other.untyped_storage()
+    return mine.nbytes() > 0 and mine.data_ptr() == others.data_ptr()
 
 
 def _get_privateuse1_backend_name() -> str:
@@ -118,4 +125,3 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
 
 
 _nn = SimpleNamespace(_parse_to=_parse_to)
-_functorch = SimpleNamespace(is_legacy_batchedtensor=lambda x: False)

@@ -1,0 +1,1 @@
+"""Names of torch._functorch that packages import."""
