@@ -27,6 +27,7 @@ GCC_ONLY = (
     "-fno-semantic",
     "-fvect-cost-model",
     "-fno-reorder-blocks-and-partition",
+    "-Wno-maybe-uninitialized",
 )
 CHECK = "-std=c++20 -pedantic -fsyntax-only -Wall -Wextra -Werror".split()
 # Compound literals of C99 are in the macros of clang 14's intrinsics; gcc would name those of tt.
@@ -52,11 +53,13 @@ NOT_FOR_MSVC = (
 
 
 def flags_of(entry):
-    """The arguments after the compiler, without the output and the standard."""
+    """The arguments after the compiler, without the output, the standard and what is
+    precompiled."""
     words = shlex.split(entry["command"])
     words = words[next(i for i, word in enumerate(words) if word.startswith("-")) :]
-    skip = {i for i, word in enumerate(words) if word == "-o"}
+    skip = {i for i, word in enumerate(words) if word in ("-o", "-include")}
     skip |= {i + 1 for i in skip}
+    skip |= {i for i, word in enumerate(words) if word == "-Winvalid-pch"}
     left = [word for i, word in enumerate(words) if i not in skip]
     return [word for word in left if word != "-c" and not word.startswith("-std=")]
 
