@@ -173,6 +173,7 @@ function(tt_kernels isa)
      AND NOT isa STREQUAL baseline AND NOT CMAKE_CROSSCOMPILING
      AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     tt_precompile(tt_cpu_${isa} PRIVATE <immintrin.h>)
+    set_target_properties(tt_cpu_${isa} PROPERTIES PCH_WARN_INVALID OFF)  # other options: not used
     target_compile_options(tt_cpu_${isa} PRIVATE -Wno-uninitialized -Wno-maybe-uninitialized)
   endif()
   if(NOT TT_SANITIZE)
