@@ -102,6 +102,23 @@ def test_clippy_has_no_warnings(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+def test_the_crate_compiles_by_the_oldest_compiler(tmp_path):
+    """Debian 12's, of the version that Cargo.toml names, where another one is first in PATH."""
+    debian = {"cargo": "/usr/bin/cargo", "rustc": "/usr/bin/rustc"}
+    if not all(map(os.path.exists, debian.values())):
+        pytest.skip("no compiler of Debian")
+    if os.path.samefile(os.environ["TT_CARGO"], debian["cargo"]):
+        pytest.skip("compiles everything")
+    done = run(
+        *(debian["cargo"], "check", "-p", "tt", "-p", "tt-examples", "--quiet", "--offline"),
+        *("--locked", "--manifest-path", CRATES / "Cargo.toml"),
+        RUSTC=debian["rustc"],
+        TT_LIB_DIR=BUILD,
+        CARGO_TARGET_DIR=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_crate_compiles_in_the_edition_of_2024(tmp_path):
     """Where the compiler has it. tt-sys keeps 2021: `unsafe extern` needs Rust 1.82."""
     version = run(os.environ["TT_CARGO"], "--version").stdout.split()[1]

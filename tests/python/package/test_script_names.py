@@ -612,6 +612,11 @@ def test_timers():
     ]
     found.append(Timer(lambda: x + x).blocked_autorange(min_run_time=0.01))
     found.append(Timer("x * x", globals={"x": x}).adaptive_autorange(min_run_time=0.001))
+    # Times that never become steady end with max_run_time, however little of it is measured.
+    options = {"threshold": -1, "min_run_time": 1e-6, "max_run_time": 0.2}
+    start = time.perf_counter()
+    found.append(Timer("x * x", globals={"x": x}).adaptive_autorange(**options))
+    assert time.perf_counter() - start >= 0.2
     assert all(isinstance(m, Measurement) and 0 < m.median < 1 and m.iqr >= 0 for m in found)
     assert "add: 4" in repr(found[0]) and "2 threads" in repr(found[1])
     table = str(Compare(found[:2]))

@@ -161,7 +161,8 @@ class Timer:
         callback: Callable[[int, float], Any] | None = None,
     ) -> Measurement:
         """Measures until the distance of the quartiles is below threshold times the median, or for
-        max_run_time seconds."""
+        max_run_time seconds, what is not measured included."""
+        end = perf_counter() + max_run_time
         number = self._calls_within(min_run_time / 10)
         times: list[float] = []
         while True:
@@ -170,7 +171,7 @@ class Timer:
                 callback(number, times[-1])
             found = Measurement(number, times, self.task)
             steady = len(times) > 3 and found.iqr < threshold * found.median
-            if sum(times) >= (min_run_time if steady else max_run_time):
+            if (steady and sum(times) >= min_run_time) or perf_counter() >= end:
                 return found
 
 

@@ -707,7 +707,7 @@ impl Graph {
         let path = c_path(path)?;
         let dims = dims.iter().map(c_path).collect::<Result<Vec<_>>>()?;
         let names: Vec<_> = dims.iter().map(|dim| dim.as_ptr()).collect();
-        let others: Vec<_> = others.iter().map(|other| other.raw().cast_const()).collect();
+        let others: Vec<_> = others.iter().map(|other| other.raw() as *const _).collect();
         let (n_others, n) = (others.len() as i64, names.len() as i64);
         let (others, names) = (others.as_ptr(), names.as_ptr());
         // SAFETY: the texts and the lists are valid during the call, and the handles are live.
