@@ -118,7 +118,7 @@ void block_dots(const BlockPlan& p, int64_t i, int64_t j) {
   alignas(32) F16 halves[2][kCols][kRun];
   alignas(64) float scales[kCols][kRun];
   const char* next = dots.packed;
-  const char* const last = next + row - Block::kBytes;
+  const char* const last = next + max<int64_t>(0, row - Block::kBytes);
   const auto fetch = [&](F16(*to)[kRun], int64_t b) {
     TT_UNROLL
     for (int c = 0; c < kCols; c++) memcpy(&to[c][b], next + c * row, 2);
