@@ -495,7 +495,8 @@ def generate_op(op, ops):
     if f:
         lines += f.struct() + f.apply()
         lines.append(
-            f'static constinit const NodeType {op.name}_type = {{"{op.host}", {op.name}_apply, {f.destroy()}, sizeof({op.name}_saved), false}};'
+            f"static constinit const NodeType {op.name}_type = "
+            f'{{"{op.host}", {op.name}_apply, {f.destroy()}, sizeof({op.name}_saved), false}};'
         )
     for v in variants_of(op):
         overwritten = v == "_" and ends_history(op)

@@ -16,6 +16,8 @@
 //       whole vectors is its only copy
 //   OfFloats
 //       the functor that computes floats in double: its op takes doubles
+//   kVector, kPairVector
+//       arity 1, 2 (or 1 and a scalar), double: op is this function, which SLEEF may compute
 //   kNarrow
 //       arity 1 or 2, without scalars: the loop of 8- and 16-bit numbers that computes the same
 //   kRowsByOne, kCommutes

@@ -52,8 +52,8 @@ class Saved {
   int32_t output_nr_ = -1;  // >= 0: an output of the node; else ~number of a leaf's geometry
 };
 
-// NodeType::destroy_saved of structs that begin with so many tensors and shapes, and whose other
-// members have no destructor.
+// A NodeType::destroy_saved, for all structs that begin with kTensors members of type Saved, then
+// kShapes of type Shape, and whose other members have no destructor.
 template <int kTensors, int kShapes> void destroy_parts(Node& n) noexcept {
   auto* tensors = static_cast<Saved*>(n.saved());
   for (int i = 0; i < kTensors; i++) tensors[i].~Saved();

@@ -20,8 +20,8 @@ bool strides_match(const Tensor& t, Ints strides);
 TensorRef new_image(Ints sizes, bool last, Dtype dtype, Device device);
 // Returns t, or a dense copy in this order and dtype. The copy is not recorded.
 TensorRef image_input(const Tensor& t, bool last, Dtype dtype);
-// Sets out[0 … n) to a list of one number for each of n dimensions. A single number applies to all
-// dimensions, `fallback` if the list is empty.
+// Writes one number for each of n dimensions to out: those of the list, its only one for all
+// dimensions, or `fallback` if it is empty.
 void expand_dims_list(Ints list, int64_t n, int64_t fallback, int64_t min_value, const char* arg,
                       int64_t* out);
 

@@ -109,11 +109,7 @@ void Writer::check_step(const IrNode& n) const {
       const Tensor* held = g_.storages[v.storage].tensor.get();
       same_memory &= held && slot.state[k] && slot.state[k]->storage == held->storage;
     }
-    if (!same_memory)
-      fail(TT_INVALID_ARG,
-           "parameter {} of the optimizer, or its state, has other memory than in the captured "
-           "step: capture it again",
-           p.param);
+    if (!same_memory) fail_other_memory(p.param);
   }
 }
 

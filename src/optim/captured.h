@@ -26,6 +26,7 @@ struct StepCounter : Object {
 Ref<StepCounter> new_counter(Optimizer& o);
 // Fails unless is_current_step, but for new parameters, and names what has changed.
 void check_current(const StepCounter& c);
+[[noreturn]] TT_COLD void fail_other_memory(int64_t param);
 // Bit k: a parameter with such values and steps has state k. Sets the factors of a kernel's item.
 uint32_t states_of(const OptimClass& cls, const double* value, const ParamSlot& slot,
                    OptimItem* item);

@@ -373,13 +373,12 @@ uint32_t states_of(const OptimClass& cls, const double* value, const ParamSlot& 
   return cls.factors(value, next_step(slot), slot.number, item);
 }
 
-// Whether the step would be recorded in another way with value k of the group as it is now, and the
-// others as they were.
+// Whether the step would be recorded in another way with value k of the group, which has changed,
+// as it is now and the others as they were.
 TT_COLD static bool is_outdated(const StepCounter& c, int64_t group, int64_t k) {
   const Optimizer& o = *c.optimizer;
   const double* const then = c.values.data() + group * kMaxValues;
   const double* const now = o.groups[group].value;
-  if (memcmp(now + k, then + k, sizeof *now) == 0) return false;
   if (o.cls->matrix) return !o.cls->matrix->is_factor(o.cls->values[k].name);
   double mixed[kMaxValues];
   memcpy(mixed, then, sizeof mixed);
@@ -391,16 +390,29 @@ TT_COLD static bool is_outdated(const StepCounter& c, int64_t group, int64_t k) 
              p.states;
   return false;
 }
-// Calls f(group, k) for each value that has been set so; returns whether there is one.
+// Calls f(group, k) for each value that is outdated; returns whether there is one.
 template <class F> static bool each_outdated(const StepCounter& c, const F& f) {
   bool found = false;
-  for (int64_t g = 0; g < c.values.size() / kMaxValues; g++)
-    for (int64_t k = 0; k < c.optimizer->cls->values.n; k++)
-      if (TT_UNLIKELY(is_outdated(c, g, k))) {
-        f(g, k);
-        found = true;
-      }
+  const Optimizer& o = *c.optimizer;
+  const int64_t n = o.cls->values.n;
+  for (int64_t g = 0; g < c.values.size() / kMaxValues; g++) {
+    const double* const then = c.values.data() + g * kMaxValues;
+    const double* const now = o.groups[g].value;
+    if (memcmp(now, then, size_t(n) * sizeof *now) == 0) continue;
+    for (int64_t k = 0; k < n; k++) {
+      if (memcmp(now + k, then + k, sizeof *now) == 0 || !is_outdated(c, g, k)) continue;
+      f(g, k);
+      found = true;
+    }
+  }
   return found;
+}
+
+void fail_other_memory(int64_t param) {
+  fail(TT_INVALID_ARG,
+       "parameter {} of the optimizer, or its state, has other memory than in the captured step: "
+       "capture it again",
+       param);
 }
 
 TT_COLD void check_current(const StepCounter& c) {
@@ -414,11 +426,7 @@ TT_COLD void check_current(const StepCounter& c) {
     bool same = slot.param->data == p.data;
     for (int k = 0; k < kOptimStates; k++)
       if (p.states >> k & 1) same &= slot.state[k] && slot.state[k]->data == p.state[k];
-    if (!same)
-      fail(TT_INVALID_ARG,
-           "parameter {} of the optimizer, or its state, has other memory than in the captured "
-           "step: capture it again",
-           p.param);
+    if (!same) fail_other_memory(p.param);
   }
 }
 
@@ -469,7 +477,10 @@ static void set_factors(Object& object, char* data) {
     bool same_memory = slot.param->data == p.data;
     for (int k = 0; k < kOptimStates; k++)
       if (p.states >> k & 1) same_memory &= slot.state[k] && slot.state[k]->data == item->state[k];
-    if (states != p.states || !same_memory) check_current(c);
+    if (states != p.states || !same_memory) {
+      check_current(c);  // names a value, if that is the reason
+      fail_other_memory(p.param);
+    }
     item->fresh = slot.fresh;
     item++;
   }

@@ -121,9 +121,14 @@ void map_pairs(PairVectorId id, char* out, const char* a, const char* b, bool on
 #if TT_VEC_BYTES > 16
   const auto address = reinterpret_cast<uintptr_t>(sleef_function(id, kIsa));
   if (auto fn = reinterpret_cast<PairFunction>(address)) {
+    int64_t y_step = kLanes<double>;
     double same[kLanes<double>];
-    if (one_b) store(same, splat(*y));
-    return map_pair_registers(f, fn, to, x, one_b ? same : y, one_b ? 0 : kLanes<double>, n);
+    if (one_b) {
+      store(same, splat(*y));
+      y = same;
+      y_step = 0;
+    }
+    return map_pair_registers(f, fn, to, x, y, y_step, n);
   }
   clear_upper_halves();
 #endif

@@ -31,8 +31,8 @@ struct Itself {
   template <class V> static TT_INLINE V of(V x) { return x; }
 };
 
-// f(0), …, f(kN - 1) without a loop, if so many vectors fit in registers. Else a loop takes a fifth
-// of the code, and as long where f does more than one addition.
+// Calls f(0) to f(kN - 1), unrolled if kN vectors fit in registers. Otherwise a loop needs a fifth
+// of the code, and takes no longer if f does more than one addition.
 template <int kN, class F> TT_INLINE void each_vector(F f) {
   if constexpr (kN > 16) {
     TT_UNROLL_BY(4)

@@ -52,9 +52,8 @@ void OnnxExporter::emit_roll() {
   const int64_t all = value("self").numel();
   if (!dims.n) x = reshape(x, Ints(&all, 1));
   for (int64_t i = 0; i < shifts.n; i++) {
-    const int64_t dim = dims.n ? dims[i] : 0;
-    const int64_t size =
-        dims.n ? value("self").sizes[dim < 0 ? dim + value("self").ndim() : dim] : all;
+    const int64_t dim = dims.n ? wrap_dim(dims[i], value("self").ndim()) : 0;
+    const int64_t size = dims.n ? value("self").sizes[dim] : all;
     if (!size || shifts[i] % size == 0) continue;
     if (growth_ && (shifts[i] >= size || shifts[i] <= -size)) refuse("a shift of more than a turn");
     const int64_t begin = -(shifts[i] % size);
@@ -236,7 +235,8 @@ void OnnxExporter::emit_windows() {
   if (x.ndim() != 4) refuse("an image without a batch");
   const auto item = [&](const char* name, int64_t i, int64_t missing) {
     const Ints list = arg(name).ints;
-    return list.n ? list[list.n == 1 ? 0 : i] : missing;
+    if (!list.n) return missing;
+    return list[min(i, list.n - 1)];
   };
   int64_t size[2], kernel[2], step[2], count[2], pads[8] = {};
   for (int64_t i = 0; i < 2; i++) {
