@@ -50,7 +50,6 @@ class Layer:
             return []
         lines = [
             f"static TensorList {self.name}_forward(Module& m, [[maybe_unused]] TensorSpan in) {{",
-            f'  const LayerName named("{self.name}");',
             f"  [[maybe_unused]] const auto& a = args_of<{self.args_struct}>(m);",
         ]
         if self.cpp:
@@ -113,10 +112,12 @@ class Layer:
         needed = sum(not x.endswith("?") for x in self.inputs)
         fn = f"{self.name}_forward" if self.cls.get("forward") else "nullptr"
         describe = f"{self.name}_describe" if self.cls.get("describe") else "nullptr"
-        a = self.args_struct
+        sequential = bool(self.cls.get("sequential"))
+        values = [f'"{self.name}"', str(1 if sequential else needed), str(len(self.inputs))]
+        values += [fn, describe] + ["true"] * sequential
         return (
-            f'static constinit const ModuleType {self.name}_type = {{"{self.name}", {1 if self.cls.get("sequential") else needed}, '
-            f'{len(self.inputs)}, {fn}, {describe}, copy_module<{a}>, destroy_module<{a}>, {str(bool(self.cls.get("sequential"))).lower()}}};'
+            f"static constinit const ModuleType {self.name}_type = "
+            f"layer_type<{self.args_struct}>({', '.join(values)});"
         )
 
     def construct(self):
@@ -143,13 +144,14 @@ class Layer:
                     if x.type == "Int[]"
                 ]
         source = "own" if changed else "a"
-        lines.append(f"  ModuleRef m = new_module(&{self.name}_type, {source});")
+        make = f"new_layer(&{self.name}_type, &{source});"
+        if not self.slots and not self.cls.get("build"):
+            return lines + [f"  return {make}", "}"]
+        lines.append(f"  ModuleRef m = {make}")
         for s, buffer in zip(self.slots, self.buffers):
             n = s.rstrip("?")
-            tensor = f"TensorRef::share(a.{n})" if n in self.tensor_args else "TensorRef()"
-            lines.append(
-                f'  m->slots.push_back({{Text("{n}"), {tensor}, {str(buffer).lower()}, true}});'
-            )
+            tensor = f"a.{n}" if n in self.tensor_args else "nullptr"
+            lines.append(f'  add_slot(*m, "{n}", {tensor}, {str(buffer).lower()});')
         if self.cls.get("build"):
             lines.append(f"  build(*m, args_of<{self.args_struct}>(*m));")
         return lines + ["  return m;", "}"]

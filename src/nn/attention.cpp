@@ -3,6 +3,8 @@
 #include "nn/gen/layers.h"
 #include "ops/gen/ops.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 namespace {
@@ -171,7 +173,7 @@ void build(Module& m, const MultiheadAttentionArgs& a) {
 }
 
 bool is_attention(const Module& m) {
-  return m.type->destroy == destroy_module<MultiheadAttentionArgs>;
+  return m.type->destroy == destroy_layer && !strcmp(m.type->name, "MultiheadAttention");
 }
 
 TensorPair attend(Module& m, const AttentionCall& given) {

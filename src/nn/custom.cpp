@@ -54,8 +54,10 @@ void custom_destroy(Module* m) noexcept {
 }
 
 CustomModule::CustomModule(const CustomModuleDef& d) : Module(nullptr), own{}, def(d) {
-  own = {nullptr,        0,    INT32_MAX, custom_forward, nullptr, d.copy ? custom_copy : nullptr,
-         custom_destroy, false};
+  own.max_inputs = INT32_MAX;
+  own.forward = custom_forward;
+  own.copy = d.copy ? custom_copy : nullptr;
+  own.destroy = custom_destroy;
   type = &own;
 }
 

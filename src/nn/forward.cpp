@@ -75,6 +75,7 @@ struct Frame {
 }  // namespace
 
 static TensorList run_forward(Module& m, TensorSpan inputs) {
+  const LayerName named(m.type->name);
   const Ctx& c = ctx();
   const bool alone =
       !c.watched && !(c.include & kLastingKeys) && (!inputs.n || !inputs[0] || inputs[0]->is_cpu());

@@ -4,6 +4,10 @@
 
 namespace TT_NS {
 
+void add_slot(Module& m, const char* name, const Tensor* t, bool is_buffer) {
+  m.slots.push_back({Text(name), TensorRef::share(t), is_buffer, true});
+}
+
 void check_given(const Shape& list, const char* arg) {
   if (list.empty())
     fail_arg(TT_INVALID_ARG, arg, "{} is empty: must have one number, or one for each dimension",

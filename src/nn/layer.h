@@ -12,8 +12,7 @@ inline TensorList one(TensorRef t) {
 }
 inline const Tensor* in_opt(TensorSpan in, int64_t i) { return i < in.n ? in[i] : nullptr; }
 
-// During its lifetime, errors name the layer (a static string) instead of the function that calls
-// it.
+// During its lifetime, errors name the layer instead of the function that calls it.
 class LayerName {
  public:
   explicit LayerName(const char* name) { tls.op = name; }
@@ -54,6 +53,8 @@ template <class T> void put(Text& t, const char* name, const Opt<T>& v) {
 }
 
 // ---- parameters ----
+// Appends a slot; t may be NULL.
+void add_slot(Module& m, const char* name, const Tensor* t, bool is_buffer);
 // Device and dtype of a layer's parameters; by default float32 on the CPU.
 struct Place {
   Dtype dtype;

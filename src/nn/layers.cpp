@@ -79,7 +79,7 @@ template <class A> static void build_table(Module& m, const A& a) {
   if (!a.padding_idx) return;
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t row = *a.padding_idx < 0 ? *a.padding_idx + a.num_embeddings : *a.padding_idx;
-  static_cast<ModuleOf<A>&>(m).args.padding_idx = row;  // what is shown is not negative
+  args_of<A>(m).padding_idx = row;  // what is shown is not negative
   TensorRef pad = op::select(m.slot(0), 0, row);
   op::fill_(*pad, Scalar(0.0));
 }

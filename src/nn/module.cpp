@@ -12,8 +12,31 @@ static void count_parent(Module& child, int32_t change) noexcept {
 
 Module::Module(const ModuleType* t) noexcept : tag(kTagModule), type(t) {}
 
-void* alloc_module(size_t bytes) { return mem_alloc(bytes); }
-void free_module(void* block, size_t bytes) noexcept { mem_free(block, bytes); }
+static size_t layer_bytes(const ModuleType& type) {
+  return sizeof(Module) + size_t(type.args_bytes);
+}
+
+ModuleRef new_layer(const ModuleType* type, const void* args) {
+  char* block = static_cast<char*>(mem_alloc(layer_bytes(*type)));
+  char* own_args = block + sizeof(Module);
+  try {
+    if (type->copy_args) type->copy_args(own_args, args);
+    else memcpy(own_args, args, size_t(type->args_bytes));
+  } catch (...) {
+    mem_free(block, layer_bytes(*type));
+    throw;
+  }
+  return ModuleRef::adopt(new (block) Module(type));
+}
+Module* copy_layer(const Module& m) {
+  return new_layer(m.type, reinterpret_cast<const char*>(&m) + sizeof(Module)).leak();
+}
+void destroy_layer(Module* m) noexcept {
+  const ModuleType& type = *m->type;
+  if (type.destroy_args) type.destroy_args(reinterpret_cast<char*>(m) + sizeof(Module));
+  m->~Module();
+  mem_free(m, layer_bytes(type));
+}
 
 void Module::destroy(Module* m) noexcept {
   m->next_dead = nullptr;

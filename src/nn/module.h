@@ -24,6 +24,10 @@ struct ModuleType {
   Module* (*copy)(const Module&);  // a module with the same arguments, without slots and children
   void (*destroy)(Module*) noexcept;  // frees the object and its block
   bool sequential;                    // forward calls the children in order
+  // Of the arguments of a layer, which follow the Module in its block; NULL: by bytes, nothing.
+  int32_t args_bytes;
+  void (*copy_args)(void* to, const void* from);
+  void (*destroy_args)(void*) noexcept;
 };
 
 struct Module {
@@ -81,38 +85,42 @@ class ModuleKeepAlive {
   ModuleRef module_;
 };
 
-// A module with arguments of type A.
-template <class A> struct ModuleOf : Module {
-  A args;
-  ModuleOf(const ModuleType* t, const A& a) noexcept(__is_trivially_copyable(A))
-      : Module(t), args(a) {}
-};
-template <class A> const A& args_of(const Module& m) {
-  return static_cast<const ModuleOf<A>&>(m).args;
+// ---- layers: modules with arguments of a type A ----
+template <class A> A& args_of(Module& m) {
+  static_assert(alignof(A) <= alignof(Module));
+  return *reinterpret_cast<A*>(reinterpret_cast<char*>(&m) + sizeof(Module));
 }
+template <class A> const A& args_of(const Module& m) { return args_of<A>(const_cast<Module&>(m)); }
 
-// mem_alloc and mem_free out of line: there is a type of modules per layer.
-TT_COLD void* alloc_module(size_t bytes);
-TT_COLD void free_module(void* block, size_t bytes) noexcept;
+TT_COLD ModuleRef new_layer(const ModuleType* type, const void* args);
+TT_COLD Module* copy_layer(const Module& m);
+TT_COLD void destroy_layer(Module* m) noexcept;
 
-template <class A> TT_COLD ModuleRef new_module(const ModuleType* type, const A& args) {
-  using M = ModuleOf<A>;
-  void* block = alloc_module(sizeof(M));
-  if constexpr (noexcept(M(type, args))) return ModuleRef::adopt(new (block) M(type, args));
-  try {
-    return ModuleRef::adopt(new (block) M(type, args));
-  } catch (...) {
-    free_module(block, sizeof(M));
-    throw;
+template <class A> TT_COLD void copy_args(void* to, const void* from) {
+  new (to) A(*static_cast<const A*>(from));
+}
+template <class A> TT_COLD void destroy_args(void* args) noexcept { static_cast<A*>(args)->~A(); }
+
+template <class A>
+constexpr ModuleType layer_type(const char* name, int32_t min_inputs, int32_t max_inputs,
+                                decltype(ModuleType::forward) forward,
+                                decltype(ModuleType::describe) describe, bool sequential = false) {
+  ModuleType type = {.name = name,
+                     .min_inputs = min_inputs,
+                     .max_inputs = max_inputs,
+                     .forward = forward,
+                     .describe = describe,
+                     .copy = copy_layer,
+                     .destroy = destroy_layer,
+                     .sequential = sequential,
+                     .args_bytes = sizeof(A),
+                     .copy_args = nullptr,
+                     .destroy_args = nullptr};
+  if constexpr (!__is_trivially_copyable(A)) {
+    type.copy_args = copy_args<A>;
+    type.destroy_args = destroy_args<A>;
   }
-}
-template <class A> TT_COLD Module* copy_module(const Module& m) {
-  return new_module(m.type, args_of<A>(m)).leak();
-}
-template <class A> TT_COLD void destroy_module(Module* m) noexcept {
-  auto* self = static_cast<ModuleOf<A>*>(m);
-  self->~ModuleOf<A>();
-  free_module(self, sizeof *self);
+  return type;
 }
 
 // Names are not empty, contain no dot, and are unique in their module. An existing name keeps its

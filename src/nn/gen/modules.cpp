@@ -5,7 +5,6 @@
 namespace TT_NS {
 
 static TensorList PReLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("PReLU");
   [[maybe_unused]] const auto& a = args_of<PReLUArgs>(m);
   return one(op::prelu(*in[0], m.slot(0)));
 }
@@ -13,18 +12,16 @@ TT_COLD static void PReLU_describe(const Module& m, Text& t) {
   const auto& a = args_of<PReLUArgs>(m);
   put(t, "num_parameters", a.num_parameters);
 }
-static constinit const ModuleType PReLU_type = {"PReLU", 1, 1, PReLU_forward, PReLU_describe,
-                                                copy_module<PReLUArgs>, destroy_module<PReLUArgs>,
-                                                false};
+static constinit const ModuleType PReLU_type = layer_type<PReLUArgs>("PReLU", 1, 1, PReLU_forward,
+    PReLU_describe);
 TT_COLD Ref<Module> construct(const PReLUArgs& a) {
-  ModuleRef m = new_module(&PReLU_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&PReLU_type, &a);
+  add_slot(*m, "weight", nullptr, false);
   build(*m, args_of<PReLUArgs>(*m));
   return m;
 }
 
 static TensorList SELU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("SELU");
   [[maybe_unused]] const auto& a = args_of<SELUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -37,16 +34,13 @@ TT_COLD static void SELU_describe(const Module& m, Text& t) {
   const auto& a = args_of<SELUArgs>(m);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType SELU_type = {"SELU", 1, 1, SELU_forward, SELU_describe,
-                                               copy_module<SELUArgs>, destroy_module<SELUArgs>,
-                                               false};
+static constinit const ModuleType SELU_type = layer_type<SELUArgs>("SELU", 1, 1, SELU_forward,
+    SELU_describe);
 TT_COLD Ref<Module> construct(const SELUArgs& a) {
-  ModuleRef m = new_module(&SELU_type, a);
-  return m;
+  return new_layer(&SELU_type, &a);
 }
 
 static TensorList CELU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("CELU");
   [[maybe_unused]] const auto& a = args_of<CELUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -60,16 +54,13 @@ TT_COLD static void CELU_describe(const Module& m, Text& t) {
   put(t, "alpha", a.alpha);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType CELU_type = {"CELU", 1, 1, CELU_forward, CELU_describe,
-                                               copy_module<CELUArgs>, destroy_module<CELUArgs>,
-                                               false};
+static constinit const ModuleType CELU_type = layer_type<CELUArgs>("CELU", 1, 1, CELU_forward,
+    CELU_describe);
 TT_COLD Ref<Module> construct(const CELUArgs& a) {
-  ModuleRef m = new_module(&CELU_type, a);
-  return m;
+  return new_layer(&CELU_type, &a);
 }
 
 static TensorList Hardshrink_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Hardshrink");
   [[maybe_unused]] const auto& a = args_of<HardshrinkArgs>(m);
   return one(op::hardshrink(*in[0], a.lambd));
 }
@@ -77,17 +68,13 @@ TT_COLD static void Hardshrink_describe(const Module& m, Text& t) {
   const auto& a = args_of<HardshrinkArgs>(m);
   put(t, nullptr, a.lambd);
 }
-static constinit const ModuleType Hardshrink_type = {"Hardshrink", 1, 1, Hardshrink_forward,
-                                                     Hardshrink_describe,
-                                                     copy_module<HardshrinkArgs>,
-                                                     destroy_module<HardshrinkArgs>, false};
+static constinit const ModuleType Hardshrink_type = layer_type<HardshrinkArgs>("Hardshrink", 1, 1,
+    Hardshrink_forward, Hardshrink_describe);
 TT_COLD Ref<Module> construct(const HardshrinkArgs& a) {
-  ModuleRef m = new_module(&Hardshrink_type, a);
-  return m;
+  return new_layer(&Hardshrink_type, &a);
 }
 
 static TensorList Softshrink_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Softshrink");
   [[maybe_unused]] const auto& a = args_of<SoftshrinkArgs>(m);
   return one(op::softshrink(*in[0], a.lambd));
 }
@@ -95,43 +82,33 @@ TT_COLD static void Softshrink_describe(const Module& m, Text& t) {
   const auto& a = args_of<SoftshrinkArgs>(m);
   put(t, nullptr, a.lambd);
 }
-static constinit const ModuleType Softshrink_type = {"Softshrink", 1, 1, Softshrink_forward,
-                                                     Softshrink_describe,
-                                                     copy_module<SoftshrinkArgs>,
-                                                     destroy_module<SoftshrinkArgs>, false};
+static constinit const ModuleType Softshrink_type = layer_type<SoftshrinkArgs>("Softshrink", 1, 1,
+    Softshrink_forward, Softshrink_describe);
 TT_COLD Ref<Module> construct(const SoftshrinkArgs& a) {
-  ModuleRef m = new_module(&Softshrink_type, a);
-  return m;
+  return new_layer(&Softshrink_type, &a);
 }
 
 static TensorList Tanhshrink_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Tanhshrink");
   [[maybe_unused]] const auto& a = args_of<TanhshrinkArgs>(m);
   return one(op::tanhshrink(*in[0]));
 }
-static constinit const ModuleType Tanhshrink_type = {"Tanhshrink", 1, 1, Tanhshrink_forward,
-                                                     nullptr, copy_module<TanhshrinkArgs>,
-                                                     destroy_module<TanhshrinkArgs>, false};
+static constinit const ModuleType Tanhshrink_type = layer_type<TanhshrinkArgs>("Tanhshrink", 1, 1,
+    Tanhshrink_forward, nullptr);
 TT_COLD Ref<Module> construct(const TanhshrinkArgs& a) {
-  ModuleRef m = new_module(&Tanhshrink_type, a);
-  return m;
+  return new_layer(&Tanhshrink_type, &a);
 }
 
 static TensorList Softsign_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Softsign");
   [[maybe_unused]] const auto& a = args_of<SoftsignArgs>(m);
   return one(op::softsign(*in[0]));
 }
-static constinit const ModuleType Softsign_type = {"Softsign", 1, 1, Softsign_forward, nullptr,
-                                                   copy_module<SoftsignArgs>,
-                                                   destroy_module<SoftsignArgs>, false};
+static constinit const ModuleType Softsign_type = layer_type<SoftsignArgs>("Softsign", 1, 1,
+    Softsign_forward, nullptr);
 TT_COLD Ref<Module> construct(const SoftsignArgs& a) {
-  ModuleRef m = new_module(&Softsign_type, a);
-  return m;
+  return new_layer(&Softsign_type, &a);
 }
 
 static TensorList Threshold_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Threshold");
   [[maybe_unused]] const auto& a = args_of<ThresholdArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -146,16 +123,13 @@ TT_COLD static void Threshold_describe(const Module& m, Text& t) {
   put(t, "value", a.value);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType Threshold_type = {"Threshold", 1, 1, Threshold_forward,
-                                                    Threshold_describe, copy_module<ThresholdArgs>,
-                                                    destroy_module<ThresholdArgs>, false};
+static constinit const ModuleType Threshold_type = layer_type<ThresholdArgs>("Threshold", 1, 1,
+    Threshold_forward, Threshold_describe);
 TT_COLD Ref<Module> construct(const ThresholdArgs& a) {
-  ModuleRef m = new_module(&Threshold_type, a);
-  return m;
+  return new_layer(&Threshold_type, &a);
 }
 
 static TensorList Softmin_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Softmin");
   [[maybe_unused]] const auto& a = args_of<SoftminArgs>(m);
   return forward_of(m, a, in);
 }
@@ -163,29 +137,23 @@ TT_COLD static void Softmin_describe(const Module& m, Text& t) {
   const auto& a = args_of<SoftminArgs>(m);
   put(t, "dim", a.dim);
 }
-static constinit const ModuleType Softmin_type = {"Softmin", 1, 1, Softmin_forward,
-                                                  Softmin_describe, copy_module<SoftminArgs>,
-                                                  destroy_module<SoftminArgs>, false};
+static constinit const ModuleType Softmin_type = layer_type<SoftminArgs>("Softmin", 1, 1,
+    Softmin_forward, Softmin_describe);
 TT_COLD Ref<Module> construct(const SoftminArgs& a) {
-  ModuleRef m = new_module(&Softmin_type, a);
-  return m;
+  return new_layer(&Softmin_type, &a);
 }
 
 static TensorList Softmax2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Softmax2d");
   [[maybe_unused]] const auto& a = args_of<Softmax2dArgs>(m);
   return forward_of(m, a, in);
 }
-static constinit const ModuleType Softmax2d_type = {"Softmax2d", 1, 1, Softmax2d_forward, nullptr,
-                                                    copy_module<Softmax2dArgs>,
-                                                    destroy_module<Softmax2dArgs>, false};
+static constinit const ModuleType Softmax2d_type = layer_type<Softmax2dArgs>("Softmax2d", 1, 1,
+    Softmax2d_forward, nullptr);
 TT_COLD Ref<Module> construct(const Softmax2dArgs& a) {
-  ModuleRef m = new_module(&Softmax2d_type, a);
-  return m;
+  return new_layer(&Softmax2d_type, &a);
 }
 
 static TensorList RReLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("RReLU");
   [[maybe_unused]] const auto& a = args_of<RReLUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -200,16 +168,13 @@ TT_COLD static void RReLU_describe(const Module& m, Text& t) {
   put(t, "upper", a.upper);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType RReLU_type = {"RReLU", 1, 1, RReLU_forward, RReLU_describe,
-                                                copy_module<RReLUArgs>, destroy_module<RReLUArgs>,
-                                                false};
+static constinit const ModuleType RReLU_type = layer_type<RReLUArgs>("RReLU", 1, 1, RReLU_forward,
+    RReLU_describe);
 TT_COLD Ref<Module> construct(const RReLUArgs& a) {
-  ModuleRef m = new_module(&RReLU_type, a);
-  return m;
+  return new_layer(&RReLU_type, &a);
 }
 
 static TensorList Dropout1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Dropout1d");
   [[maybe_unused]] const auto& a = args_of<Dropout1dArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -223,17 +188,15 @@ TT_COLD static void Dropout1d_describe(const Module& m, Text& t) {
   put(t, "p", a.p);
   put(t, "inplace", a.inplace);
 }
-static constinit const ModuleType Dropout1d_type = {"Dropout1d", 1, 1, Dropout1d_forward,
-                                                    Dropout1d_describe, copy_module<Dropout1dArgs>,
-                                                    destroy_module<Dropout1dArgs>, false};
+static constinit const ModuleType Dropout1d_type = layer_type<Dropout1dArgs>("Dropout1d", 1, 1,
+    Dropout1d_forward, Dropout1d_describe);
 TT_COLD Ref<Module> construct(const Dropout1dArgs& a) {
-  ModuleRef m = new_module(&Dropout1d_type, a);
+  ModuleRef m = new_layer(&Dropout1d_type, &a);
   build(*m, args_of<Dropout1dArgs>(*m));
   return m;
 }
 
 static TensorList Dropout2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Dropout2d");
   [[maybe_unused]] const auto& a = args_of<Dropout2dArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -247,17 +210,15 @@ TT_COLD static void Dropout2d_describe(const Module& m, Text& t) {
   put(t, "p", a.p);
   put(t, "inplace", a.inplace);
 }
-static constinit const ModuleType Dropout2d_type = {"Dropout2d", 1, 1, Dropout2d_forward,
-                                                    Dropout2d_describe, copy_module<Dropout2dArgs>,
-                                                    destroy_module<Dropout2dArgs>, false};
+static constinit const ModuleType Dropout2d_type = layer_type<Dropout2dArgs>("Dropout2d", 1, 1,
+    Dropout2d_forward, Dropout2d_describe);
 TT_COLD Ref<Module> construct(const Dropout2dArgs& a) {
-  ModuleRef m = new_module(&Dropout2d_type, a);
+  ModuleRef m = new_layer(&Dropout2d_type, &a);
   build(*m, args_of<Dropout2dArgs>(*m));
   return m;
 }
 
 static TensorList Dropout3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Dropout3d");
   [[maybe_unused]] const auto& a = args_of<Dropout3dArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -271,17 +232,15 @@ TT_COLD static void Dropout3d_describe(const Module& m, Text& t) {
   put(t, "p", a.p);
   put(t, "inplace", a.inplace);
 }
-static constinit const ModuleType Dropout3d_type = {"Dropout3d", 1, 1, Dropout3d_forward,
-                                                    Dropout3d_describe, copy_module<Dropout3dArgs>,
-                                                    destroy_module<Dropout3dArgs>, false};
+static constinit const ModuleType Dropout3d_type = layer_type<Dropout3dArgs>("Dropout3d", 1, 1,
+    Dropout3d_forward, Dropout3d_describe);
 TT_COLD Ref<Module> construct(const Dropout3dArgs& a) {
-  ModuleRef m = new_module(&Dropout3d_type, a);
+  ModuleRef m = new_layer(&Dropout3d_type, &a);
   build(*m, args_of<Dropout3dArgs>(*m));
   return m;
 }
 
 static TensorList AlphaDropout_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("AlphaDropout");
   [[maybe_unused]] const auto& a = args_of<AlphaDropoutArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -295,18 +254,15 @@ TT_COLD static void AlphaDropout_describe(const Module& m, Text& t) {
   put(t, "p", a.p);
   put(t, "inplace", a.inplace);
 }
-static constinit const ModuleType AlphaDropout_type = {"AlphaDropout", 1, 1, AlphaDropout_forward,
-                                                       AlphaDropout_describe,
-                                                       copy_module<AlphaDropoutArgs>,
-                                                       destroy_module<AlphaDropoutArgs>, false};
+static constinit const ModuleType AlphaDropout_type = layer_type<AlphaDropoutArgs>("AlphaDropout",
+    1, 1, AlphaDropout_forward, AlphaDropout_describe);
 TT_COLD Ref<Module> construct(const AlphaDropoutArgs& a) {
-  ModuleRef m = new_module(&AlphaDropout_type, a);
+  ModuleRef m = new_layer(&AlphaDropout_type, &a);
   build(*m, args_of<AlphaDropoutArgs>(*m));
   return m;
 }
 
 static TensorList FeatureAlphaDropout_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("FeatureAlphaDropout");
   [[maybe_unused]] const auto& a = args_of<FeatureAlphaDropoutArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -320,17 +276,16 @@ TT_COLD static void FeatureAlphaDropout_describe(const Module& m, Text& t) {
   put(t, "p", a.p);
   put(t, "inplace", a.inplace);
 }
-static constinit const ModuleType FeatureAlphaDropout_type = {"FeatureAlphaDropout", 1, 1,
-    FeatureAlphaDropout_forward, FeatureAlphaDropout_describe, copy_module<FeatureAlphaDropoutArgs>,
-    destroy_module<FeatureAlphaDropoutArgs>, false};
+static constinit const ModuleType FeatureAlphaDropout_type =
+    layer_type<FeatureAlphaDropoutArgs>("FeatureAlphaDropout", 1, 1, FeatureAlphaDropout_forward,
+                                        FeatureAlphaDropout_describe);
 TT_COLD Ref<Module> construct(const FeatureAlphaDropoutArgs& a) {
-  ModuleRef m = new_module(&FeatureAlphaDropout_type, a);
+  ModuleRef m = new_layer(&FeatureAlphaDropout_type, &a);
   build(*m, args_of<FeatureAlphaDropoutArgs>(*m));
   return m;
 }
 
 static TensorList Bilinear_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Bilinear");
   [[maybe_unused]] const auto& a = args_of<BilinearArgs>(m);
   return one(op::bilinear(*in[0], *in[1], m.slot(0), m.slot_opt(1)));
 }
@@ -341,19 +296,17 @@ TT_COLD static void Bilinear_describe(const Module& m, Text& t) {
   put(t, "out_features", a.out_features);
   put(t, "bias", a.bias);
 }
-static constinit const ModuleType Bilinear_type = {"Bilinear", 2, 2, Bilinear_forward,
-                                                   Bilinear_describe, copy_module<BilinearArgs>,
-                                                   destroy_module<BilinearArgs>, false};
+static constinit const ModuleType Bilinear_type = layer_type<BilinearArgs>("Bilinear", 2, 2,
+    Bilinear_forward, Bilinear_describe);
 TT_COLD Ref<Module> construct(const BilinearArgs& a) {
-  ModuleRef m = new_module(&Bilinear_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&Bilinear_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
   build(*m, args_of<BilinearArgs>(*m));
   return m;
 }
 
 static TensorList EmbeddingBag_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("EmbeddingBag");
   [[maybe_unused]] const auto& a = args_of<EmbeddingBagArgs>(m);
   return forward_of(m, a, in);
 }
@@ -371,208 +324,172 @@ TT_COLD static void EmbeddingBag_describe(const Module& m, Text& t) {
   }
   if (a.padding_idx) put(t, "padding_idx", a.padding_idx);
 }
-static constinit const ModuleType EmbeddingBag_type = {"EmbeddingBag", 1, 3, EmbeddingBag_forward,
-                                                       EmbeddingBag_describe,
-                                                       copy_module<EmbeddingBagArgs>,
-                                                       destroy_module<EmbeddingBagArgs>, false};
+static constinit const ModuleType EmbeddingBag_type = layer_type<EmbeddingBagArgs>("EmbeddingBag",
+    1, 3, EmbeddingBag_forward, EmbeddingBag_describe);
 TT_COLD Ref<Module> construct(const EmbeddingBagArgs& a) {
-  ModuleRef m = new_module(&EmbeddingBag_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&EmbeddingBag_type, &a);
+  add_slot(*m, "weight", nullptr, false);
   build(*m, args_of<EmbeddingBagArgs>(*m));
   return m;
 }
 
 static TensorList CTCLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("CTCLoss");
   [[maybe_unused]] const auto& a = args_of<CTCLossArgs>(m);
   return one(op::ctc_loss(*in[0], *in[1], *in[2], *in[3], a.blank, a.reduction, a.zero_infinity));
 }
-static constinit const ModuleType CTCLoss_type = {"CTCLoss", 4, 4, CTCLoss_forward, nullptr,
-                                                  copy_module<CTCLossArgs>,
-                                                  destroy_module<CTCLossArgs>, false};
+static constinit const ModuleType CTCLoss_type = layer_type<CTCLossArgs>("CTCLoss", 4, 4,
+    CTCLoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const CTCLossArgs& a) {
-  ModuleRef m = new_module(&CTCLoss_type, a);
-  return m;
+  return new_layer(&CTCLoss_type, &a);
 }
 
 static TensorList GaussianNLLLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("GaussianNLLLoss");
   [[maybe_unused]] const auto& a = args_of<GaussianNLLLossArgs>(m);
   return one(op::gaussian_nll_loss(*in[0], *in[1], *in[2], a.full, a.eps, a.reduction));
 }
-static constinit const ModuleType GaussianNLLLoss_type = {"GaussianNLLLoss", 3, 3,
-    GaussianNLLLoss_forward, nullptr, copy_module<GaussianNLLLossArgs>,
-    destroy_module<GaussianNLLLossArgs>, false};
+static constinit const ModuleType GaussianNLLLoss_type =
+    layer_type<GaussianNLLLossArgs>("GaussianNLLLoss", 3, 3, GaussianNLLLoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const GaussianNLLLossArgs& a) {
-  ModuleRef m = new_module(&GaussianNLLLoss_type, a);
-  return m;
+  return new_layer(&GaussianNLLLoss_type, &a);
 }
 
 static TensorList PoissonNLLLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("PoissonNLLLoss");
   [[maybe_unused]] const auto& a = args_of<PoissonNLLLossArgs>(m);
   return one(op::poisson_nll_loss(*in[0], *in[1], a.log_input, a.full, a.eps, a.reduction));
 }
-static constinit const ModuleType PoissonNLLLoss_type = {"PoissonNLLLoss", 2, 2,
-    PoissonNLLLoss_forward, nullptr, copy_module<PoissonNLLLossArgs>,
-    destroy_module<PoissonNLLLossArgs>, false};
+static constinit const ModuleType PoissonNLLLoss_type =
+    layer_type<PoissonNLLLossArgs>("PoissonNLLLoss", 2, 2, PoissonNLLLoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const PoissonNLLLossArgs& a) {
-  ModuleRef m = new_module(&PoissonNLLLoss_type, a);
-  return m;
+  return new_layer(&PoissonNLLLoss_type, &a);
 }
 
 static TensorList CosineEmbeddingLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("CosineEmbeddingLoss");
   [[maybe_unused]] const auto& a = args_of<CosineEmbeddingLossArgs>(m);
   return one(op::cosine_embedding_loss(*in[0], *in[1], *in[2], a.margin, a.reduction));
 }
-static constinit const ModuleType CosineEmbeddingLoss_type = {"CosineEmbeddingLoss", 3, 3,
-    CosineEmbeddingLoss_forward, nullptr, copy_module<CosineEmbeddingLossArgs>,
-    destroy_module<CosineEmbeddingLossArgs>, false};
+static constinit const ModuleType CosineEmbeddingLoss_type =
+    layer_type<CosineEmbeddingLossArgs>("CosineEmbeddingLoss", 3, 3, CosineEmbeddingLoss_forward,
+                                        nullptr);
 TT_COLD Ref<Module> construct(const CosineEmbeddingLossArgs& a) {
-  ModuleRef m = new_module(&CosineEmbeddingLoss_type, a);
-  return m;
+  return new_layer(&CosineEmbeddingLoss_type, &a);
 }
 
 static TensorList MarginRankingLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MarginRankingLoss");
   [[maybe_unused]] const auto& a = args_of<MarginRankingLossArgs>(m);
   return one(op::margin_ranking_loss(*in[0], *in[1], *in[2], a.margin, a.reduction));
 }
-static constinit const ModuleType MarginRankingLoss_type = {"MarginRankingLoss", 3, 3,
-    MarginRankingLoss_forward, nullptr, copy_module<MarginRankingLossArgs>,
-    destroy_module<MarginRankingLossArgs>, false};
+static constinit const ModuleType MarginRankingLoss_type =
+    layer_type<MarginRankingLossArgs>("MarginRankingLoss", 3, 3, MarginRankingLoss_forward,
+                                      nullptr);
 TT_COLD Ref<Module> construct(const MarginRankingLossArgs& a) {
-  ModuleRef m = new_module(&MarginRankingLoss_type, a);
-  return m;
+  return new_layer(&MarginRankingLoss_type, &a);
 }
 
 static TensorList TripletMarginLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("TripletMarginLoss");
   [[maybe_unused]] const auto& a = args_of<TripletMarginLossArgs>(m);
   return one(op::triplet_margin_loss(*in[0], *in[1], *in[2], a.margin, a.p, a.eps, a.swap,
                                      a.reduction));
 }
-static constinit const ModuleType TripletMarginLoss_type = {"TripletMarginLoss", 3, 3,
-    TripletMarginLoss_forward, nullptr, copy_module<TripletMarginLossArgs>,
-    destroy_module<TripletMarginLossArgs>, false};
+static constinit const ModuleType TripletMarginLoss_type =
+    layer_type<TripletMarginLossArgs>("TripletMarginLoss", 3, 3, TripletMarginLoss_forward,
+                                      nullptr);
 TT_COLD Ref<Module> construct(const TripletMarginLossArgs& a) {
-  ModuleRef m = new_module(&TripletMarginLoss_type, a);
+  ModuleRef m = new_layer(&TripletMarginLoss_type, &a);
   build(*m, args_of<TripletMarginLossArgs>(*m));
   return m;
 }
 
 static TensorList HingeEmbeddingLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("HingeEmbeddingLoss");
   [[maybe_unused]] const auto& a = args_of<HingeEmbeddingLossArgs>(m);
   return one(op::hinge_embedding_loss(*in[0], *in[1], a.margin, a.reduction));
 }
-static constinit const ModuleType HingeEmbeddingLoss_type = {"HingeEmbeddingLoss", 2, 2,
-    HingeEmbeddingLoss_forward, nullptr, copy_module<HingeEmbeddingLossArgs>,
-    destroy_module<HingeEmbeddingLossArgs>, false};
+static constinit const ModuleType HingeEmbeddingLoss_type =
+    layer_type<HingeEmbeddingLossArgs>("HingeEmbeddingLoss", 2, 2, HingeEmbeddingLoss_forward,
+                                       nullptr);
 TT_COLD Ref<Module> construct(const HingeEmbeddingLossArgs& a) {
-  ModuleRef m = new_module(&HingeEmbeddingLoss_type, a);
-  return m;
+  return new_layer(&HingeEmbeddingLoss_type, &a);
 }
 
 static TensorList MultiMarginLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MultiMarginLoss");
   [[maybe_unused]] const auto& a = args_of<MultiMarginLossArgs>(m);
   return one(op::multi_margin_loss(*in[0], *in[1], a.p, a.margin, m.slot_opt(0), a.reduction));
 }
-static constinit const ModuleType MultiMarginLoss_type = {"MultiMarginLoss", 2, 2,
-    MultiMarginLoss_forward, nullptr, copy_module<MultiMarginLossArgs>,
-    destroy_module<MultiMarginLossArgs>, false};
+static constinit const ModuleType MultiMarginLoss_type =
+    layer_type<MultiMarginLossArgs>("MultiMarginLoss", 2, 2, MultiMarginLoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const MultiMarginLossArgs& a) {
   MultiMarginLossArgs own = a;
   own.weight = nullptr;
-  ModuleRef m = new_module(&MultiMarginLoss_type, own);
-  m->slots.push_back({Text("weight"), TensorRef::share(a.weight), true, true});
+  ModuleRef m = new_layer(&MultiMarginLoss_type, &own);
+  add_slot(*m, "weight", a.weight, true);
   build(*m, args_of<MultiMarginLossArgs>(*m));
   return m;
 }
 
 static TensorList MultiLabelMarginLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MultiLabelMarginLoss");
   [[maybe_unused]] const auto& a = args_of<MultiLabelMarginLossArgs>(m);
   return one(op::multilabel_margin_loss(*in[0], *in[1], a.reduction));
 }
-static constinit const ModuleType MultiLabelMarginLoss_type = {"MultiLabelMarginLoss", 2, 2,
-    MultiLabelMarginLoss_forward, nullptr, copy_module<MultiLabelMarginLossArgs>,
-    destroy_module<MultiLabelMarginLossArgs>, false};
+static constinit const ModuleType MultiLabelMarginLoss_type =
+    layer_type<MultiLabelMarginLossArgs>("MultiLabelMarginLoss", 2, 2, MultiLabelMarginLoss_forward,
+                                         nullptr);
 TT_COLD Ref<Module> construct(const MultiLabelMarginLossArgs& a) {
-  ModuleRef m = new_module(&MultiLabelMarginLoss_type, a);
-  return m;
+  return new_layer(&MultiLabelMarginLoss_type, &a);
 }
 
 static TensorList MultiLabelSoftMarginLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MultiLabelSoftMarginLoss");
   [[maybe_unused]] const auto& a = args_of<MultiLabelSoftMarginLossArgs>(m);
   return one(op::multilabel_soft_margin_loss(*in[0], *in[1], m.slot_opt(0), a.reduction));
 }
-static constinit const ModuleType MultiLabelSoftMarginLoss_type = {"MultiLabelSoftMarginLoss", 2, 2,
-    MultiLabelSoftMarginLoss_forward, nullptr, copy_module<MultiLabelSoftMarginLossArgs>,
-    destroy_module<MultiLabelSoftMarginLossArgs>, false};
+static constinit const ModuleType MultiLabelSoftMarginLoss_type =
+    layer_type<MultiLabelSoftMarginLossArgs>("MultiLabelSoftMarginLoss", 2, 2,
+                                             MultiLabelSoftMarginLoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const MultiLabelSoftMarginLossArgs& a) {
   MultiLabelSoftMarginLossArgs own = a;
   own.weight = nullptr;
-  ModuleRef m = new_module(&MultiLabelSoftMarginLoss_type, own);
-  m->slots.push_back({Text("weight"), TensorRef::share(a.weight), true, true});
+  ModuleRef m = new_layer(&MultiLabelSoftMarginLoss_type, &own);
+  add_slot(*m, "weight", a.weight, true);
   return m;
 }
 
 static TensorList SoftMarginLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("SoftMarginLoss");
   [[maybe_unused]] const auto& a = args_of<SoftMarginLossArgs>(m);
   return one(op::soft_margin_loss(*in[0], *in[1], a.reduction));
 }
-static constinit const ModuleType SoftMarginLoss_type = {"SoftMarginLoss", 2, 2,
-    SoftMarginLoss_forward, nullptr, copy_module<SoftMarginLossArgs>,
-    destroy_module<SoftMarginLossArgs>, false};
+static constinit const ModuleType SoftMarginLoss_type =
+    layer_type<SoftMarginLossArgs>("SoftMarginLoss", 2, 2, SoftMarginLoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const SoftMarginLossArgs& a) {
-  ModuleRef m = new_module(&SoftMarginLoss_type, a);
-  return m;
+  return new_layer(&SoftMarginLoss_type, &a);
 }
 
-static constinit const ModuleType Sequential_type = {"Sequential", 1, 1, nullptr, nullptr,
-                                                     copy_module<SequentialArgs>,
-                                                     destroy_module<SequentialArgs>, true};
+static constinit const ModuleType Sequential_type = layer_type<SequentialArgs>("Sequential", 1, 1,
+    nullptr, nullptr, true);
 TT_COLD Ref<Module> construct(const SequentialArgs& a) {
-  ModuleRef m = new_module(&Sequential_type, a);
-  return m;
+  return new_layer(&Sequential_type, &a);
 }
 
-static constinit const ModuleType ModuleList_type = {"ModuleList", 0, 0, nullptr, nullptr,
-                                                     copy_module<ModuleListArgs>,
-                                                     destroy_module<ModuleListArgs>, false};
+static constinit const ModuleType ModuleList_type = layer_type<ModuleListArgs>("ModuleList", 0, 0,
+    nullptr, nullptr);
 TT_COLD Ref<Module> construct(const ModuleListArgs& a) {
-  ModuleRef m = new_module(&ModuleList_type, a);
-  return m;
+  return new_layer(&ModuleList_type, &a);
 }
 
-static constinit const ModuleType ModuleDict_type = {"ModuleDict", 0, 0, nullptr, nullptr,
-                                                     copy_module<ModuleDictArgs>,
-                                                     destroy_module<ModuleDictArgs>, false};
+static constinit const ModuleType ModuleDict_type = layer_type<ModuleDictArgs>("ModuleDict", 0, 0,
+    nullptr, nullptr);
 TT_COLD Ref<Module> construct(const ModuleDictArgs& a) {
-  ModuleRef m = new_module(&ModuleDict_type, a);
-  return m;
+  return new_layer(&ModuleDict_type, &a);
 }
 
 static TensorList Identity_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Identity");
   [[maybe_unused]] const auto& a = args_of<IdentityArgs>(m);
   return forward_of(m, a, in);
 }
-static constinit const ModuleType Identity_type = {"Identity", 1, 1, Identity_forward, nullptr,
-                                                   copy_module<IdentityArgs>,
-                                                   destroy_module<IdentityArgs>, false};
+static constinit const ModuleType Identity_type = layer_type<IdentityArgs>("Identity", 1, 1,
+    Identity_forward, nullptr);
 TT_COLD Ref<Module> construct(const IdentityArgs& a) {
-  ModuleRef m = new_module(&Identity_type, a);
-  return m;
+  return new_layer(&Identity_type, &a);
 }
 
 static TensorList Linear_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Linear");
   [[maybe_unused]] const auto& a = args_of<LinearArgs>(m);
   return one(op::linear(*in[0], m.slot(0), m.slot_opt(1)));
 }
@@ -582,19 +499,17 @@ TT_COLD static void Linear_describe(const Module& m, Text& t) {
   put(t, "out_features", a.out_features);
   put(t, "bias", a.bias);
 }
-static constinit const ModuleType Linear_type = {"Linear", 1, 1, Linear_forward, Linear_describe,
-                                                 copy_module<LinearArgs>,
-                                                 destroy_module<LinearArgs>, false};
+static constinit const ModuleType Linear_type = layer_type<LinearArgs>("Linear", 1, 1,
+    Linear_forward, Linear_describe);
 TT_COLD Ref<Module> construct(const LinearArgs& a) {
-  ModuleRef m = new_module(&Linear_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&Linear_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
   build(*m, args_of<LinearArgs>(*m));
   return m;
 }
 
 static TensorList Embedding_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Embedding");
   [[maybe_unused]] const auto& a = args_of<EmbeddingArgs>(m);
   return forward_of(m, a, in);
 }
@@ -608,37 +523,33 @@ TT_COLD static void Embedding_describe(const Module& m, Text& t) {
   if (differs(a.scale_grad_by_freq, false)) { put(t, "scale_grad_by_freq", a.scale_grad_by_freq); }
   if (differs(a.sparse, false)) { put(t, "sparse", a.sparse); }
 }
-static constinit const ModuleType Embedding_type = {"Embedding", 1, 1, Embedding_forward,
-                                                    Embedding_describe, copy_module<EmbeddingArgs>,
-                                                    destroy_module<EmbeddingArgs>, false};
+static constinit const ModuleType Embedding_type = layer_type<EmbeddingArgs>("Embedding", 1, 1,
+    Embedding_forward, Embedding_describe);
 TT_COLD Ref<Module> construct(const EmbeddingArgs& a) {
-  ModuleRef m = new_module(&Embedding_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&Embedding_type, &a);
+  add_slot(*m, "weight", nullptr, false);
   build(*m, args_of<EmbeddingArgs>(*m));
   return m;
 }
 
 static TensorList LayerNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LayerNorm");
   [[maybe_unused]] const auto& a = args_of<LayerNormArgs>(m);
   return one(op::layer_norm(*in[0], a.normalized_shape, m.slot_opt(0), m.slot_opt(1), a.eps));
 }
 TT_COLD static void LayerNorm_describe(const Module& m, Text& t) {
   describe_of(m, args_of<LayerNormArgs>(m), t);
 }
-static constinit const ModuleType LayerNorm_type = {"LayerNorm", 1, 1, LayerNorm_forward,
-                                                    LayerNorm_describe, copy_module<LayerNormArgs>,
-                                                    destroy_module<LayerNormArgs>, false};
+static constinit const ModuleType LayerNorm_type = layer_type<LayerNormArgs>("LayerNorm", 1, 1,
+    LayerNorm_forward, LayerNorm_describe);
 TT_COLD Ref<Module> construct(const LayerNormArgs& a) {
-  ModuleRef m = new_module(&LayerNorm_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&LayerNorm_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
   build(*m, args_of<LayerNormArgs>(*m));
   return m;
 }
 
 static TensorList Dropout_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Dropout");
   [[maybe_unused]] const auto& a = args_of<DropoutArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -652,17 +563,15 @@ TT_COLD static void Dropout_describe(const Module& m, Text& t) {
   put(t, "p", a.p);
   put(t, "inplace", a.inplace);
 }
-static constinit const ModuleType Dropout_type = {"Dropout", 1, 1, Dropout_forward,
-                                                  Dropout_describe, copy_module<DropoutArgs>,
-                                                  destroy_module<DropoutArgs>, false};
+static constinit const ModuleType Dropout_type = layer_type<DropoutArgs>("Dropout", 1, 1,
+    Dropout_forward, Dropout_describe);
 TT_COLD Ref<Module> construct(const DropoutArgs& a) {
-  ModuleRef m = new_module(&Dropout_type, a);
+  ModuleRef m = new_layer(&Dropout_type, &a);
   build(*m, args_of<DropoutArgs>(*m));
   return m;
 }
 
 static TensorList ReLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ReLU");
   [[maybe_unused]] const auto& a = args_of<ReLUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -675,16 +584,13 @@ TT_COLD static void ReLU_describe(const Module& m, Text& t) {
   const auto& a = args_of<ReLUArgs>(m);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType ReLU_type = {"ReLU", 1, 1, ReLU_forward, ReLU_describe,
-                                               copy_module<ReLUArgs>, destroy_module<ReLUArgs>,
-                                               false};
+static constinit const ModuleType ReLU_type = layer_type<ReLUArgs>("ReLU", 1, 1, ReLU_forward,
+    ReLU_describe);
 TT_COLD Ref<Module> construct(const ReLUArgs& a) {
-  ModuleRef m = new_module(&ReLU_type, a);
-  return m;
+  return new_layer(&ReLU_type, &a);
 }
 
 static TensorList ReLU6_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ReLU6");
   [[maybe_unused]] const auto& a = args_of<ReLU6Args>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -697,16 +603,13 @@ TT_COLD static void ReLU6_describe(const Module& m, Text& t) {
   const auto& a = args_of<ReLU6Args>(m);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType ReLU6_type = {"ReLU6", 1, 1, ReLU6_forward, ReLU6_describe,
-                                                copy_module<ReLU6Args>, destroy_module<ReLU6Args>,
-                                                false};
+static constinit const ModuleType ReLU6_type = layer_type<ReLU6Args>("ReLU6", 1, 1, ReLU6_forward,
+    ReLU6_describe);
 TT_COLD Ref<Module> construct(const ReLU6Args& a) {
-  ModuleRef m = new_module(&ReLU6_type, a);
-  return m;
+  return new_layer(&ReLU6_type, &a);
 }
 
 static TensorList LeakyReLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LeakyReLU");
   [[maybe_unused]] const auto& a = args_of<LeakyReLUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -720,16 +623,13 @@ TT_COLD static void LeakyReLU_describe(const Module& m, Text& t) {
   put(t, "negative_slope", a.negative_slope);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType LeakyReLU_type = {"LeakyReLU", 1, 1, LeakyReLU_forward,
-                                                    LeakyReLU_describe, copy_module<LeakyReLUArgs>,
-                                                    destroy_module<LeakyReLUArgs>, false};
+static constinit const ModuleType LeakyReLU_type = layer_type<LeakyReLUArgs>("LeakyReLU", 1, 1,
+    LeakyReLU_forward, LeakyReLU_describe);
 TT_COLD Ref<Module> construct(const LeakyReLUArgs& a) {
-  ModuleRef m = new_module(&LeakyReLU_type, a);
-  return m;
+  return new_layer(&LeakyReLU_type, &a);
 }
 
 static TensorList ELU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ELU");
   [[maybe_unused]] const auto& a = args_of<ELUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -743,15 +643,13 @@ TT_COLD static void ELU_describe(const Module& m, Text& t) {
   put(t, "alpha", a.alpha);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType ELU_type = {"ELU", 1, 1, ELU_forward, ELU_describe,
-                                              copy_module<ELUArgs>, destroy_module<ELUArgs>, false};
+static constinit const ModuleType ELU_type = layer_type<ELUArgs>("ELU", 1, 1, ELU_forward,
+    ELU_describe);
 TT_COLD Ref<Module> construct(const ELUArgs& a) {
-  ModuleRef m = new_module(&ELU_type, a);
-  return m;
+  return new_layer(&ELU_type, &a);
 }
 
 static TensorList GELU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("GELU");
   [[maybe_unused]] const auto& a = args_of<GELUArgs>(m);
   return one(op::gelu(*in[0], a.approximate));
 }
@@ -760,16 +658,13 @@ TT_COLD static void GELU_describe(const Module& m, Text& t) {
   static constexpr const char* k_approximate[] = {"none", "tanh"};
       put(t, "approximate", k_approximate[a.approximate]);
 }
-static constinit const ModuleType GELU_type = {"GELU", 1, 1, GELU_forward, GELU_describe,
-                                               copy_module<GELUArgs>, destroy_module<GELUArgs>,
-                                               false};
+static constinit const ModuleType GELU_type = layer_type<GELUArgs>("GELU", 1, 1, GELU_forward,
+    GELU_describe);
 TT_COLD Ref<Module> construct(const GELUArgs& a) {
-  ModuleRef m = new_module(&GELU_type, a);
-  return m;
+  return new_layer(&GELU_type, &a);
 }
 
 static TensorList SiLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("SiLU");
   [[maybe_unused]] const auto& a = args_of<SiLUArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -782,16 +677,13 @@ TT_COLD static void SiLU_describe(const Module& m, Text& t) {
   const auto& a = args_of<SiLUArgs>(m);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType SiLU_type = {"SiLU", 1, 1, SiLU_forward, SiLU_describe,
-                                               copy_module<SiLUArgs>, destroy_module<SiLUArgs>,
-                                               false};
+static constinit const ModuleType SiLU_type = layer_type<SiLUArgs>("SiLU", 1, 1, SiLU_forward,
+    SiLU_describe);
 TT_COLD Ref<Module> construct(const SiLUArgs& a) {
-  ModuleRef m = new_module(&SiLU_type, a);
-  return m;
+  return new_layer(&SiLU_type, &a);
 }
 
 static TensorList Mish_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Mish");
   [[maybe_unused]] const auto& a = args_of<MishArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -804,16 +696,13 @@ TT_COLD static void Mish_describe(const Module& m, Text& t) {
   const auto& a = args_of<MishArgs>(m);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType Mish_type = {"Mish", 1, 1, Mish_forward, Mish_describe,
-                                               copy_module<MishArgs>, destroy_module<MishArgs>,
-                                               false};
+static constinit const ModuleType Mish_type = layer_type<MishArgs>("Mish", 1, 1, Mish_forward,
+    Mish_describe);
 TT_COLD Ref<Module> construct(const MishArgs& a) {
-  ModuleRef m = new_module(&Mish_type, a);
-  return m;
+  return new_layer(&Mish_type, &a);
 }
 
 static TensorList Softplus_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Softplus");
   [[maybe_unused]] const auto& a = args_of<SoftplusArgs>(m);
   return one(op::softplus(*in[0], a.beta, a.threshold));
 }
@@ -822,16 +711,13 @@ TT_COLD static void Softplus_describe(const Module& m, Text& t) {
   put(t, "beta", a.beta);
   put(t, "threshold", a.threshold);
 }
-static constinit const ModuleType Softplus_type = {"Softplus", 1, 1, Softplus_forward,
-                                                   Softplus_describe, copy_module<SoftplusArgs>,
-                                                   destroy_module<SoftplusArgs>, false};
+static constinit const ModuleType Softplus_type = layer_type<SoftplusArgs>("Softplus", 1, 1,
+    Softplus_forward, Softplus_describe);
 TT_COLD Ref<Module> construct(const SoftplusArgs& a) {
-  ModuleRef m = new_module(&Softplus_type, a);
-  return m;
+  return new_layer(&Softplus_type, &a);
 }
 
 static TensorList Hardswish_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Hardswish");
   [[maybe_unused]] const auto& a = args_of<HardswishArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -840,16 +726,13 @@ static TensorList Hardswish_forward(Module& m, [[maybe_unused]] TensorSpan in) {
   }
   return one(op::hardswish(*in[0]));
 }
-static constinit const ModuleType Hardswish_type = {"Hardswish", 1, 1, Hardswish_forward, nullptr,
-                                                    copy_module<HardswishArgs>,
-                                                    destroy_module<HardswishArgs>, false};
+static constinit const ModuleType Hardswish_type = layer_type<HardswishArgs>("Hardswish", 1, 1,
+    Hardswish_forward, nullptr);
 TT_COLD Ref<Module> construct(const HardswishArgs& a) {
-  ModuleRef m = new_module(&Hardswish_type, a);
-  return m;
+  return new_layer(&Hardswish_type, &a);
 }
 
 static TensorList Hardsigmoid_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Hardsigmoid");
   [[maybe_unused]] const auto& a = args_of<HardsigmoidArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -858,16 +741,13 @@ static TensorList Hardsigmoid_forward(Module& m, [[maybe_unused]] TensorSpan in)
   }
   return one(op::hardsigmoid(*in[0]));
 }
-static constinit const ModuleType Hardsigmoid_type = {"Hardsigmoid", 1, 1, Hardsigmoid_forward,
-                                                      nullptr, copy_module<HardsigmoidArgs>,
-                                                      destroy_module<HardsigmoidArgs>, false};
+static constinit const ModuleType Hardsigmoid_type = layer_type<HardsigmoidArgs>("Hardsigmoid", 1,
+    1, Hardsigmoid_forward, nullptr);
 TT_COLD Ref<Module> construct(const HardsigmoidArgs& a) {
-  ModuleRef m = new_module(&Hardsigmoid_type, a);
-  return m;
+  return new_layer(&Hardsigmoid_type, &a);
 }
 
 static TensorList Hardtanh_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Hardtanh");
   [[maybe_unused]] const auto& a = args_of<HardtanhArgs>(m);
   if (a.inplace) {
     Tensor& x = const_cast<Tensor&>(*in[0]);
@@ -882,16 +762,13 @@ TT_COLD static void Hardtanh_describe(const Module& m, Text& t) {
   put(t, "max_val", a.max_val);
   if (differs(a.inplace, false)) { put(t, "inplace", a.inplace); }
 }
-static constinit const ModuleType Hardtanh_type = {"Hardtanh", 1, 1, Hardtanh_forward,
-                                                   Hardtanh_describe, copy_module<HardtanhArgs>,
-                                                   destroy_module<HardtanhArgs>, false};
+static constinit const ModuleType Hardtanh_type = layer_type<HardtanhArgs>("Hardtanh", 1, 1,
+    Hardtanh_forward, Hardtanh_describe);
 TT_COLD Ref<Module> construct(const HardtanhArgs& a) {
-  ModuleRef m = new_module(&Hardtanh_type, a);
-  return m;
+  return new_layer(&Hardtanh_type, &a);
 }
 
 static TensorList GLU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("GLU");
   [[maybe_unused]] const auto& a = args_of<GLUArgs>(m);
   return one(op::glu(*in[0], a.dim));
 }
@@ -899,54 +776,43 @@ TT_COLD static void GLU_describe(const Module& m, Text& t) {
   const auto& a = args_of<GLUArgs>(m);
   put(t, "dim", a.dim);
 }
-static constinit const ModuleType GLU_type = {"GLU", 1, 1, GLU_forward, GLU_describe,
-                                              copy_module<GLUArgs>, destroy_module<GLUArgs>, false};
+static constinit const ModuleType GLU_type = layer_type<GLUArgs>("GLU", 1, 1, GLU_forward,
+    GLU_describe);
 TT_COLD Ref<Module> construct(const GLUArgs& a) {
-  ModuleRef m = new_module(&GLU_type, a);
-  return m;
+  return new_layer(&GLU_type, &a);
 }
 
 static TensorList LogSigmoid_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LogSigmoid");
   [[maybe_unused]] const auto& a = args_of<LogSigmoidArgs>(m);
   return one(op::logsigmoid(*in[0]));
 }
-static constinit const ModuleType LogSigmoid_type = {"LogSigmoid", 1, 1, LogSigmoid_forward,
-                                                     nullptr, copy_module<LogSigmoidArgs>,
-                                                     destroy_module<LogSigmoidArgs>, false};
+static constinit const ModuleType LogSigmoid_type = layer_type<LogSigmoidArgs>("LogSigmoid", 1, 1,
+    LogSigmoid_forward, nullptr);
 TT_COLD Ref<Module> construct(const LogSigmoidArgs& a) {
-  ModuleRef m = new_module(&LogSigmoid_type, a);
-  return m;
+  return new_layer(&LogSigmoid_type, &a);
 }
 
 static TensorList Sigmoid_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Sigmoid");
   [[maybe_unused]] const auto& a = args_of<SigmoidArgs>(m);
   return one(op::sigmoid(*in[0]));
 }
-static constinit const ModuleType Sigmoid_type = {"Sigmoid", 1, 1, Sigmoid_forward, nullptr,
-                                                  copy_module<SigmoidArgs>,
-                                                  destroy_module<SigmoidArgs>, false};
+static constinit const ModuleType Sigmoid_type = layer_type<SigmoidArgs>("Sigmoid", 1, 1,
+    Sigmoid_forward, nullptr);
 TT_COLD Ref<Module> construct(const SigmoidArgs& a) {
-  ModuleRef m = new_module(&Sigmoid_type, a);
-  return m;
+  return new_layer(&Sigmoid_type, &a);
 }
 
 static TensorList Tanh_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Tanh");
   [[maybe_unused]] const auto& a = args_of<TanhArgs>(m);
   return one(op::tanh(*in[0]));
 }
-static constinit const ModuleType Tanh_type = {"Tanh", 1, 1, Tanh_forward, nullptr,
-                                               copy_module<TanhArgs>, destroy_module<TanhArgs>,
-                                               false};
+static constinit const ModuleType Tanh_type = layer_type<TanhArgs>("Tanh", 1, 1, Tanh_forward,
+    nullptr);
 TT_COLD Ref<Module> construct(const TanhArgs& a) {
-  ModuleRef m = new_module(&Tanh_type, a);
-  return m;
+  return new_layer(&Tanh_type, &a);
 }
 
 static TensorList Softmax_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Softmax");
   [[maybe_unused]] const auto& a = args_of<SoftmaxArgs>(m);
   return forward_of(m, a, in);
 }
@@ -954,16 +820,13 @@ TT_COLD static void Softmax_describe(const Module& m, Text& t) {
   const auto& a = args_of<SoftmaxArgs>(m);
   put(t, "dim", a.dim);
 }
-static constinit const ModuleType Softmax_type = {"Softmax", 1, 1, Softmax_forward,
-                                                  Softmax_describe, copy_module<SoftmaxArgs>,
-                                                  destroy_module<SoftmaxArgs>, false};
+static constinit const ModuleType Softmax_type = layer_type<SoftmaxArgs>("Softmax", 1, 1,
+    Softmax_forward, Softmax_describe);
 TT_COLD Ref<Module> construct(const SoftmaxArgs& a) {
-  ModuleRef m = new_module(&Softmax_type, a);
-  return m;
+  return new_layer(&Softmax_type, &a);
 }
 
 static TensorList LogSoftmax_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LogSoftmax");
   [[maybe_unused]] const auto& a = args_of<LogSoftmaxArgs>(m);
   return forward_of(m, a, in);
 }
@@ -971,17 +834,13 @@ TT_COLD static void LogSoftmax_describe(const Module& m, Text& t) {
   const auto& a = args_of<LogSoftmaxArgs>(m);
   put(t, "dim", a.dim);
 }
-static constinit const ModuleType LogSoftmax_type = {"LogSoftmax", 1, 1, LogSoftmax_forward,
-                                                     LogSoftmax_describe,
-                                                     copy_module<LogSoftmaxArgs>,
-                                                     destroy_module<LogSoftmaxArgs>, false};
+static constinit const ModuleType LogSoftmax_type = layer_type<LogSoftmaxArgs>("LogSoftmax", 1, 1,
+    LogSoftmax_forward, LogSoftmax_describe);
 TT_COLD Ref<Module> construct(const LogSoftmaxArgs& a) {
-  ModuleRef m = new_module(&LogSoftmax_type, a);
-  return m;
+  return new_layer(&LogSoftmax_type, &a);
 }
 
 static TensorList Flatten_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Flatten");
   [[maybe_unused]] const auto& a = args_of<FlattenArgs>(m);
   return one(op::flatten(*in[0], a.start_dim, a.end_dim));
 }
@@ -990,179 +849,152 @@ TT_COLD static void Flatten_describe(const Module& m, Text& t) {
   put(t, "start_dim", a.start_dim);
   put(t, "end_dim", a.end_dim);
 }
-static constinit const ModuleType Flatten_type = {"Flatten", 1, 1, Flatten_forward,
-                                                  Flatten_describe, copy_module<FlattenArgs>,
-                                                  destroy_module<FlattenArgs>, false};
+static constinit const ModuleType Flatten_type = layer_type<FlattenArgs>("Flatten", 1, 1,
+    Flatten_forward, Flatten_describe);
 TT_COLD Ref<Module> construct(const FlattenArgs& a) {
-  ModuleRef m = new_module(&Flatten_type, a);
-  return m;
+  return new_layer(&Flatten_type, &a);
 }
 
 static TensorList L1Loss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("L1Loss");
   [[maybe_unused]] const auto& a = args_of<L1LossArgs>(m);
   return one(op::l1_loss(*in[0], *in[1], a.reduction));
 }
-static constinit const ModuleType L1Loss_type = {"L1Loss", 2, 2, L1Loss_forward, nullptr,
-                                                 copy_module<L1LossArgs>,
-                                                 destroy_module<L1LossArgs>, false};
+static constinit const ModuleType L1Loss_type = layer_type<L1LossArgs>("L1Loss", 2, 2,
+    L1Loss_forward, nullptr);
 TT_COLD Ref<Module> construct(const L1LossArgs& a) {
-  ModuleRef m = new_module(&L1Loss_type, a);
-  return m;
+  return new_layer(&L1Loss_type, &a);
 }
 
 static TensorList MSELoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MSELoss");
   [[maybe_unused]] const auto& a = args_of<MSELossArgs>(m);
   return one(op::mse_loss(*in[0], *in[1], a.reduction));
 }
-static constinit const ModuleType MSELoss_type = {"MSELoss", 2, 2, MSELoss_forward, nullptr,
-                                                  copy_module<MSELossArgs>,
-                                                  destroy_module<MSELossArgs>, false};
+static constinit const ModuleType MSELoss_type = layer_type<MSELossArgs>("MSELoss", 2, 2,
+    MSELoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const MSELossArgs& a) {
-  ModuleRef m = new_module(&MSELoss_type, a);
-  return m;
+  return new_layer(&MSELoss_type, &a);
 }
 
 static TensorList SmoothL1Loss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("SmoothL1Loss");
   [[maybe_unused]] const auto& a = args_of<SmoothL1LossArgs>(m);
   return one(op::smooth_l1_loss(*in[0], *in[1], a.reduction, a.beta));
 }
-static constinit const ModuleType SmoothL1Loss_type = {"SmoothL1Loss", 2, 2, SmoothL1Loss_forward,
-                                                       nullptr, copy_module<SmoothL1LossArgs>,
-                                                       destroy_module<SmoothL1LossArgs>, false};
+static constinit const ModuleType SmoothL1Loss_type = layer_type<SmoothL1LossArgs>("SmoothL1Loss",
+    2, 2, SmoothL1Loss_forward, nullptr);
 TT_COLD Ref<Module> construct(const SmoothL1LossArgs& a) {
-  ModuleRef m = new_module(&SmoothL1Loss_type, a);
-  return m;
+  return new_layer(&SmoothL1Loss_type, &a);
 }
 
 static TensorList HuberLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("HuberLoss");
   [[maybe_unused]] const auto& a = args_of<HuberLossArgs>(m);
   return one(op::huber_loss(*in[0], *in[1], a.reduction, a.delta));
 }
-static constinit const ModuleType HuberLoss_type = {"HuberLoss", 2, 2, HuberLoss_forward, nullptr,
-                                                    copy_module<HuberLossArgs>,
-                                                    destroy_module<HuberLossArgs>, false};
+static constinit const ModuleType HuberLoss_type = layer_type<HuberLossArgs>("HuberLoss", 2, 2,
+    HuberLoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const HuberLossArgs& a) {
-  ModuleRef m = new_module(&HuberLoss_type, a);
-  return m;
+  return new_layer(&HuberLoss_type, &a);
 }
 
 static TensorList BCELoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("BCELoss");
   [[maybe_unused]] const auto& a = args_of<BCELossArgs>(m);
   return one(op::binary_cross_entropy(*in[0], *in[1], m.slot_opt(0), a.reduction));
 }
-static constinit const ModuleType BCELoss_type = {"BCELoss", 2, 2, BCELoss_forward, nullptr,
-                                                  copy_module<BCELossArgs>,
-                                                  destroy_module<BCELossArgs>, false};
+static constinit const ModuleType BCELoss_type = layer_type<BCELossArgs>("BCELoss", 2, 2,
+    BCELoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const BCELossArgs& a) {
   BCELossArgs own = a;
   own.weight = nullptr;
-  ModuleRef m = new_module(&BCELoss_type, own);
-  m->slots.push_back({Text("weight"), TensorRef::share(a.weight), true, true});
+  ModuleRef m = new_layer(&BCELoss_type, &own);
+  add_slot(*m, "weight", a.weight, true);
   return m;
 }
 
 static TensorList BCEWithLogitsLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("BCEWithLogitsLoss");
   [[maybe_unused]] const auto& a = args_of<BCEWithLogitsLossArgs>(m);
   return one(op::binary_cross_entropy_with_logits(*in[0], *in[1], m.slot_opt(0), a.reduction,
                                                   m.slot_opt(1)));
 }
-static constinit const ModuleType BCEWithLogitsLoss_type = {"BCEWithLogitsLoss", 2, 2,
-    BCEWithLogitsLoss_forward, nullptr, copy_module<BCEWithLogitsLossArgs>,
-    destroy_module<BCEWithLogitsLossArgs>, false};
+static constinit const ModuleType BCEWithLogitsLoss_type =
+    layer_type<BCEWithLogitsLossArgs>("BCEWithLogitsLoss", 2, 2, BCEWithLogitsLoss_forward,
+                                      nullptr);
 TT_COLD Ref<Module> construct(const BCEWithLogitsLossArgs& a) {
   BCEWithLogitsLossArgs own = a;
   own.weight = nullptr;
   own.pos_weight = nullptr;
-  ModuleRef m = new_module(&BCEWithLogitsLoss_type, own);
-  m->slots.push_back({Text("weight"), TensorRef::share(a.weight), true, true});
-  m->slots.push_back({Text("pos_weight"), TensorRef::share(a.pos_weight), true, true});
+  ModuleRef m = new_layer(&BCEWithLogitsLoss_type, &own);
+  add_slot(*m, "weight", a.weight, true);
+  add_slot(*m, "pos_weight", a.pos_weight, true);
   return m;
 }
 
 static TensorList KLDivLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("KLDivLoss");
   [[maybe_unused]] const auto& a = args_of<KLDivLossArgs>(m);
   return one(op::kl_div(*in[0], *in[1], a.reduction, a.log_target));
 }
-static constinit const ModuleType KLDivLoss_type = {"KLDivLoss", 2, 2, KLDivLoss_forward, nullptr,
-                                                    copy_module<KLDivLossArgs>,
-                                                    destroy_module<KLDivLossArgs>, false};
+static constinit const ModuleType KLDivLoss_type = layer_type<KLDivLossArgs>("KLDivLoss", 2, 2,
+    KLDivLoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const KLDivLossArgs& a) {
-  ModuleRef m = new_module(&KLDivLoss_type, a);
-  return m;
+  return new_layer(&KLDivLoss_type, &a);
 }
 
 static TensorList NLLLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("NLLLoss");
   [[maybe_unused]] const auto& a = args_of<NLLLossArgs>(m);
   return one(op::nll_loss(*in[0], *in[1], m.slot_opt(0), a.ignore_index, a.reduction));
 }
-static constinit const ModuleType NLLLoss_type = {"NLLLoss", 2, 2, NLLLoss_forward, nullptr,
-                                                  copy_module<NLLLossArgs>,
-                                                  destroy_module<NLLLossArgs>, false};
+static constinit const ModuleType NLLLoss_type = layer_type<NLLLossArgs>("NLLLoss", 2, 2,
+    NLLLoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const NLLLossArgs& a) {
   NLLLossArgs own = a;
   own.weight = nullptr;
-  ModuleRef m = new_module(&NLLLoss_type, own);
-  m->slots.push_back({Text("weight"), TensorRef::share(a.weight), true, true});
+  ModuleRef m = new_layer(&NLLLoss_type, &own);
+  add_slot(*m, "weight", a.weight, true);
   return m;
 }
 
 static TensorList CrossEntropyLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("CrossEntropyLoss");
   [[maybe_unused]] const auto& a = args_of<CrossEntropyLossArgs>(m);
   return one(op::cross_entropy(*in[0], *in[1], m.slot_opt(0), a.ignore_index, a.reduction,
                                a.label_smoothing));
 }
-static constinit const ModuleType CrossEntropyLoss_type = {"CrossEntropyLoss", 2, 2,
-    CrossEntropyLoss_forward, nullptr, copy_module<CrossEntropyLossArgs>,
-    destroy_module<CrossEntropyLossArgs>, false};
+static constinit const ModuleType CrossEntropyLoss_type =
+    layer_type<CrossEntropyLossArgs>("CrossEntropyLoss", 2, 2, CrossEntropyLoss_forward, nullptr);
 TT_COLD Ref<Module> construct(const CrossEntropyLossArgs& a) {
   CrossEntropyLossArgs own = a;
   own.weight = nullptr;
-  ModuleRef m = new_module(&CrossEntropyLoss_type, own);
-  m->slots.push_back({Text("weight"), TensorRef::share(a.weight), true, true});
+  ModuleRef m = new_layer(&CrossEntropyLoss_type, &own);
+  add_slot(*m, "weight", a.weight, true);
   return m;
 }
 
 static TensorList MultiheadAttention_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MultiheadAttention");
   [[maybe_unused]] const auto& a = args_of<MultiheadAttentionArgs>(m);
   return forward_of(m, a, in);
 }
-static constinit const ModuleType MultiheadAttention_type = {"MultiheadAttention", 3, 5,
-    MultiheadAttention_forward, nullptr, copy_module<MultiheadAttentionArgs>,
-    destroy_module<MultiheadAttentionArgs>, false};
+static constinit const ModuleType MultiheadAttention_type =
+    layer_type<MultiheadAttentionArgs>("MultiheadAttention", 3, 5, MultiheadAttention_forward,
+                                       nullptr);
 TT_COLD Ref<Module> construct(const MultiheadAttentionArgs& a) {
-  ModuleRef m = new_module(&MultiheadAttention_type, a);
-  m->slots.push_back({Text("in_proj_weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("q_proj_weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("k_proj_weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("v_proj_weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("in_proj_bias"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_k"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_v"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&MultiheadAttention_type, &a);
+  add_slot(*m, "in_proj_weight", nullptr, false);
+  add_slot(*m, "q_proj_weight", nullptr, false);
+  add_slot(*m, "k_proj_weight", nullptr, false);
+  add_slot(*m, "v_proj_weight", nullptr, false);
+  add_slot(*m, "in_proj_bias", nullptr, false);
+  add_slot(*m, "bias_k", nullptr, false);
+  add_slot(*m, "bias_v", nullptr, false);
   build(*m, args_of<MultiheadAttentionArgs>(*m));
   return m;
 }
 
 static TensorList Conv1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Conv1d");
   [[maybe_unused]] const auto& a = args_of<Conv1dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void Conv1d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<Conv1dArgs>(m), t);
 }
-static constinit const ModuleType Conv1d_type = {"Conv1d", 1, 1, Conv1d_forward, Conv1d_describe,
-                                                 copy_module<Conv1dArgs>,
-                                                 destroy_module<Conv1dArgs>, false};
+static constinit const ModuleType Conv1d_type = layer_type<Conv1dArgs>("Conv1d", 1, 1,
+    Conv1d_forward, Conv1d_describe);
 TT_COLD Ref<Module> construct(const Conv1dArgs& a) {
   Conv1dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -1173,24 +1005,22 @@ TT_COLD Ref<Module> construct(const Conv1dArgs& a) {
   expand(own.stride, 1, "stride");
   expand(own.padding, 1, "padding");
   expand(own.dilation, 1, "dilation");
-  ModuleRef m = new_module(&Conv1d_type, own);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&Conv1d_type, &own);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
   build(*m, args_of<Conv1dArgs>(*m));
   return m;
 }
 
 static TensorList Conv2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Conv2d");
   [[maybe_unused]] const auto& a = args_of<Conv2dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void Conv2d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<Conv2dArgs>(m), t);
 }
-static constinit const ModuleType Conv2d_type = {"Conv2d", 1, 1, Conv2d_forward, Conv2d_describe,
-                                                 copy_module<Conv2dArgs>,
-                                                 destroy_module<Conv2dArgs>, false};
+static constinit const ModuleType Conv2d_type = layer_type<Conv2dArgs>("Conv2d", 1, 1,
+    Conv2d_forward, Conv2d_describe);
 TT_COLD Ref<Module> construct(const Conv2dArgs& a) {
   Conv2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -1201,24 +1031,22 @@ TT_COLD Ref<Module> construct(const Conv2dArgs& a) {
   expand(own.stride, 2, "stride");
   expand(own.padding, 2, "padding");
   expand(own.dilation, 2, "dilation");
-  ModuleRef m = new_module(&Conv2d_type, own);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&Conv2d_type, &own);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
   build(*m, args_of<Conv2dArgs>(*m));
   return m;
 }
 
 static TensorList Conv3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Conv3d");
   [[maybe_unused]] const auto& a = args_of<Conv3dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void Conv3d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<Conv3dArgs>(m), t);
 }
-static constinit const ModuleType Conv3d_type = {"Conv3d", 1, 1, Conv3d_forward, Conv3d_describe,
-                                                 copy_module<Conv3dArgs>,
-                                                 destroy_module<Conv3dArgs>, false};
+static constinit const ModuleType Conv3d_type = layer_type<Conv3dArgs>("Conv3d", 1, 1,
+    Conv3d_forward, Conv3d_describe);
 TT_COLD Ref<Module> construct(const Conv3dArgs& a) {
   Conv3dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -1229,24 +1057,23 @@ TT_COLD Ref<Module> construct(const Conv3dArgs& a) {
   expand(own.stride, 3, "stride");
   expand(own.padding, 3, "padding");
   expand(own.dilation, 3, "dilation");
-  ModuleRef m = new_module(&Conv3d_type, own);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&Conv3d_type, &own);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
   build(*m, args_of<Conv3dArgs>(*m));
   return m;
 }
 
 static TensorList ConvTranspose1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ConvTranspose1d");
   [[maybe_unused]] const auto& a = args_of<ConvTranspose1dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void ConvTranspose1d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<ConvTranspose1dArgs>(m), t);
 }
-static constinit const ModuleType ConvTranspose1d_type = {"ConvTranspose1d", 1, 1,
-    ConvTranspose1d_forward, ConvTranspose1d_describe, copy_module<ConvTranspose1dArgs>,
-    destroy_module<ConvTranspose1dArgs>, false};
+static constinit const ModuleType ConvTranspose1d_type =
+    layer_type<ConvTranspose1dArgs>("ConvTranspose1d", 1, 1, ConvTranspose1d_forward,
+                                    ConvTranspose1d_describe);
 TT_COLD Ref<Module> construct(const ConvTranspose1dArgs& a) {
   ConvTranspose1dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -1259,24 +1086,23 @@ TT_COLD Ref<Module> construct(const ConvTranspose1dArgs& a) {
   expand(own.padding, 1, "padding");
   expand(own.output_padding, 1, "output_padding");
   expand(own.dilation, 1, "dilation");
-  ModuleRef m = new_module(&ConvTranspose1d_type, own);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&ConvTranspose1d_type, &own);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
   build(*m, args_of<ConvTranspose1dArgs>(*m));
   return m;
 }
 
 static TensorList ConvTranspose2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ConvTranspose2d");
   [[maybe_unused]] const auto& a = args_of<ConvTranspose2dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void ConvTranspose2d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<ConvTranspose2dArgs>(m), t);
 }
-static constinit const ModuleType ConvTranspose2d_type = {"ConvTranspose2d", 1, 1,
-    ConvTranspose2d_forward, ConvTranspose2d_describe, copy_module<ConvTranspose2dArgs>,
-    destroy_module<ConvTranspose2dArgs>, false};
+static constinit const ModuleType ConvTranspose2d_type =
+    layer_type<ConvTranspose2dArgs>("ConvTranspose2d", 1, 1, ConvTranspose2d_forward,
+                                    ConvTranspose2d_describe);
 TT_COLD Ref<Module> construct(const ConvTranspose2dArgs& a) {
   ConvTranspose2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -1289,24 +1115,23 @@ TT_COLD Ref<Module> construct(const ConvTranspose2dArgs& a) {
   expand(own.padding, 2, "padding");
   expand(own.output_padding, 2, "output_padding");
   expand(own.dilation, 2, "dilation");
-  ModuleRef m = new_module(&ConvTranspose2d_type, own);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&ConvTranspose2d_type, &own);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
   build(*m, args_of<ConvTranspose2dArgs>(*m));
   return m;
 }
 
 static TensorList ConvTranspose3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ConvTranspose3d");
   [[maybe_unused]] const auto& a = args_of<ConvTranspose3dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void ConvTranspose3d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<ConvTranspose3dArgs>(m), t);
 }
-static constinit const ModuleType ConvTranspose3d_type = {"ConvTranspose3d", 1, 1,
-    ConvTranspose3d_forward, ConvTranspose3d_describe, copy_module<ConvTranspose3dArgs>,
-    destroy_module<ConvTranspose3dArgs>, false};
+static constinit const ModuleType ConvTranspose3d_type =
+    layer_type<ConvTranspose3dArgs>("ConvTranspose3d", 1, 1, ConvTranspose3d_forward,
+                                    ConvTranspose3d_describe);
 TT_COLD Ref<Module> construct(const ConvTranspose3dArgs& a) {
   ConvTranspose3dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -1319,103 +1144,91 @@ TT_COLD Ref<Module> construct(const ConvTranspose3dArgs& a) {
   expand(own.padding, 3, "padding");
   expand(own.output_padding, 3, "output_padding");
   expand(own.dilation, 3, "dilation");
-  ModuleRef m = new_module(&ConvTranspose3d_type, own);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&ConvTranspose3d_type, &own);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
   build(*m, args_of<ConvTranspose3dArgs>(*m));
   return m;
 }
 
 static TensorList BatchNorm1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("BatchNorm1d");
   [[maybe_unused]] const auto& a = args_of<BatchNorm1dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void BatchNorm1d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<BatchNorm1dArgs>(m), t);
 }
-static constinit const ModuleType BatchNorm1d_type = {"BatchNorm1d", 1, 1, BatchNorm1d_forward,
-                                                      BatchNorm1d_describe,
-                                                      copy_module<BatchNorm1dArgs>,
-                                                      destroy_module<BatchNorm1dArgs>, false};
+static constinit const ModuleType BatchNorm1d_type = layer_type<BatchNorm1dArgs>("BatchNorm1d", 1,
+    1, BatchNorm1d_forward, BatchNorm1d_describe);
 TT_COLD Ref<Module> construct(const BatchNorm1dArgs& a) {
-  ModuleRef m = new_module(&BatchNorm1d_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
-  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
-  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
-  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  ModuleRef m = new_layer(&BatchNorm1d_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
+  add_slot(*m, "running_mean", nullptr, true);
+  add_slot(*m, "running_var", nullptr, true);
+  add_slot(*m, "num_batches_tracked", nullptr, true);
   build(*m, args_of<BatchNorm1dArgs>(*m));
   return m;
 }
 
 static TensorList BatchNorm2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("BatchNorm2d");
   [[maybe_unused]] const auto& a = args_of<BatchNorm2dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void BatchNorm2d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<BatchNorm2dArgs>(m), t);
 }
-static constinit const ModuleType BatchNorm2d_type = {"BatchNorm2d", 1, 1, BatchNorm2d_forward,
-                                                      BatchNorm2d_describe,
-                                                      copy_module<BatchNorm2dArgs>,
-                                                      destroy_module<BatchNorm2dArgs>, false};
+static constinit const ModuleType BatchNorm2d_type = layer_type<BatchNorm2dArgs>("BatchNorm2d", 1,
+    1, BatchNorm2d_forward, BatchNorm2d_describe);
 TT_COLD Ref<Module> construct(const BatchNorm2dArgs& a) {
-  ModuleRef m = new_module(&BatchNorm2d_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
-  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
-  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
-  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  ModuleRef m = new_layer(&BatchNorm2d_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
+  add_slot(*m, "running_mean", nullptr, true);
+  add_slot(*m, "running_var", nullptr, true);
+  add_slot(*m, "num_batches_tracked", nullptr, true);
   build(*m, args_of<BatchNorm2dArgs>(*m));
   return m;
 }
 
 static TensorList BatchNorm3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("BatchNorm3d");
   [[maybe_unused]] const auto& a = args_of<BatchNorm3dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void BatchNorm3d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<BatchNorm3dArgs>(m), t);
 }
-static constinit const ModuleType BatchNorm3d_type = {"BatchNorm3d", 1, 1, BatchNorm3d_forward,
-                                                      BatchNorm3d_describe,
-                                                      copy_module<BatchNorm3dArgs>,
-                                                      destroy_module<BatchNorm3dArgs>, false};
+static constinit const ModuleType BatchNorm3d_type = layer_type<BatchNorm3dArgs>("BatchNorm3d", 1,
+    1, BatchNorm3d_forward, BatchNorm3d_describe);
 TT_COLD Ref<Module> construct(const BatchNorm3dArgs& a) {
-  ModuleRef m = new_module(&BatchNorm3d_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
-  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
-  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
-  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  ModuleRef m = new_layer(&BatchNorm3d_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
+  add_slot(*m, "running_mean", nullptr, true);
+  add_slot(*m, "running_var", nullptr, true);
+  add_slot(*m, "num_batches_tracked", nullptr, true);
   build(*m, args_of<BatchNorm3dArgs>(*m));
   return m;
 }
 
 static TensorList GroupNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("GroupNorm");
   [[maybe_unused]] const auto& a = args_of<GroupNormArgs>(m);
   return one(op::group_norm(*in[0], a.num_groups, m.slot_opt(0), m.slot_opt(1), a.eps));
 }
 TT_COLD static void GroupNorm_describe(const Module& m, Text& t) {
   describe_of(m, args_of<GroupNormArgs>(m), t);
 }
-static constinit const ModuleType GroupNorm_type = {"GroupNorm", 1, 1, GroupNorm_forward,
-                                                    GroupNorm_describe, copy_module<GroupNormArgs>,
-                                                    destroy_module<GroupNormArgs>, false};
+static constinit const ModuleType GroupNorm_type = layer_type<GroupNormArgs>("GroupNorm", 1, 1,
+    GroupNorm_forward, GroupNorm_describe);
 TT_COLD Ref<Module> construct(const GroupNormArgs& a) {
-  ModuleRef m = new_module(&GroupNorm_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&GroupNorm_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
   build(*m, args_of<GroupNormArgs>(*m));
   return m;
 }
 
 static TensorList RMSNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("RMSNorm");
   [[maybe_unused]] const auto& a = args_of<RMSNormArgs>(m);
   return one(op::rms_norm(*in[0], a.normalized_shape, m.slot_opt(0), a.eps));
 }
@@ -1425,18 +1238,16 @@ TT_COLD static void RMSNorm_describe(const Module& m, Text& t) {
   put(t, "eps", a.eps);
   put(t, "elementwise_affine", a.elementwise_affine);
 }
-static constinit const ModuleType RMSNorm_type = {"RMSNorm", 1, 1, RMSNorm_forward,
-                                                  RMSNorm_describe, copy_module<RMSNormArgs>,
-                                                  destroy_module<RMSNormArgs>, false};
+static constinit const ModuleType RMSNorm_type = layer_type<RMSNormArgs>("RMSNorm", 1, 1,
+    RMSNorm_forward, RMSNorm_describe);
 TT_COLD Ref<Module> construct(const RMSNormArgs& a) {
-  ModuleRef m = new_module(&RMSNorm_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&RMSNorm_type, &a);
+  add_slot(*m, "weight", nullptr, false);
   build(*m, args_of<RMSNormArgs>(*m));
   return m;
 }
 
 static TensorList MaxPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MaxPool1d");
   [[maybe_unused]] const auto& a = args_of<MaxPool1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1448,21 +1259,18 @@ TT_COLD static void MaxPool1d_describe(const Module& m, Text& t) {
   put(t, "dilation", a.dilation);
   put(t, "ceil_mode", a.ceil_mode);
 }
-static constinit const ModuleType MaxPool1d_type = {"MaxPool1d", 1, 1, MaxPool1d_forward,
-                                                    MaxPool1d_describe, copy_module<MaxPool1dArgs>,
-                                                    destroy_module<MaxPool1dArgs>, false};
+static constinit const ModuleType MaxPool1d_type = layer_type<MaxPool1dArgs>("MaxPool1d", 1, 1,
+    MaxPool1d_forward, MaxPool1d_describe);
 TT_COLD Ref<Module> construct(const MaxPool1dArgs& a) {
   MaxPool1dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.dilation.empty()) own.dilation.push_back(1);
   if (own.stride.empty()) own.stride = own.kernel_size;
-  ModuleRef m = new_module(&MaxPool1d_type, own);
-  return m;
+  return new_layer(&MaxPool1d_type, &own);
 }
 
 static TensorList AvgPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("AvgPool1d");
   [[maybe_unused]] const auto& a = args_of<AvgPool1dArgs>(m);
   return one(op::avg_pool1d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode,
                             a.count_include_pad));
@@ -1470,20 +1278,17 @@ static TensorList AvgPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
 TT_COLD static void AvgPool1d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<AvgPool1dArgs>(m), t);
 }
-static constinit const ModuleType AvgPool1d_type = {"AvgPool1d", 1, 1, AvgPool1d_forward,
-                                                    AvgPool1d_describe, copy_module<AvgPool1dArgs>,
-                                                    destroy_module<AvgPool1dArgs>, false};
+static constinit const ModuleType AvgPool1d_type = layer_type<AvgPool1dArgs>("AvgPool1d", 1, 1,
+    AvgPool1d_forward, AvgPool1d_describe);
 TT_COLD Ref<Module> construct(const AvgPool1dArgs& a) {
   AvgPool1dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.stride.empty()) own.stride = own.kernel_size;
-  ModuleRef m = new_module(&AvgPool1d_type, own);
-  return m;
+  return new_layer(&AvgPool1d_type, &own);
 }
 
 static TensorList AdaptiveAvgPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("AdaptiveAvgPool1d");
   [[maybe_unused]] const auto& a = args_of<AdaptiveAvgPool1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1491,18 +1296,16 @@ TT_COLD static void AdaptiveAvgPool1d_describe(const Module& m, Text& t) {
   const auto& a = args_of<AdaptiveAvgPool1dArgs>(m);
   put(t, "output_size", a.output_size);
 }
-static constinit const ModuleType AdaptiveAvgPool1d_type = {"AdaptiveAvgPool1d", 1, 1,
-    AdaptiveAvgPool1d_forward, AdaptiveAvgPool1d_describe, copy_module<AdaptiveAvgPool1dArgs>,
-    destroy_module<AdaptiveAvgPool1dArgs>, false};
+static constinit const ModuleType AdaptiveAvgPool1d_type =
+    layer_type<AdaptiveAvgPool1dArgs>("AdaptiveAvgPool1d", 1, 1, AdaptiveAvgPool1d_forward,
+                                      AdaptiveAvgPool1d_describe);
 TT_COLD Ref<Module> construct(const AdaptiveAvgPool1dArgs& a) {
   AdaptiveAvgPool1dArgs own = a;
   check_given(own.output_size, "output_size");
-  ModuleRef m = new_module(&AdaptiveAvgPool1d_type, own);
-  return m;
+  return new_layer(&AdaptiveAvgPool1d_type, &own);
 }
 
 static TensorList MaxPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MaxPool2d");
   [[maybe_unused]] const auto& a = args_of<MaxPool2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1514,21 +1317,18 @@ TT_COLD static void MaxPool2d_describe(const Module& m, Text& t) {
   put(t, "dilation", a.dilation);
   put(t, "ceil_mode", a.ceil_mode);
 }
-static constinit const ModuleType MaxPool2d_type = {"MaxPool2d", 1, 1, MaxPool2d_forward,
-                                                    MaxPool2d_describe, copy_module<MaxPool2dArgs>,
-                                                    destroy_module<MaxPool2dArgs>, false};
+static constinit const ModuleType MaxPool2d_type = layer_type<MaxPool2dArgs>("MaxPool2d", 1, 1,
+    MaxPool2d_forward, MaxPool2d_describe);
 TT_COLD Ref<Module> construct(const MaxPool2dArgs& a) {
   MaxPool2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.dilation.empty()) own.dilation.push_back(1);
   if (own.stride.empty()) own.stride = own.kernel_size;
-  ModuleRef m = new_module(&MaxPool2d_type, own);
-  return m;
+  return new_layer(&MaxPool2d_type, &own);
 }
 
 static TensorList AvgPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("AvgPool2d");
   [[maybe_unused]] const auto& a = args_of<AvgPool2dArgs>(m);
   return one(op::avg_pool2d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode,
                             a.count_include_pad, a.divisor_override));
@@ -1539,20 +1339,17 @@ TT_COLD static void AvgPool2d_describe(const Module& m, Text& t) {
   put(t, "stride", a.stride);
   put(t, "padding", a.padding);
 }
-static constinit const ModuleType AvgPool2d_type = {"AvgPool2d", 1, 1, AvgPool2d_forward,
-                                                    AvgPool2d_describe, copy_module<AvgPool2dArgs>,
-                                                    destroy_module<AvgPool2dArgs>, false};
+static constinit const ModuleType AvgPool2d_type = layer_type<AvgPool2dArgs>("AvgPool2d", 1, 1,
+    AvgPool2d_forward, AvgPool2d_describe);
 TT_COLD Ref<Module> construct(const AvgPool2dArgs& a) {
   AvgPool2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.stride.empty()) own.stride = own.kernel_size;
-  ModuleRef m = new_module(&AvgPool2d_type, own);
-  return m;
+  return new_layer(&AvgPool2d_type, &own);
 }
 
 static TensorList AdaptiveAvgPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("AdaptiveAvgPool2d");
   [[maybe_unused]] const auto& a = args_of<AdaptiveAvgPool2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1560,108 +1357,100 @@ TT_COLD static void AdaptiveAvgPool2d_describe(const Module& m, Text& t) {
   const auto& a = args_of<AdaptiveAvgPool2dArgs>(m);
   put(t, "output_size", a.output_size);
 }
-static constinit const ModuleType AdaptiveAvgPool2d_type = {"AdaptiveAvgPool2d", 1, 1,
-    AdaptiveAvgPool2d_forward, AdaptiveAvgPool2d_describe, copy_module<AdaptiveAvgPool2dArgs>,
-    destroy_module<AdaptiveAvgPool2dArgs>, false};
+static constinit const ModuleType AdaptiveAvgPool2d_type =
+    layer_type<AdaptiveAvgPool2dArgs>("AdaptiveAvgPool2d", 1, 1, AdaptiveAvgPool2d_forward,
+                                      AdaptiveAvgPool2d_describe);
 TT_COLD Ref<Module> construct(const AdaptiveAvgPool2dArgs& a) {
   AdaptiveAvgPool2dArgs own = a;
   check_given(own.output_size, "output_size");
-  ModuleRef m = new_module(&AdaptiveAvgPool2d_type, own);
-  return m;
+  return new_layer(&AdaptiveAvgPool2d_type, &own);
 }
 
 static TensorList InstanceNorm1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("InstanceNorm1d");
   [[maybe_unused]] const auto& a = args_of<InstanceNorm1dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void InstanceNorm1d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<InstanceNorm1dArgs>(m), t);
 }
-static constinit const ModuleType InstanceNorm1d_type = {"InstanceNorm1d", 1, 1,
-    InstanceNorm1d_forward, InstanceNorm1d_describe, copy_module<InstanceNorm1dArgs>,
-    destroy_module<InstanceNorm1dArgs>, false};
+static constinit const ModuleType InstanceNorm1d_type =
+    layer_type<InstanceNorm1dArgs>("InstanceNorm1d", 1, 1, InstanceNorm1d_forward,
+                                   InstanceNorm1d_describe);
 TT_COLD Ref<Module> construct(const InstanceNorm1dArgs& a) {
-  ModuleRef m = new_module(&InstanceNorm1d_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
-  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
-  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
-  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  ModuleRef m = new_layer(&InstanceNorm1d_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
+  add_slot(*m, "running_mean", nullptr, true);
+  add_slot(*m, "running_var", nullptr, true);
+  add_slot(*m, "num_batches_tracked", nullptr, true);
   build(*m, args_of<InstanceNorm1dArgs>(*m));
   return m;
 }
 
 static TensorList InstanceNorm2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("InstanceNorm2d");
   [[maybe_unused]] const auto& a = args_of<InstanceNorm2dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void InstanceNorm2d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<InstanceNorm2dArgs>(m), t);
 }
-static constinit const ModuleType InstanceNorm2d_type = {"InstanceNorm2d", 1, 1,
-    InstanceNorm2d_forward, InstanceNorm2d_describe, copy_module<InstanceNorm2dArgs>,
-    destroy_module<InstanceNorm2dArgs>, false};
+static constinit const ModuleType InstanceNorm2d_type =
+    layer_type<InstanceNorm2dArgs>("InstanceNorm2d", 1, 1, InstanceNorm2d_forward,
+                                   InstanceNorm2d_describe);
 TT_COLD Ref<Module> construct(const InstanceNorm2dArgs& a) {
-  ModuleRef m = new_module(&InstanceNorm2d_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
-  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
-  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
-  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  ModuleRef m = new_layer(&InstanceNorm2d_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
+  add_slot(*m, "running_mean", nullptr, true);
+  add_slot(*m, "running_var", nullptr, true);
+  add_slot(*m, "num_batches_tracked", nullptr, true);
   build(*m, args_of<InstanceNorm2dArgs>(*m));
   return m;
 }
 
 static TensorList InstanceNorm3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("InstanceNorm3d");
   [[maybe_unused]] const auto& a = args_of<InstanceNorm3dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void InstanceNorm3d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<InstanceNorm3dArgs>(m), t);
 }
-static constinit const ModuleType InstanceNorm3d_type = {"InstanceNorm3d", 1, 1,
-    InstanceNorm3d_forward, InstanceNorm3d_describe, copy_module<InstanceNorm3dArgs>,
-    destroy_module<InstanceNorm3dArgs>, false};
+static constinit const ModuleType InstanceNorm3d_type =
+    layer_type<InstanceNorm3dArgs>("InstanceNorm3d", 1, 1, InstanceNorm3d_forward,
+                                   InstanceNorm3d_describe);
 TT_COLD Ref<Module> construct(const InstanceNorm3dArgs& a) {
-  ModuleRef m = new_module(&InstanceNorm3d_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
-  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
-  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
-  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  ModuleRef m = new_layer(&InstanceNorm3d_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
+  add_slot(*m, "running_mean", nullptr, true);
+  add_slot(*m, "running_var", nullptr, true);
+  add_slot(*m, "num_batches_tracked", nullptr, true);
   build(*m, args_of<InstanceNorm3dArgs>(*m));
   return m;
 }
 
 static TensorList SyncBatchNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("SyncBatchNorm");
   [[maybe_unused]] const auto& a = args_of<SyncBatchNormArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void SyncBatchNorm_describe(const Module& m, Text& t) {
   describe_of(m, args_of<SyncBatchNormArgs>(m), t);
 }
-static constinit const ModuleType SyncBatchNorm_type = {"SyncBatchNorm", 1, 1,
-                                                        SyncBatchNorm_forward,
-                                                        SyncBatchNorm_describe,
-                                                        copy_module<SyncBatchNormArgs>,
-                                                        destroy_module<SyncBatchNormArgs>, false};
+static constinit const ModuleType SyncBatchNorm_type =
+    layer_type<SyncBatchNormArgs>("SyncBatchNorm", 1, 1, SyncBatchNorm_forward,
+                                  SyncBatchNorm_describe);
 TT_COLD Ref<Module> construct(const SyncBatchNormArgs& a) {
-  ModuleRef m = new_module(&SyncBatchNorm_type, a);
-  m->slots.push_back({Text("weight"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias"), TensorRef(), false, true});
-  m->slots.push_back({Text("running_mean"), TensorRef(), true, true});
-  m->slots.push_back({Text("running_var"), TensorRef(), true, true});
-  m->slots.push_back({Text("num_batches_tracked"), TensorRef(), true, true});
+  ModuleRef m = new_layer(&SyncBatchNorm_type, &a);
+  add_slot(*m, "weight", nullptr, false);
+  add_slot(*m, "bias", nullptr, false);
+  add_slot(*m, "running_mean", nullptr, true);
+  add_slot(*m, "running_var", nullptr, true);
+  add_slot(*m, "num_batches_tracked", nullptr, true);
   build(*m, args_of<SyncBatchNormArgs>(*m));
   return m;
 }
 
 static TensorList CrossMapLRN2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("CrossMapLRN2d");
   [[maybe_unused]] const auto& a = args_of<CrossMapLRN2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1672,18 +1461,14 @@ TT_COLD static void CrossMapLRN2d_describe(const Module& m, Text& t) {
   put(t, "beta", a.beta);
   put(t, "k", a.k);
 }
-static constinit const ModuleType CrossMapLRN2d_type = {"CrossMapLRN2d", 1, 1,
-                                                        CrossMapLRN2d_forward,
-                                                        CrossMapLRN2d_describe,
-                                                        copy_module<CrossMapLRN2dArgs>,
-                                                        destroy_module<CrossMapLRN2dArgs>, false};
+static constinit const ModuleType CrossMapLRN2d_type =
+    layer_type<CrossMapLRN2dArgs>("CrossMapLRN2d", 1, 1, CrossMapLRN2d_forward,
+                                  CrossMapLRN2d_describe);
 TT_COLD Ref<Module> construct(const CrossMapLRN2dArgs& a) {
-  ModuleRef m = new_module(&CrossMapLRN2d_type, a);
-  return m;
+  return new_layer(&CrossMapLRN2d_type, &a);
 }
 
 static TensorList LocalResponseNorm_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LocalResponseNorm");
   [[maybe_unused]] const auto& a = args_of<LocalResponseNormArgs>(m);
   return one(op::local_response_norm(*in[0], a.size, a.alpha, a.beta, a.k));
 }
@@ -1694,16 +1479,14 @@ TT_COLD static void LocalResponseNorm_describe(const Module& m, Text& t) {
   put(t, "beta", a.beta);
   put(t, "k", a.k);
 }
-static constinit const ModuleType LocalResponseNorm_type = {"LocalResponseNorm", 1, 1,
-    LocalResponseNorm_forward, LocalResponseNorm_describe, copy_module<LocalResponseNormArgs>,
-    destroy_module<LocalResponseNormArgs>, false};
+static constinit const ModuleType LocalResponseNorm_type =
+    layer_type<LocalResponseNormArgs>("LocalResponseNorm", 1, 1, LocalResponseNorm_forward,
+                                      LocalResponseNorm_describe);
 TT_COLD Ref<Module> construct(const LocalResponseNormArgs& a) {
-  ModuleRef m = new_module(&LocalResponseNorm_type, a);
-  return m;
+  return new_layer(&LocalResponseNorm_type, &a);
 }
 
 static TensorList ConstantPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ConstantPad1d");
   [[maybe_unused]] const auto& a = args_of<ConstantPad1dArgs>(m);
   return one(op::constant_pad_nd(*in[0], a.padding, a.value));
 }
@@ -1712,21 +1495,17 @@ TT_COLD static void ConstantPad1d_describe(const Module& m, Text& t) {
   put(t, "padding", a.padding, true);
   put(t, "value", a.value);
 }
-static constinit const ModuleType ConstantPad1d_type = {"ConstantPad1d", 1, 1,
-                                                        ConstantPad1d_forward,
-                                                        ConstantPad1d_describe,
-                                                        copy_module<ConstantPad1dArgs>,
-                                                        destroy_module<ConstantPad1dArgs>, false};
+static constinit const ModuleType ConstantPad1d_type =
+    layer_type<ConstantPad1dArgs>("ConstantPad1d", 1, 1, ConstantPad1d_forward,
+                                  ConstantPad1d_describe);
 TT_COLD Ref<Module> construct(const ConstantPad1dArgs& a) {
   ConstantPad1dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 2, "padding");
-  ModuleRef m = new_module(&ConstantPad1d_type, own);
-  return m;
+  return new_layer(&ConstantPad1d_type, &own);
 }
 
 static TensorList ConstantPad2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ConstantPad2d");
   [[maybe_unused]] const auto& a = args_of<ConstantPad2dArgs>(m);
   return one(op::constant_pad_nd(*in[0], a.padding, a.value));
 }
@@ -1735,21 +1514,17 @@ TT_COLD static void ConstantPad2d_describe(const Module& m, Text& t) {
   put(t, "padding", a.padding, true);
   put(t, "value", a.value);
 }
-static constinit const ModuleType ConstantPad2d_type = {"ConstantPad2d", 1, 1,
-                                                        ConstantPad2d_forward,
-                                                        ConstantPad2d_describe,
-                                                        copy_module<ConstantPad2dArgs>,
-                                                        destroy_module<ConstantPad2dArgs>, false};
+static constinit const ModuleType ConstantPad2d_type =
+    layer_type<ConstantPad2dArgs>("ConstantPad2d", 1, 1, ConstantPad2d_forward,
+                                  ConstantPad2d_describe);
 TT_COLD Ref<Module> construct(const ConstantPad2dArgs& a) {
   ConstantPad2dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 4, "padding");
-  ModuleRef m = new_module(&ConstantPad2d_type, own);
-  return m;
+  return new_layer(&ConstantPad2d_type, &own);
 }
 
 static TensorList ConstantPad3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ConstantPad3d");
   [[maybe_unused]] const auto& a = args_of<ConstantPad3dArgs>(m);
   return one(op::constant_pad_nd(*in[0], a.padding, a.value));
 }
@@ -1758,21 +1533,17 @@ TT_COLD static void ConstantPad3d_describe(const Module& m, Text& t) {
   put(t, "padding", a.padding, true);
   put(t, "value", a.value);
 }
-static constinit const ModuleType ConstantPad3d_type = {"ConstantPad3d", 1, 1,
-                                                        ConstantPad3d_forward,
-                                                        ConstantPad3d_describe,
-                                                        copy_module<ConstantPad3dArgs>,
-                                                        destroy_module<ConstantPad3dArgs>, false};
+static constinit const ModuleType ConstantPad3d_type =
+    layer_type<ConstantPad3dArgs>("ConstantPad3d", 1, 1, ConstantPad3d_forward,
+                                  ConstantPad3d_describe);
 TT_COLD Ref<Module> construct(const ConstantPad3dArgs& a) {
   ConstantPad3dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 6, "padding");
-  ModuleRef m = new_module(&ConstantPad3d_type, own);
-  return m;
+  return new_layer(&ConstantPad3d_type, &own);
 }
 
 static TensorList ZeroPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ZeroPad1d");
   [[maybe_unused]] const auto& a = args_of<ZeroPad1dArgs>(m);
   return one(op::constant_pad_nd(*in[0], a.padding, 0));
 }
@@ -1780,19 +1551,16 @@ TT_COLD static void ZeroPad1d_describe(const Module& m, Text& t) {
   const auto& a = args_of<ZeroPad1dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType ZeroPad1d_type = {"ZeroPad1d", 1, 1, ZeroPad1d_forward,
-                                                    ZeroPad1d_describe, copy_module<ZeroPad1dArgs>,
-                                                    destroy_module<ZeroPad1dArgs>, false};
+static constinit const ModuleType ZeroPad1d_type = layer_type<ZeroPad1dArgs>("ZeroPad1d", 1, 1,
+    ZeroPad1d_forward, ZeroPad1d_describe);
 TT_COLD Ref<Module> construct(const ZeroPad1dArgs& a) {
   ZeroPad1dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 2, "padding");
-  ModuleRef m = new_module(&ZeroPad1d_type, own);
-  return m;
+  return new_layer(&ZeroPad1d_type, &own);
 }
 
 static TensorList ZeroPad2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ZeroPad2d");
   [[maybe_unused]] const auto& a = args_of<ZeroPad2dArgs>(m);
   return one(op::constant_pad_nd(*in[0], a.padding, 0));
 }
@@ -1800,19 +1568,16 @@ TT_COLD static void ZeroPad2d_describe(const Module& m, Text& t) {
   const auto& a = args_of<ZeroPad2dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType ZeroPad2d_type = {"ZeroPad2d", 1, 1, ZeroPad2d_forward,
-                                                    ZeroPad2d_describe, copy_module<ZeroPad2dArgs>,
-                                                    destroy_module<ZeroPad2dArgs>, false};
+static constinit const ModuleType ZeroPad2d_type = layer_type<ZeroPad2dArgs>("ZeroPad2d", 1, 1,
+    ZeroPad2d_forward, ZeroPad2d_describe);
 TT_COLD Ref<Module> construct(const ZeroPad2dArgs& a) {
   ZeroPad2dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 4, "padding");
-  ModuleRef m = new_module(&ZeroPad2d_type, own);
-  return m;
+  return new_layer(&ZeroPad2d_type, &own);
 }
 
 static TensorList ZeroPad3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ZeroPad3d");
   [[maybe_unused]] const auto& a = args_of<ZeroPad3dArgs>(m);
   return one(op::constant_pad_nd(*in[0], a.padding, 0));
 }
@@ -1820,19 +1585,16 @@ TT_COLD static void ZeroPad3d_describe(const Module& m, Text& t) {
   const auto& a = args_of<ZeroPad3dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType ZeroPad3d_type = {"ZeroPad3d", 1, 1, ZeroPad3d_forward,
-                                                    ZeroPad3d_describe, copy_module<ZeroPad3dArgs>,
-                                                    destroy_module<ZeroPad3dArgs>, false};
+static constinit const ModuleType ZeroPad3d_type = layer_type<ZeroPad3dArgs>("ZeroPad3d", 1, 1,
+    ZeroPad3d_forward, ZeroPad3d_describe);
 TT_COLD Ref<Module> construct(const ZeroPad3dArgs& a) {
   ZeroPad3dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 6, "padding");
-  ModuleRef m = new_module(&ZeroPad3d_type, own);
-  return m;
+  return new_layer(&ZeroPad3d_type, &own);
 }
 
 static TensorList ReflectionPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ReflectionPad1d");
   [[maybe_unused]] const auto& a = args_of<ReflectionPad1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1840,19 +1602,17 @@ TT_COLD static void ReflectionPad1d_describe(const Module& m, Text& t) {
   const auto& a = args_of<ReflectionPad1dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType ReflectionPad1d_type = {"ReflectionPad1d", 1, 1,
-    ReflectionPad1d_forward, ReflectionPad1d_describe, copy_module<ReflectionPad1dArgs>,
-    destroy_module<ReflectionPad1dArgs>, false};
+static constinit const ModuleType ReflectionPad1d_type =
+    layer_type<ReflectionPad1dArgs>("ReflectionPad1d", 1, 1, ReflectionPad1d_forward,
+                                    ReflectionPad1d_describe);
 TT_COLD Ref<Module> construct(const ReflectionPad1dArgs& a) {
   ReflectionPad1dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 2, "padding");
-  ModuleRef m = new_module(&ReflectionPad1d_type, own);
-  return m;
+  return new_layer(&ReflectionPad1d_type, &own);
 }
 
 static TensorList ReflectionPad2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ReflectionPad2d");
   [[maybe_unused]] const auto& a = args_of<ReflectionPad2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1860,19 +1620,17 @@ TT_COLD static void ReflectionPad2d_describe(const Module& m, Text& t) {
   const auto& a = args_of<ReflectionPad2dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType ReflectionPad2d_type = {"ReflectionPad2d", 1, 1,
-    ReflectionPad2d_forward, ReflectionPad2d_describe, copy_module<ReflectionPad2dArgs>,
-    destroy_module<ReflectionPad2dArgs>, false};
+static constinit const ModuleType ReflectionPad2d_type =
+    layer_type<ReflectionPad2dArgs>("ReflectionPad2d", 1, 1, ReflectionPad2d_forward,
+                                    ReflectionPad2d_describe);
 TT_COLD Ref<Module> construct(const ReflectionPad2dArgs& a) {
   ReflectionPad2dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 4, "padding");
-  ModuleRef m = new_module(&ReflectionPad2d_type, own);
-  return m;
+  return new_layer(&ReflectionPad2d_type, &own);
 }
 
 static TensorList ReflectionPad3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ReflectionPad3d");
   [[maybe_unused]] const auto& a = args_of<ReflectionPad3dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1880,19 +1638,17 @@ TT_COLD static void ReflectionPad3d_describe(const Module& m, Text& t) {
   const auto& a = args_of<ReflectionPad3dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType ReflectionPad3d_type = {"ReflectionPad3d", 1, 1,
-    ReflectionPad3d_forward, ReflectionPad3d_describe, copy_module<ReflectionPad3dArgs>,
-    destroy_module<ReflectionPad3dArgs>, false};
+static constinit const ModuleType ReflectionPad3d_type =
+    layer_type<ReflectionPad3dArgs>("ReflectionPad3d", 1, 1, ReflectionPad3d_forward,
+                                    ReflectionPad3d_describe);
 TT_COLD Ref<Module> construct(const ReflectionPad3dArgs& a) {
   ReflectionPad3dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 6, "padding");
-  ModuleRef m = new_module(&ReflectionPad3d_type, own);
-  return m;
+  return new_layer(&ReflectionPad3d_type, &own);
 }
 
 static TensorList ReplicationPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ReplicationPad1d");
   [[maybe_unused]] const auto& a = args_of<ReplicationPad1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1900,19 +1656,17 @@ TT_COLD static void ReplicationPad1d_describe(const Module& m, Text& t) {
   const auto& a = args_of<ReplicationPad1dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType ReplicationPad1d_type = {"ReplicationPad1d", 1, 1,
-    ReplicationPad1d_forward, ReplicationPad1d_describe, copy_module<ReplicationPad1dArgs>,
-    destroy_module<ReplicationPad1dArgs>, false};
+static constinit const ModuleType ReplicationPad1d_type =
+    layer_type<ReplicationPad1dArgs>("ReplicationPad1d", 1, 1, ReplicationPad1d_forward,
+                                     ReplicationPad1d_describe);
 TT_COLD Ref<Module> construct(const ReplicationPad1dArgs& a) {
   ReplicationPad1dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 2, "padding");
-  ModuleRef m = new_module(&ReplicationPad1d_type, own);
-  return m;
+  return new_layer(&ReplicationPad1d_type, &own);
 }
 
 static TensorList ReplicationPad2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ReplicationPad2d");
   [[maybe_unused]] const auto& a = args_of<ReplicationPad2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1920,19 +1674,17 @@ TT_COLD static void ReplicationPad2d_describe(const Module& m, Text& t) {
   const auto& a = args_of<ReplicationPad2dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType ReplicationPad2d_type = {"ReplicationPad2d", 1, 1,
-    ReplicationPad2d_forward, ReplicationPad2d_describe, copy_module<ReplicationPad2dArgs>,
-    destroy_module<ReplicationPad2dArgs>, false};
+static constinit const ModuleType ReplicationPad2d_type =
+    layer_type<ReplicationPad2dArgs>("ReplicationPad2d", 1, 1, ReplicationPad2d_forward,
+                                     ReplicationPad2d_describe);
 TT_COLD Ref<Module> construct(const ReplicationPad2dArgs& a) {
   ReplicationPad2dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 4, "padding");
-  ModuleRef m = new_module(&ReplicationPad2d_type, own);
-  return m;
+  return new_layer(&ReplicationPad2d_type, &own);
 }
 
 static TensorList ReplicationPad3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ReplicationPad3d");
   [[maybe_unused]] const auto& a = args_of<ReplicationPad3dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1940,19 +1692,17 @@ TT_COLD static void ReplicationPad3d_describe(const Module& m, Text& t) {
   const auto& a = args_of<ReplicationPad3dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType ReplicationPad3d_type = {"ReplicationPad3d", 1, 1,
-    ReplicationPad3d_forward, ReplicationPad3d_describe, copy_module<ReplicationPad3dArgs>,
-    destroy_module<ReplicationPad3dArgs>, false};
+static constinit const ModuleType ReplicationPad3d_type =
+    layer_type<ReplicationPad3dArgs>("ReplicationPad3d", 1, 1, ReplicationPad3d_forward,
+                                     ReplicationPad3d_describe);
 TT_COLD Ref<Module> construct(const ReplicationPad3dArgs& a) {
   ReplicationPad3dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 6, "padding");
-  ModuleRef m = new_module(&ReplicationPad3d_type, own);
-  return m;
+  return new_layer(&ReplicationPad3d_type, &own);
 }
 
 static TensorList CircularPad1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("CircularPad1d");
   [[maybe_unused]] const auto& a = args_of<CircularPad1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1960,21 +1710,17 @@ TT_COLD static void CircularPad1d_describe(const Module& m, Text& t) {
   const auto& a = args_of<CircularPad1dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType CircularPad1d_type = {"CircularPad1d", 1, 1,
-                                                        CircularPad1d_forward,
-                                                        CircularPad1d_describe,
-                                                        copy_module<CircularPad1dArgs>,
-                                                        destroy_module<CircularPad1dArgs>, false};
+static constinit const ModuleType CircularPad1d_type =
+    layer_type<CircularPad1dArgs>("CircularPad1d", 1, 1, CircularPad1d_forward,
+                                  CircularPad1d_describe);
 TT_COLD Ref<Module> construct(const CircularPad1dArgs& a) {
   CircularPad1dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 2, "padding");
-  ModuleRef m = new_module(&CircularPad1d_type, own);
-  return m;
+  return new_layer(&CircularPad1d_type, &own);
 }
 
 static TensorList CircularPad2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("CircularPad2d");
   [[maybe_unused]] const auto& a = args_of<CircularPad2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -1982,21 +1728,17 @@ TT_COLD static void CircularPad2d_describe(const Module& m, Text& t) {
   const auto& a = args_of<CircularPad2dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType CircularPad2d_type = {"CircularPad2d", 1, 1,
-                                                        CircularPad2d_forward,
-                                                        CircularPad2d_describe,
-                                                        copy_module<CircularPad2dArgs>,
-                                                        destroy_module<CircularPad2dArgs>, false};
+static constinit const ModuleType CircularPad2d_type =
+    layer_type<CircularPad2dArgs>("CircularPad2d", 1, 1, CircularPad2d_forward,
+                                  CircularPad2d_describe);
 TT_COLD Ref<Module> construct(const CircularPad2dArgs& a) {
   CircularPad2dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 4, "padding");
-  ModuleRef m = new_module(&CircularPad2d_type, own);
-  return m;
+  return new_layer(&CircularPad2d_type, &own);
 }
 
 static TensorList CircularPad3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("CircularPad3d");
   [[maybe_unused]] const auto& a = args_of<CircularPad3dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2004,21 +1746,17 @@ TT_COLD static void CircularPad3d_describe(const Module& m, Text& t) {
   const auto& a = args_of<CircularPad3dArgs>(m);
   put(t, nullptr, a.padding, true);
 }
-static constinit const ModuleType CircularPad3d_type = {"CircularPad3d", 1, 1,
-                                                        CircularPad3d_forward,
-                                                        CircularPad3d_describe,
-                                                        copy_module<CircularPad3dArgs>,
-                                                        destroy_module<CircularPad3dArgs>, false};
+static constinit const ModuleType CircularPad3d_type =
+    layer_type<CircularPad3dArgs>("CircularPad3d", 1, 1, CircularPad3d_forward,
+                                  CircularPad3d_describe);
 TT_COLD Ref<Module> construct(const CircularPad3dArgs& a) {
   CircularPad3dArgs own = a;
   check_given(own.padding, "padding");
   expand(own.padding, 6, "padding");
-  ModuleRef m = new_module(&CircularPad3d_type, own);
-  return m;
+  return new_layer(&CircularPad3d_type, &own);
 }
 
 static TensorList AdaptiveMaxPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("AdaptiveMaxPool1d");
   [[maybe_unused]] const auto& a = args_of<AdaptiveMaxPool1dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2026,18 +1764,16 @@ TT_COLD static void AdaptiveMaxPool1d_describe(const Module& m, Text& t) {
   const auto& a = args_of<AdaptiveMaxPool1dArgs>(m);
   put(t, "output_size", a.output_size);
 }
-static constinit const ModuleType AdaptiveMaxPool1d_type = {"AdaptiveMaxPool1d", 1, 1,
-    AdaptiveMaxPool1d_forward, AdaptiveMaxPool1d_describe, copy_module<AdaptiveMaxPool1dArgs>,
-    destroy_module<AdaptiveMaxPool1dArgs>, false};
+static constinit const ModuleType AdaptiveMaxPool1d_type =
+    layer_type<AdaptiveMaxPool1dArgs>("AdaptiveMaxPool1d", 1, 1, AdaptiveMaxPool1d_forward,
+                                      AdaptiveMaxPool1d_describe);
 TT_COLD Ref<Module> construct(const AdaptiveMaxPool1dArgs& a) {
   AdaptiveMaxPool1dArgs own = a;
   check_given(own.output_size, "output_size");
-  ModuleRef m = new_module(&AdaptiveMaxPool1d_type, own);
-  return m;
+  return new_layer(&AdaptiveMaxPool1d_type, &own);
 }
 
 static TensorList AdaptiveMaxPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("AdaptiveMaxPool2d");
   [[maybe_unused]] const auto& a = args_of<AdaptiveMaxPool2dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2045,18 +1781,16 @@ TT_COLD static void AdaptiveMaxPool2d_describe(const Module& m, Text& t) {
   const auto& a = args_of<AdaptiveMaxPool2dArgs>(m);
   put(t, "output_size", a.output_size);
 }
-static constinit const ModuleType AdaptiveMaxPool2d_type = {"AdaptiveMaxPool2d", 1, 1,
-    AdaptiveMaxPool2d_forward, AdaptiveMaxPool2d_describe, copy_module<AdaptiveMaxPool2dArgs>,
-    destroy_module<AdaptiveMaxPool2dArgs>, false};
+static constinit const ModuleType AdaptiveMaxPool2d_type =
+    layer_type<AdaptiveMaxPool2dArgs>("AdaptiveMaxPool2d", 1, 1, AdaptiveMaxPool2d_forward,
+                                      AdaptiveMaxPool2d_describe);
 TT_COLD Ref<Module> construct(const AdaptiveMaxPool2dArgs& a) {
   AdaptiveMaxPool2dArgs own = a;
   check_given(own.output_size, "output_size");
-  ModuleRef m = new_module(&AdaptiveMaxPool2d_type, own);
-  return m;
+  return new_layer(&AdaptiveMaxPool2d_type, &own);
 }
 
 static TensorList LPPool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LPPool1d");
   [[maybe_unused]] const auto& a = args_of<LPPool1dArgs>(m);
   return one(op::lp_pool1d(*in[0], a.norm_type, a.kernel_size, a.stride, a.ceil_mode));
 }
@@ -2067,19 +1801,16 @@ TT_COLD static void LPPool1d_describe(const Module& m, Text& t) {
   put(t, "stride", a.stride);
   put(t, "ceil_mode", a.ceil_mode);
 }
-static constinit const ModuleType LPPool1d_type = {"LPPool1d", 1, 1, LPPool1d_forward,
-                                                   LPPool1d_describe, copy_module<LPPool1dArgs>,
-                                                   destroy_module<LPPool1dArgs>, false};
+static constinit const ModuleType LPPool1d_type = layer_type<LPPool1dArgs>("LPPool1d", 1, 1,
+    LPPool1d_forward, LPPool1d_describe);
 TT_COLD Ref<Module> construct(const LPPool1dArgs& a) {
   LPPool1dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
   if (own.stride.empty()) own.stride = own.kernel_size;
-  ModuleRef m = new_module(&LPPool1d_type, own);
-  return m;
+  return new_layer(&LPPool1d_type, &own);
 }
 
 static TensorList LPPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LPPool2d");
   [[maybe_unused]] const auto& a = args_of<LPPool2dArgs>(m);
   return one(op::lp_pool2d(*in[0], a.norm_type, a.kernel_size, a.stride, a.ceil_mode));
 }
@@ -2090,19 +1821,16 @@ TT_COLD static void LPPool2d_describe(const Module& m, Text& t) {
   put(t, "stride", a.stride);
   put(t, "ceil_mode", a.ceil_mode);
 }
-static constinit const ModuleType LPPool2d_type = {"LPPool2d", 1, 1, LPPool2d_forward,
-                                                   LPPool2d_describe, copy_module<LPPool2dArgs>,
-                                                   destroy_module<LPPool2dArgs>, false};
+static constinit const ModuleType LPPool2d_type = layer_type<LPPool2dArgs>("LPPool2d", 1, 1,
+    LPPool2d_forward, LPPool2d_describe);
 TT_COLD Ref<Module> construct(const LPPool2dArgs& a) {
   LPPool2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
   if (own.stride.empty()) own.stride = own.kernel_size;
-  ModuleRef m = new_module(&LPPool2d_type, own);
-  return m;
+  return new_layer(&LPPool2d_type, &own);
 }
 
 static TensorList LPPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LPPool3d");
   [[maybe_unused]] const auto& a = args_of<LPPool3dArgs>(m);
   return one(op::lp_pool3d(*in[0], a.norm_type, a.kernel_size, a.stride, a.ceil_mode));
 }
@@ -2113,19 +1841,16 @@ TT_COLD static void LPPool3d_describe(const Module& m, Text& t) {
   put(t, "stride", a.stride);
   put(t, "ceil_mode", a.ceil_mode);
 }
-static constinit const ModuleType LPPool3d_type = {"LPPool3d", 1, 1, LPPool3d_forward,
-                                                   LPPool3d_describe, copy_module<LPPool3dArgs>,
-                                                   destroy_module<LPPool3dArgs>, false};
+static constinit const ModuleType LPPool3d_type = layer_type<LPPool3dArgs>("LPPool3d", 1, 1,
+    LPPool3d_forward, LPPool3d_describe);
 TT_COLD Ref<Module> construct(const LPPool3dArgs& a) {
   LPPool3dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
   if (own.stride.empty()) own.stride = own.kernel_size;
-  ModuleRef m = new_module(&LPPool3d_type, own);
-  return m;
+  return new_layer(&LPPool3d_type, &own);
 }
 
 static TensorList MaxPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MaxPool3d");
   [[maybe_unused]] const auto& a = args_of<MaxPool3dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2137,21 +1862,18 @@ TT_COLD static void MaxPool3d_describe(const Module& m, Text& t) {
   put(t, "dilation", a.dilation);
   put(t, "ceil_mode", a.ceil_mode);
 }
-static constinit const ModuleType MaxPool3d_type = {"MaxPool3d", 1, 1, MaxPool3d_forward,
-                                                    MaxPool3d_describe, copy_module<MaxPool3dArgs>,
-                                                    destroy_module<MaxPool3dArgs>, false};
+static constinit const ModuleType MaxPool3d_type = layer_type<MaxPool3dArgs>("MaxPool3d", 1, 1,
+    MaxPool3d_forward, MaxPool3d_describe);
 TT_COLD Ref<Module> construct(const MaxPool3dArgs& a) {
   MaxPool3dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.dilation.empty()) own.dilation.push_back(1);
   if (own.stride.empty()) own.stride = own.kernel_size;
-  ModuleRef m = new_module(&MaxPool3d_type, own);
-  return m;
+  return new_layer(&MaxPool3d_type, &own);
 }
 
 static TensorList AvgPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("AvgPool3d");
   [[maybe_unused]] const auto& a = args_of<AvgPool3dArgs>(m);
   return one(op::avg_pool3d(*in[0], a.kernel_size, a.stride, a.padding, a.ceil_mode,
                             a.count_include_pad, a.divisor_override));
@@ -2162,20 +1884,17 @@ TT_COLD static void AvgPool3d_describe(const Module& m, Text& t) {
   put(t, "stride", a.stride);
   put(t, "padding", a.padding);
 }
-static constinit const ModuleType AvgPool3d_type = {"AvgPool3d", 1, 1, AvgPool3d_forward,
-                                                    AvgPool3d_describe, copy_module<AvgPool3dArgs>,
-                                                    destroy_module<AvgPool3dArgs>, false};
+static constinit const ModuleType AvgPool3d_type = layer_type<AvgPool3dArgs>("AvgPool3d", 1, 1,
+    AvgPool3d_forward, AvgPool3d_describe);
 TT_COLD Ref<Module> construct(const AvgPool3dArgs& a) {
   AvgPool3dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.stride.empty()) own.stride = own.kernel_size;
-  ModuleRef m = new_module(&AvgPool3d_type, own);
-  return m;
+  return new_layer(&AvgPool3d_type, &own);
 }
 
 static TensorList AdaptiveAvgPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("AdaptiveAvgPool3d");
   [[maybe_unused]] const auto& a = args_of<AdaptiveAvgPool3dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2183,18 +1902,16 @@ TT_COLD static void AdaptiveAvgPool3d_describe(const Module& m, Text& t) {
   const auto& a = args_of<AdaptiveAvgPool3dArgs>(m);
   put(t, "output_size", a.output_size);
 }
-static constinit const ModuleType AdaptiveAvgPool3d_type = {"AdaptiveAvgPool3d", 1, 1,
-    AdaptiveAvgPool3d_forward, AdaptiveAvgPool3d_describe, copy_module<AdaptiveAvgPool3dArgs>,
-    destroy_module<AdaptiveAvgPool3dArgs>, false};
+static constinit const ModuleType AdaptiveAvgPool3d_type =
+    layer_type<AdaptiveAvgPool3dArgs>("AdaptiveAvgPool3d", 1, 1, AdaptiveAvgPool3d_forward,
+                                      AdaptiveAvgPool3d_describe);
 TT_COLD Ref<Module> construct(const AdaptiveAvgPool3dArgs& a) {
   AdaptiveAvgPool3dArgs own = a;
   check_given(own.output_size, "output_size");
-  ModuleRef m = new_module(&AdaptiveAvgPool3d_type, own);
-  return m;
+  return new_layer(&AdaptiveAvgPool3d_type, &own);
 }
 
 static TensorList AdaptiveMaxPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("AdaptiveMaxPool3d");
   [[maybe_unused]] const auto& a = args_of<AdaptiveMaxPool3dArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2202,18 +1919,16 @@ TT_COLD static void AdaptiveMaxPool3d_describe(const Module& m, Text& t) {
   const auto& a = args_of<AdaptiveMaxPool3dArgs>(m);
   put(t, "output_size", a.output_size);
 }
-static constinit const ModuleType AdaptiveMaxPool3d_type = {"AdaptiveMaxPool3d", 1, 1,
-    AdaptiveMaxPool3d_forward, AdaptiveMaxPool3d_describe, copy_module<AdaptiveMaxPool3dArgs>,
-    destroy_module<AdaptiveMaxPool3dArgs>, false};
+static constinit const ModuleType AdaptiveMaxPool3d_type =
+    layer_type<AdaptiveMaxPool3dArgs>("AdaptiveMaxPool3d", 1, 1, AdaptiveMaxPool3d_forward,
+                                      AdaptiveMaxPool3d_describe);
 TT_COLD Ref<Module> construct(const AdaptiveMaxPool3dArgs& a) {
   AdaptiveMaxPool3dArgs own = a;
   check_given(own.output_size, "output_size");
-  ModuleRef m = new_module(&AdaptiveMaxPool3d_type, own);
-  return m;
+  return new_layer(&AdaptiveMaxPool3d_type, &own);
 }
 
 static TensorList MaxUnpool1d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MaxUnpool1d");
   [[maybe_unused]] const auto& a = args_of<MaxUnpool1dArgs>(m);
   return one(op::max_unpool1d(*in[0], *in[1], a.kernel_size, a.stride, a.padding));
 }
@@ -2223,10 +1938,8 @@ TT_COLD static void MaxUnpool1d_describe(const Module& m, Text& t) {
   put(t, "stride", a.stride, true);
   put(t, "padding", a.padding, true);
 }
-static constinit const ModuleType MaxUnpool1d_type = {"MaxUnpool1d", 2, 2, MaxUnpool1d_forward,
-                                                      MaxUnpool1d_describe,
-                                                      copy_module<MaxUnpool1dArgs>,
-                                                      destroy_module<MaxUnpool1dArgs>, false};
+static constinit const ModuleType MaxUnpool1d_type = layer_type<MaxUnpool1dArgs>("MaxUnpool1d", 2,
+    2, MaxUnpool1d_forward, MaxUnpool1d_describe);
 TT_COLD Ref<Module> construct(const MaxUnpool1dArgs& a) {
   MaxUnpool1dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -2235,12 +1948,10 @@ TT_COLD Ref<Module> construct(const MaxUnpool1dArgs& a) {
   expand(own.kernel_size, 1, "kernel_size");
   expand(own.stride, 1, "stride");
   expand(own.padding, 1, "padding");
-  ModuleRef m = new_module(&MaxUnpool1d_type, own);
-  return m;
+  return new_layer(&MaxUnpool1d_type, &own);
 }
 
 static TensorList MaxUnpool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MaxUnpool2d");
   [[maybe_unused]] const auto& a = args_of<MaxUnpool2dArgs>(m);
   return one(op::max_unpool2d(*in[0], *in[1], a.kernel_size, a.stride, a.padding));
 }
@@ -2250,10 +1961,8 @@ TT_COLD static void MaxUnpool2d_describe(const Module& m, Text& t) {
   put(t, "stride", a.stride, true);
   put(t, "padding", a.padding, true);
 }
-static constinit const ModuleType MaxUnpool2d_type = {"MaxUnpool2d", 2, 2, MaxUnpool2d_forward,
-                                                      MaxUnpool2d_describe,
-                                                      copy_module<MaxUnpool2dArgs>,
-                                                      destroy_module<MaxUnpool2dArgs>, false};
+static constinit const ModuleType MaxUnpool2d_type = layer_type<MaxUnpool2dArgs>("MaxUnpool2d", 2,
+    2, MaxUnpool2d_forward, MaxUnpool2d_describe);
 TT_COLD Ref<Module> construct(const MaxUnpool2dArgs& a) {
   MaxUnpool2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -2262,12 +1971,10 @@ TT_COLD Ref<Module> construct(const MaxUnpool2dArgs& a) {
   expand(own.kernel_size, 2, "kernel_size");
   expand(own.stride, 2, "stride");
   expand(own.padding, 2, "padding");
-  ModuleRef m = new_module(&MaxUnpool2d_type, own);
-  return m;
+  return new_layer(&MaxUnpool2d_type, &own);
 }
 
 static TensorList MaxUnpool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("MaxUnpool3d");
   [[maybe_unused]] const auto& a = args_of<MaxUnpool3dArgs>(m);
   return one(op::max_unpool3d(*in[0], *in[1], a.kernel_size, a.stride, a.padding));
 }
@@ -2277,10 +1984,8 @@ TT_COLD static void MaxUnpool3d_describe(const Module& m, Text& t) {
   put(t, "stride", a.stride, true);
   put(t, "padding", a.padding, true);
 }
-static constinit const ModuleType MaxUnpool3d_type = {"MaxUnpool3d", 2, 2, MaxUnpool3d_forward,
-                                                      MaxUnpool3d_describe,
-                                                      copy_module<MaxUnpool3dArgs>,
-                                                      destroy_module<MaxUnpool3dArgs>, false};
+static constinit const ModuleType MaxUnpool3d_type = layer_type<MaxUnpool3dArgs>("MaxUnpool3d", 2,
+    2, MaxUnpool3d_forward, MaxUnpool3d_describe);
 TT_COLD Ref<Module> construct(const MaxUnpool3dArgs& a) {
   MaxUnpool3dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
@@ -2289,44 +1994,40 @@ TT_COLD Ref<Module> construct(const MaxUnpool3dArgs& a) {
   expand(own.kernel_size, 3, "kernel_size");
   expand(own.stride, 3, "stride");
   expand(own.padding, 3, "padding");
-  ModuleRef m = new_module(&MaxUnpool3d_type, own);
-  return m;
+  return new_layer(&MaxUnpool3d_type, &own);
 }
 
 static TensorList FractionalMaxPool2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("FractionalMaxPool2d");
   [[maybe_unused]] const auto& a = args_of<FractionalMaxPool2dArgs>(m);
   return forward_of(m, a, in);
 }
-static constinit const ModuleType FractionalMaxPool2d_type = {"FractionalMaxPool2d", 1, 1,
-    FractionalMaxPool2d_forward, nullptr, copy_module<FractionalMaxPool2dArgs>,
-    destroy_module<FractionalMaxPool2dArgs>, false};
+static constinit const ModuleType FractionalMaxPool2d_type =
+    layer_type<FractionalMaxPool2dArgs>("FractionalMaxPool2d", 1, 1, FractionalMaxPool2d_forward,
+                                        nullptr);
 TT_COLD Ref<Module> construct(const FractionalMaxPool2dArgs& a) {
   FractionalMaxPool2dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
-  ModuleRef m = new_module(&FractionalMaxPool2d_type, own);
+  ModuleRef m = new_layer(&FractionalMaxPool2d_type, &own);
   build(*m, args_of<FractionalMaxPool2dArgs>(*m));
   return m;
 }
 
 static TensorList FractionalMaxPool3d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("FractionalMaxPool3d");
   [[maybe_unused]] const auto& a = args_of<FractionalMaxPool3dArgs>(m);
   return forward_of(m, a, in);
 }
-static constinit const ModuleType FractionalMaxPool3d_type = {"FractionalMaxPool3d", 1, 1,
-    FractionalMaxPool3d_forward, nullptr, copy_module<FractionalMaxPool3dArgs>,
-    destroy_module<FractionalMaxPool3dArgs>, false};
+static constinit const ModuleType FractionalMaxPool3d_type =
+    layer_type<FractionalMaxPool3dArgs>("FractionalMaxPool3d", 1, 1, FractionalMaxPool3d_forward,
+                                        nullptr);
 TT_COLD Ref<Module> construct(const FractionalMaxPool3dArgs& a) {
   FractionalMaxPool3dArgs own = a;
   check_given(own.kernel_size, "kernel_size");
-  ModuleRef m = new_module(&FractionalMaxPool3d_type, own);
+  ModuleRef m = new_layer(&FractionalMaxPool3d_type, &own);
   build(*m, args_of<FractionalMaxPool3dArgs>(*m));
   return m;
 }
 
 static TensorList RNN_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("RNN");
   [[maybe_unused]] const auto& a = args_of<RNNArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2340,16 +2041,15 @@ TT_COLD static void RNN_describe(const Module& m, Text& t) {
   if (differs(a.dropout, 0.0)) { put(t, "dropout", a.dropout); }
   if (differs(a.bidirectional, false)) { put(t, "bidirectional", a.bidirectional); }
 }
-static constinit const ModuleType RNN_type = {"RNN", 1, 3, RNN_forward, RNN_describe,
-                                              copy_module<RNNArgs>, destroy_module<RNNArgs>, false};
+static constinit const ModuleType RNN_type = layer_type<RNNArgs>("RNN", 1, 3, RNN_forward,
+    RNN_describe);
 TT_COLD Ref<Module> construct(const RNNArgs& a) {
-  ModuleRef m = new_module(&RNN_type, a);
+  ModuleRef m = new_layer(&RNN_type, &a);
   build(*m, args_of<RNNArgs>(*m));
   return m;
 }
 
 static TensorList LSTM_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LSTM");
   [[maybe_unused]] const auto& a = args_of<LSTMArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2364,17 +2064,15 @@ TT_COLD static void LSTM_describe(const Module& m, Text& t) {
   if (differs(a.dropout, 0.0)) { put(t, "dropout", a.dropout); }
   if (differs(a.bidirectional, false)) { put(t, "bidirectional", a.bidirectional); }
 }
-static constinit const ModuleType LSTM_type = {"LSTM", 1, 4, LSTM_forward, LSTM_describe,
-                                               copy_module<LSTMArgs>, destroy_module<LSTMArgs>,
-                                               false};
+static constinit const ModuleType LSTM_type = layer_type<LSTMArgs>("LSTM", 1, 4, LSTM_forward,
+    LSTM_describe);
 TT_COLD Ref<Module> construct(const LSTMArgs& a) {
-  ModuleRef m = new_module(&LSTM_type, a);
+  ModuleRef m = new_layer(&LSTM_type, &a);
   build(*m, args_of<LSTMArgs>(*m));
   return m;
 }
 
 static TensorList GRU_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("GRU");
   [[maybe_unused]] const auto& a = args_of<GRUArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2388,37 +2086,34 @@ TT_COLD static void GRU_describe(const Module& m, Text& t) {
   if (differs(a.dropout, 0.0)) { put(t, "dropout", a.dropout); }
   if (differs(a.bidirectional, false)) { put(t, "bidirectional", a.bidirectional); }
 }
-static constinit const ModuleType GRU_type = {"GRU", 1, 3, GRU_forward, GRU_describe,
-                                              copy_module<GRUArgs>, destroy_module<GRUArgs>, false};
+static constinit const ModuleType GRU_type = layer_type<GRUArgs>("GRU", 1, 3, GRU_forward,
+    GRU_describe);
 TT_COLD Ref<Module> construct(const GRUArgs& a) {
-  ModuleRef m = new_module(&GRU_type, a);
+  ModuleRef m = new_layer(&GRU_type, &a);
   build(*m, args_of<GRUArgs>(*m));
   return m;
 }
 
 static TensorList RNNCell_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("RNNCell");
   [[maybe_unused]] const auto& a = args_of<RNNCellArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void RNNCell_describe(const Module& m, Text& t) {
   describe_of(m, args_of<RNNCellArgs>(m), t);
 }
-static constinit const ModuleType RNNCell_type = {"RNNCell", 1, 2, RNNCell_forward,
-                                                  RNNCell_describe, copy_module<RNNCellArgs>,
-                                                  destroy_module<RNNCellArgs>, false};
+static constinit const ModuleType RNNCell_type = layer_type<RNNCellArgs>("RNNCell", 1, 2,
+    RNNCell_forward, RNNCell_describe);
 TT_COLD Ref<Module> construct(const RNNCellArgs& a) {
-  ModuleRef m = new_module(&RNNCell_type, a);
-  m->slots.push_back({Text("weight_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("weight_hh"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_hh"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&RNNCell_type, &a);
+  add_slot(*m, "weight_ih", nullptr, false);
+  add_slot(*m, "weight_hh", nullptr, false);
+  add_slot(*m, "bias_ih", nullptr, false);
+  add_slot(*m, "bias_hh", nullptr, false);
   build(*m, args_of<RNNCellArgs>(*m));
   return m;
 }
 
 static TensorList LSTMCell_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("LSTMCell");
   [[maybe_unused]] const auto& a = args_of<LSTMCellArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2428,21 +2123,19 @@ TT_COLD static void LSTMCell_describe(const Module& m, Text& t) {
   put(t, nullptr, a.hidden_size);
   if (differs(a.bias, true)) { put(t, "bias", a.bias); }
 }
-static constinit const ModuleType LSTMCell_type = {"LSTMCell", 1, 3, LSTMCell_forward,
-                                                   LSTMCell_describe, copy_module<LSTMCellArgs>,
-                                                   destroy_module<LSTMCellArgs>, false};
+static constinit const ModuleType LSTMCell_type = layer_type<LSTMCellArgs>("LSTMCell", 1, 3,
+    LSTMCell_forward, LSTMCell_describe);
 TT_COLD Ref<Module> construct(const LSTMCellArgs& a) {
-  ModuleRef m = new_module(&LSTMCell_type, a);
-  m->slots.push_back({Text("weight_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("weight_hh"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_hh"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&LSTMCell_type, &a);
+  add_slot(*m, "weight_ih", nullptr, false);
+  add_slot(*m, "weight_hh", nullptr, false);
+  add_slot(*m, "bias_ih", nullptr, false);
+  add_slot(*m, "bias_hh", nullptr, false);
   build(*m, args_of<LSTMCellArgs>(*m));
   return m;
 }
 
 static TensorList GRUCell_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("GRUCell");
   [[maybe_unused]] const auto& a = args_of<GRUCellArgs>(m);
   return forward_of(m, a, in);
 }
@@ -2452,21 +2145,19 @@ TT_COLD static void GRUCell_describe(const Module& m, Text& t) {
   put(t, nullptr, a.hidden_size);
   if (differs(a.bias, true)) { put(t, "bias", a.bias); }
 }
-static constinit const ModuleType GRUCell_type = {"GRUCell", 1, 2, GRUCell_forward,
-                                                  GRUCell_describe, copy_module<GRUCellArgs>,
-                                                  destroy_module<GRUCellArgs>, false};
+static constinit const ModuleType GRUCell_type = layer_type<GRUCellArgs>("GRUCell", 1, 2,
+    GRUCell_forward, GRUCell_describe);
 TT_COLD Ref<Module> construct(const GRUCellArgs& a) {
-  ModuleRef m = new_module(&GRUCell_type, a);
-  m->slots.push_back({Text("weight_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("weight_hh"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_ih"), TensorRef(), false, true});
-  m->slots.push_back({Text("bias_hh"), TensorRef(), false, true});
+  ModuleRef m = new_layer(&GRUCell_type, &a);
+  add_slot(*m, "weight_ih", nullptr, false);
+  add_slot(*m, "weight_hh", nullptr, false);
+  add_slot(*m, "bias_ih", nullptr, false);
+  add_slot(*m, "bias_hh", nullptr, false);
   build(*m, args_of<GRUCellArgs>(*m));
   return m;
 }
 
 static TensorList Unflatten_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Unflatten");
   [[maybe_unused]] const auto& a = args_of<UnflattenArgs>(m);
   return one(op::unflatten(*in[0], a.dim, a.unflattened_size));
 }
@@ -2475,90 +2166,74 @@ TT_COLD static void Unflatten_describe(const Module& m, Text& t) {
   put(t, "dim", a.dim);
   put(t, "unflattened_size", a.unflattened_size, true);
 }
-static constinit const ModuleType Unflatten_type = {"Unflatten", 1, 1, Unflatten_forward,
-                                                    Unflatten_describe, copy_module<UnflattenArgs>,
-                                                    destroy_module<UnflattenArgs>, false};
+static constinit const ModuleType Unflatten_type = layer_type<UnflattenArgs>("Unflatten", 1, 1,
+    Unflatten_forward, Unflatten_describe);
 TT_COLD Ref<Module> construct(const UnflattenArgs& a) {
-  ModuleRef m = new_module(&Unflatten_type, a);
-  return m;
+  return new_layer(&Unflatten_type, &a);
 }
 
 static TensorList Upsample_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Upsample");
   [[maybe_unused]] const auto& a = args_of<UpsampleArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void Upsample_describe(const Module& m, Text& t) {
   describe_of(m, args_of<UpsampleArgs>(m), t);
 }
-static constinit const ModuleType Upsample_type = {"Upsample", 1, 1, Upsample_forward,
-                                                   Upsample_describe, copy_module<UpsampleArgs>,
-                                                   destroy_module<UpsampleArgs>, false};
+static constinit const ModuleType Upsample_type = layer_type<UpsampleArgs>("Upsample", 1, 1,
+    Upsample_forward, Upsample_describe);
 TT_COLD Ref<Module> construct(const UpsampleArgs& a) {
-  ModuleRef m = new_module(&Upsample_type, a);
-  return m;
+  return new_layer(&Upsample_type, &a);
 }
 
 static TensorList UpsamplingNearest2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("UpsamplingNearest2d");
   [[maybe_unused]] const auto& a = args_of<UpsamplingNearest2dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void UpsamplingNearest2d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<UpsamplingNearest2dArgs>(m), t);
 }
-static constinit const ModuleType UpsamplingNearest2d_type = {"UpsamplingNearest2d", 1, 1,
-    UpsamplingNearest2d_forward, UpsamplingNearest2d_describe, copy_module<UpsamplingNearest2dArgs>,
-    destroy_module<UpsamplingNearest2dArgs>, false};
+static constinit const ModuleType UpsamplingNearest2d_type =
+    layer_type<UpsamplingNearest2dArgs>("UpsamplingNearest2d", 1, 1, UpsamplingNearest2d_forward,
+                                        UpsamplingNearest2d_describe);
 TT_COLD Ref<Module> construct(const UpsamplingNearest2dArgs& a) {
-  ModuleRef m = new_module(&UpsamplingNearest2d_type, a);
-  return m;
+  return new_layer(&UpsamplingNearest2d_type, &a);
 }
 
 static TensorList UpsamplingBilinear2d_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("UpsamplingBilinear2d");
   [[maybe_unused]] const auto& a = args_of<UpsamplingBilinear2dArgs>(m);
   return forward_of(m, a, in);
 }
 TT_COLD static void UpsamplingBilinear2d_describe(const Module& m, Text& t) {
   describe_of(m, args_of<UpsamplingBilinear2dArgs>(m), t);
 }
-static constinit const ModuleType UpsamplingBilinear2d_type = {"UpsamplingBilinear2d", 1, 1,
-    UpsamplingBilinear2d_forward, UpsamplingBilinear2d_describe,
-    copy_module<UpsamplingBilinear2dArgs>, destroy_module<UpsamplingBilinear2dArgs>, false};
+static constinit const ModuleType UpsamplingBilinear2d_type =
+    layer_type<UpsamplingBilinear2dArgs>("UpsamplingBilinear2d", 1, 1, UpsamplingBilinear2d_forward,
+                                         UpsamplingBilinear2d_describe);
 TT_COLD Ref<Module> construct(const UpsamplingBilinear2dArgs& a) {
-  ModuleRef m = new_module(&UpsamplingBilinear2d_type, a);
-  return m;
+  return new_layer(&UpsamplingBilinear2d_type, &a);
 }
 
 static TensorList CosineSimilarity_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("CosineSimilarity");
   [[maybe_unused]] const auto& a = args_of<CosineSimilarityArgs>(m);
   return one(op::cosine_similarity(*in[0], *in[1], a.dim, a.eps));
 }
-static constinit const ModuleType CosineSimilarity_type = {"CosineSimilarity", 2, 2,
-    CosineSimilarity_forward, nullptr, copy_module<CosineSimilarityArgs>,
-    destroy_module<CosineSimilarityArgs>, false};
+static constinit const ModuleType CosineSimilarity_type =
+    layer_type<CosineSimilarityArgs>("CosineSimilarity", 2, 2, CosineSimilarity_forward, nullptr);
 TT_COLD Ref<Module> construct(const CosineSimilarityArgs& a) {
-  ModuleRef m = new_module(&CosineSimilarity_type, a);
-  return m;
+  return new_layer(&CosineSimilarity_type, &a);
 }
 
 static TensorList PairwiseDistance_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("PairwiseDistance");
   [[maybe_unused]] const auto& a = args_of<PairwiseDistanceArgs>(m);
   return one(op::pairwise_distance(*in[0], *in[1], a.p, a.eps, a.keepdim));
 }
-static constinit const ModuleType PairwiseDistance_type = {"PairwiseDistance", 2, 2,
-    PairwiseDistance_forward, nullptr, copy_module<PairwiseDistanceArgs>,
-    destroy_module<PairwiseDistanceArgs>, false};
+static constinit const ModuleType PairwiseDistance_type =
+    layer_type<PairwiseDistanceArgs>("PairwiseDistance", 2, 2, PairwiseDistance_forward, nullptr);
 TT_COLD Ref<Module> construct(const PairwiseDistanceArgs& a) {
-  ModuleRef m = new_module(&PairwiseDistance_type, a);
-  return m;
+  return new_layer(&PairwiseDistance_type, &a);
 }
 
 static TensorList PixelShuffle_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("PixelShuffle");
   [[maybe_unused]] const auto& a = args_of<PixelShuffleArgs>(m);
   return one(op::pixel_shuffle(*in[0], a.upscale_factor));
 }
@@ -2566,17 +2241,13 @@ TT_COLD static void PixelShuffle_describe(const Module& m, Text& t) {
   const auto& a = args_of<PixelShuffleArgs>(m);
   put(t, "upscale_factor", a.upscale_factor);
 }
-static constinit const ModuleType PixelShuffle_type = {"PixelShuffle", 1, 1, PixelShuffle_forward,
-                                                       PixelShuffle_describe,
-                                                       copy_module<PixelShuffleArgs>,
-                                                       destroy_module<PixelShuffleArgs>, false};
+static constinit const ModuleType PixelShuffle_type = layer_type<PixelShuffleArgs>("PixelShuffle",
+    1, 1, PixelShuffle_forward, PixelShuffle_describe);
 TT_COLD Ref<Module> construct(const PixelShuffleArgs& a) {
-  ModuleRef m = new_module(&PixelShuffle_type, a);
-  return m;
+  return new_layer(&PixelShuffle_type, &a);
 }
 
 static TensorList PixelUnshuffle_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("PixelUnshuffle");
   [[maybe_unused]] const auto& a = args_of<PixelUnshuffleArgs>(m);
   return one(op::pixel_unshuffle(*in[0], a.downscale_factor));
 }
@@ -2584,16 +2255,14 @@ TT_COLD static void PixelUnshuffle_describe(const Module& m, Text& t) {
   const auto& a = args_of<PixelUnshuffleArgs>(m);
   put(t, "downscale_factor", a.downscale_factor);
 }
-static constinit const ModuleType PixelUnshuffle_type = {"PixelUnshuffle", 1, 1,
-    PixelUnshuffle_forward, PixelUnshuffle_describe, copy_module<PixelUnshuffleArgs>,
-    destroy_module<PixelUnshuffleArgs>, false};
+static constinit const ModuleType PixelUnshuffle_type =
+    layer_type<PixelUnshuffleArgs>("PixelUnshuffle", 1, 1, PixelUnshuffle_forward,
+                                   PixelUnshuffle_describe);
 TT_COLD Ref<Module> construct(const PixelUnshuffleArgs& a) {
-  ModuleRef m = new_module(&PixelUnshuffle_type, a);
-  return m;
+  return new_layer(&PixelUnshuffle_type, &a);
 }
 
 static TensorList ChannelShuffle_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("ChannelShuffle");
   [[maybe_unused]] const auto& a = args_of<ChannelShuffleArgs>(m);
   return one(op::channel_shuffle(*in[0], a.groups));
 }
@@ -2601,16 +2270,14 @@ TT_COLD static void ChannelShuffle_describe(const Module& m, Text& t) {
   const auto& a = args_of<ChannelShuffleArgs>(m);
   put(t, "groups", a.groups);
 }
-static constinit const ModuleType ChannelShuffle_type = {"ChannelShuffle", 1, 1,
-    ChannelShuffle_forward, ChannelShuffle_describe, copy_module<ChannelShuffleArgs>,
-    destroy_module<ChannelShuffleArgs>, false};
+static constinit const ModuleType ChannelShuffle_type =
+    layer_type<ChannelShuffleArgs>("ChannelShuffle", 1, 1, ChannelShuffle_forward,
+                                   ChannelShuffle_describe);
 TT_COLD Ref<Module> construct(const ChannelShuffleArgs& a) {
-  ModuleRef m = new_module(&ChannelShuffle_type, a);
-  return m;
+  return new_layer(&ChannelShuffle_type, &a);
 }
 
 static TensorList Unfold_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Unfold");
   [[maybe_unused]] const auto& a = args_of<UnfoldArgs>(m);
   return one(op::im2col(*in[0], a.kernel_size, a.dilation, a.padding, a.stride));
 }
@@ -2621,21 +2288,18 @@ TT_COLD static void Unfold_describe(const Module& m, Text& t) {
   put(t, "padding", a.padding);
   put(t, "stride", a.stride);
 }
-static constinit const ModuleType Unfold_type = {"Unfold", 1, 1, Unfold_forward, Unfold_describe,
-                                                 copy_module<UnfoldArgs>,
-                                                 destroy_module<UnfoldArgs>, false};
+static constinit const ModuleType Unfold_type = layer_type<UnfoldArgs>("Unfold", 1, 1,
+    Unfold_forward, Unfold_describe);
 TT_COLD Ref<Module> construct(const UnfoldArgs& a) {
   UnfoldArgs own = a;
   check_given(own.kernel_size, "kernel_size");
   if (own.dilation.empty()) own.dilation.push_back(1);
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.stride.empty()) own.stride.push_back(1);
-  ModuleRef m = new_module(&Unfold_type, own);
-  return m;
+  return new_layer(&Unfold_type, &own);
 }
 
 static TensorList Fold_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("Fold");
   [[maybe_unused]] const auto& a = args_of<FoldArgs>(m);
   return one(op::col2im(*in[0], a.output_size, a.kernel_size, a.dilation, a.padding, a.stride));
 }
@@ -2647,9 +2311,8 @@ TT_COLD static void Fold_describe(const Module& m, Text& t) {
   put(t, "padding", a.padding);
   put(t, "stride", a.stride);
 }
-static constinit const ModuleType Fold_type = {"Fold", 1, 1, Fold_forward, Fold_describe,
-                                               copy_module<FoldArgs>, destroy_module<FoldArgs>,
-                                               false};
+static constinit const ModuleType Fold_type = layer_type<FoldArgs>("Fold", 1, 1, Fold_forward,
+    Fold_describe);
 TT_COLD Ref<Module> construct(const FoldArgs& a) {
   FoldArgs own = a;
   check_given(own.output_size, "output_size");
@@ -2657,34 +2320,31 @@ TT_COLD Ref<Module> construct(const FoldArgs& a) {
   if (own.dilation.empty()) own.dilation.push_back(1);
   if (own.padding.empty()) own.padding.push_back(0);
   if (own.stride.empty()) own.stride.push_back(1);
-  ModuleRef m = new_module(&Fold_type, own);
-  return m;
+  return new_layer(&Fold_type, &own);
 }
 
 static TensorList TransformerEncoderLayer_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("TransformerEncoderLayer");
   [[maybe_unused]] const auto& a = args_of<TransformerEncoderLayerArgs>(m);
   return forward_of(m, a, in);
 }
-static constinit const ModuleType TransformerEncoderLayer_type = {"TransformerEncoderLayer", 1, 3,
-    TransformerEncoderLayer_forward, nullptr, copy_module<TransformerEncoderLayerArgs>,
-    destroy_module<TransformerEncoderLayerArgs>, false};
+static constinit const ModuleType TransformerEncoderLayer_type =
+    layer_type<TransformerEncoderLayerArgs>("TransformerEncoderLayer", 1, 3,
+                                            TransformerEncoderLayer_forward, nullptr);
 TT_COLD Ref<Module> construct(const TransformerEncoderLayerArgs& a) {
-  ModuleRef m = new_module(&TransformerEncoderLayer_type, a);
+  ModuleRef m = new_layer(&TransformerEncoderLayer_type, &a);
   build(*m, args_of<TransformerEncoderLayerArgs>(*m));
   return m;
 }
 
 static TensorList TransformerDecoderLayer_forward(Module& m, [[maybe_unused]] TensorSpan in) {
-  const LayerName named("TransformerDecoderLayer");
   [[maybe_unused]] const auto& a = args_of<TransformerDecoderLayerArgs>(m);
   return forward_of(m, a, in);
 }
-static constinit const ModuleType TransformerDecoderLayer_type = {"TransformerDecoderLayer", 2, 6,
-    TransformerDecoderLayer_forward, nullptr, copy_module<TransformerDecoderLayerArgs>,
-    destroy_module<TransformerDecoderLayerArgs>, false};
+static constinit const ModuleType TransformerDecoderLayer_type =
+    layer_type<TransformerDecoderLayerArgs>("TransformerDecoderLayer", 2, 6,
+                                            TransformerDecoderLayer_forward, nullptr);
 TT_COLD Ref<Module> construct(const TransformerDecoderLayerArgs& a) {
-  ModuleRef m = new_module(&TransformerDecoderLayer_type, a);
+  ModuleRef m = new_layer(&TransformerDecoderLayer_type, &a);
   build(*m, args_of<TransformerDecoderLayerArgs>(*m));
   return m;
 }
