@@ -10,18 +10,19 @@
 
 namespace TT_NS {
 
-// The factors of a step over one parameter, float64 tensors of one element on the CPU. Each run of
-// a captured step sets them anew.
+// The factors of a step over one parameter, on its device: in float64, and in the dtype that the
+// parameter is computed in. Each run of a captured step sets them anew.
 struct MatrixFactors {
-  const Tensor& all;
+  const Tensor &wide, &narrow;
   int64_t first;
 
-  TensorRef operator[](int64_t k) const {
-    char* const at = all.data + (first + k) * int64_t(sizeof(double));
-    return new_alias(all, {}, {}, at, Dtype::kF64);
+  TensorRef operator[](int64_t k) const { return element(wide, k); }
+  TensorRef in_own_dtype(int64_t k) const { return element(narrow, k); }
+
+ private:
+  TensorRef element(const Tensor& all, int64_t k) const {
+    return new_alias(all, {}, {}, all.data + (first + k) * all.item_size(), all.dtype);
   }
-  // In the dtype that a tensor of dtype d is computed in.
-  TensorRef in(Dtype d, int64_t k) const { return op::to(*(*this)[k], widen(d)); }
 };
 
 namespace {
@@ -51,6 +52,7 @@ TensorRef new_zeros(const Tensor& param, const Shape& sizes) {
   TensorRef t = alike ? new_strided(sizes, param.strides(), param.dtype, param.device)
                       : new_tensor(sizes, param.dtype, param.device);
   // No operator of a capture: its runs would do it again.
+  const MaskGuard not_captured(bit(kKeyCapture));
   if (t->is_cpu()) memset(t->data, 0, size_t(t->numel * t->item_size()));
   else op::zero_(*t);
   return t;
@@ -104,6 +106,8 @@ void step_by_operators(TensorSpan params, TensorSpan grads, TensorSpan states, S
   const int64_t n = params.n * kMatrixFactors;
   const TensorRef factors = new_tensor(Ints(&n, 1), Dtype::kF64, kCpuDevice);
   run_on_host(c, set_factors, *factors);
+  TensorRef wide = factors;
+  TensorRef narrow = factors;
   int64_t next = 0;
   for (int64_t i = 0; i < params.n; i++) {
     const CountedParam& p = c.params[i];
@@ -116,9 +120,13 @@ void step_by_operators(TensorSpan params, TensorSpan grads, TensorSpan states, S
     if (i >= grads.n) fail(TT_INVALID_ARG, "gradients are missing");
     Tensor& param = const_cast<Tensor&>(*params.ptr[i]);
     check_tensors(o, p.param, param, *grads.ptr[i], p.states, state);
-    if (param.numel)
-      o.cls->matrix->update(o.groups[p.group].value, {*factors, i * kMatrixFactors}, *grads.ptr[i],
-                            param, state);
+    if (!param.numel) continue;
+    // A device of a captured step cannot take them from the host's memory as numbers.
+    if (!(wide->device == param.device)) wide = op::to_device(*factors, param.device);
+    if (!(narrow->device == param.device) || narrow->dtype != widen(param.dtype))
+      narrow = op::to(*wide, widen(param.dtype));
+    const MatrixFactors f = {*wide, *narrow, i * kMatrixFactors};
+    o.cls->matrix->update(o.groups[p.group].value, f, *grads.ptr[i], param, state);
   }
   run_on_host(c, count_steps, *factors);
 }
@@ -181,12 +189,12 @@ void adafactor_update(const double* v, const MatrixFactors& f, const Tensor& gra
   const TensorRef size = op::fmax(*root_mean_square(param), *f[kAfLeastSize]);
   const TensorRef rate = op::mul(*size, *f[kAfRate]);
   const TensorRef g = v[at(t, "maximize")] != 0 ? op::neg(grad) : TensorRef::share(&grad);
-  const TensorRef variance = adafactor_variance(*g, *f.in(param.dtype, kAfShare), eps, state);
+  const TensorRef variance = adafactor_variance(*g, *f.in_own_dtype(kAfShare), eps, state);
   const TensorRef scale = op::rsqrt(*op::clamp_min(*variance, Scalar(eps * eps)));
   const TensorRef update = op::mul(*scale, *g);
   const TensorRef excess = op::div(*root_mean_square(*update), Scalar(v[at(t, "d")]));
-  const TensorRef divisor = op::fmax(*excess, *op::full({}, Scalar(1.0), Dtype::kF64));
-  op::mul_(param, *f.in(param.dtype, kAfKept));
+  const TensorRef divisor = op::fmax(*excess, *op::full_like(*excess, Scalar(1.0)));
+  op::mul_(param, *f.in_own_dtype(kAfKept));
   op::addcmul_(param, *update, *op::to(*op::div(*rate, *divisor), widen(param.dtype)), Scalar(-1));
 }
 
@@ -271,13 +279,13 @@ void muon_update(const double* v, const MatrixFactors& f, const Tensor& grad, Te
                  Tensor* const* state) {
   constexpr auto& t = kMuonValues;
   const Dtype d = param.dtype;
-  op::lerp_(*state[0], grad, *f.in(d, kMuonShare));
+  op::lerp_(*state[0], grad, *f.in_own_dtype(kMuonShare));
   const TensorRef direction = v[at(t, "nesterov")] != 0
-                                  ? op::lerp(grad, *state[0], *f.in(d, kMuonMomentum))
+                                  ? op::lerp(grad, *state[0], *f.in_own_dtype(kMuonMomentum))
                                   : TensorRef::share(state[0]);
   const TensorRef update = orthogonalized(*direction, v);
-  op::mul_(param, *f.in(d, kMuonKept));
-  op::addcmul_(param, *op::to(*update, d), *f.in(d, kMuonSize), Scalar(-1));
+  op::mul_(param, *f.in_own_dtype(kMuonKept));
+  op::addcmul_(param, *op::to(*update, d), *f.in_own_dtype(kMuonSize), Scalar(-1));
 }
 
 constinit const MatrixRule kMuonRule = {

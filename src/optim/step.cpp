@@ -566,7 +566,6 @@ class FreshStates {
 void Step::run_as_operator() {
   const MatrixRule* const matrix = o_.cls->matrix;
   for (const Batch& b : batches_) {
-    if (TT_UNLIKELY(matrix && b.device.type != TT_CPU)) note_uncaptured_step(o_.cls->name);
     const Ref<StepCounter> counter = new_counter(o_);
     make_states(*counter, b);
     NewStates made(o_, changes_);

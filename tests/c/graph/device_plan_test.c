@@ -65,7 +65,7 @@ static void check_class(int i) {
 static void test_classes(void** state) {
   int i;
   (void)state;
-  for (i = 0; i < kNumWithKernels; i++) check_class(i);
+  for (i = 0; i < kNumOptimizers; i++) check_class(i);
 }
 
 /* A deferred capture computes nothing: every step is a run, the first one too. Runs read and write
@@ -115,7 +115,7 @@ static void check_deferred(int i) {
 }
 
 static void test_deferred(void** state) {
-  static const int kSome[] = {1, 2, 8}; /* momentum, Adam, NAdam */
+  static const int kSome[] = {1, 2, 8, 13, 14}; /* momentum, Adam, NAdam, Adafactor, Muon */
   size_t i;
   (void)state;
   for (i = 0; i < sizeof kSome / sizeof kSome[0]; i++) check_deferred(kSome[i]);
@@ -124,12 +124,12 @@ static void test_deferred(void** state) {
 /* A step that was captured and never run leaves the optimizer without values in the states that it
    made: the next step is the first one, whether it is an operator's or a run's. */
 static void test_steps_between(void** state) {
-  static const int kSome[] = {1, 2, 4}; /* momentum with dampening, Adam, RMSprop */
+  static const int kSome[] = {1, 2, 4, 13}; /* momentum with dampening, Adam, RMSprop, Adafactor */
   const tt_capture_opts deferred = {.set = TT_CAPTURE_DEFERRED, .deferred = 1};
   size_t i;
   int k, runs;
   (void)state;
-  for (i = 0; i < 6; i++) {
+  for (i = 0; i < 2 * sizeof kSome / sizeof kSome[0]; i++) {
     Model eager = new_model(kOptimizers[kSome[i / 2]].construct, by_steps);
     Model other = new_model(kOptimizers[kSome[i / 2]].construct, by_steps);
     tt_tensor* x = batch(0);

@@ -53,9 +53,6 @@ static const struct {
                    {"Adadelta", adadelta}, {"Adamax", adamax},       {"NAdam", nadam},
                    {"RAdam", radam},       {"ASGD", asgd},           {"Rprop", rprop},
                    {"Lion", lion},         {"Adafactor", adafactor}, {"Muon", muon}};
-enum {
-  kNumOptimizers = sizeof kOptimizers / sizeof kOptimizers[0],
-  kNumWithKernels = kNumOptimizers - 2 /* the others compute by operators */
-};
+enum { kNumOptimizers = sizeof kOptimizers / sizeof kOptimizers[0] };
 
 #endif
