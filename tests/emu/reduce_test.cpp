@@ -395,21 +395,31 @@ void test_extremes(int32_t dtype, double sign, int64_t offset, int64_t rows, uin
 
 }  // namespace
 
+// ThreadSanitizer sees a race in any order, and each thread of a kernel takes it a millisecond.
+#if EMU_TSAN
+constexpr bool kFew = true;
+constexpr uint64_t kOrders[] = {0};
+#else
+constexpr bool kFew = false;
+constexpr uint64_t kOrders[] = {0, 1, 7};
+#endif
+
 int main() {
   for (const Shape& s : kShapes)
-    for (uint64_t order : {0, 1, 7}) {
+    for (uint64_t order : kOrders) {
+      if (kFew && s.size[0] * s.size[1] * s.size[2] > 30000) continue;
       test_shape(s, order);
       test_moments(s, order);
       test_terms(s, order);
     }
-  for (uint64_t order : {0, 1, 7}) {
+  for (uint64_t order : kOrders) {
     test_unaligned_numbers(order);
     test_exponentials(order);
     for (int32_t dtype : {TT_F32, TT_BF16, TT_F64})
       for (double sign : {1, -1})
         for (int64_t offset : {0, 1}) test_extremes(dtype, sign, offset, 8, order);
   }
-  test_extremes(TT_F64, -1, 0, 2048, 0);  // blocks of half as many threads
+  if (!kFew) test_extremes(TT_F64, -1, 0, 2048, 0);  // blocks of half as many threads
   printf(g_failed ? "FAILED\n" : "ok\n");
   return g_failed;
 }
