@@ -7055,7 +7055,7 @@ tt_status tt_igammac_(tt_ctx *c, tt_tensor *self, const tt_tensor *other);
 tt_status tt_igammac_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst);
 
 /* Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-self
-   over k = 0, 1, …
+   over k = 0, 1, … self has no gradient.
      self: exponent, greater than 1
      other: first base */
 tt_status tt_zeta(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor **out);

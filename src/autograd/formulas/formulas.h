@@ -195,7 +195,8 @@ TensorRef var_backward(const Tensor& g, const Tensor& self, Ints dim, double cor
                        bool keepdim);
 TensorRef std_backward(const Tensor& g, const Tensor& y, const Tensor& self, Ints dim,
                        double correction, bool keepdim);
-TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, Ints dim, bool keepdim);
+TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
+                             bool keepdim);
 TensorRef prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t dim,
                             bool keepdim);
 TensorRef prod_backward(const Tensor& g, const Tensor& self, const Tensor& y);

@@ -50,11 +50,17 @@ TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tenso
   return hit * with_dims(g, self.sizes(), dim, keepdim) / op::sum_dim(hit, dim, true);
 }
 
-// The result is rounded: halves of 8 are apart by more than the gradient may be wrong.
-TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, Ints dim, bool keepdim) {
+// The result y is rounded: halves of 8 are apart by more than the gradient may be wrong. In a row
+// with inf, whose softmax is nan, all finite elements have the gradient 0.
+TensorRef logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
+                             bool keepdim) {
   TensorRef gk = with_dims(g, self.sizes(), dim, keepdim);
   const bool is_row = dim.n == 1 || (dim.n == 0 && self.ndim == 1);
-  if (is_row && !is_complex(self.dtype)) return gk * op::softmax(self, dim.n ? dim[0] : 0);
+  if (is_row && !is_complex(self.dtype)) {
+    TensorRef below =
+        with_dims(op::masked_fill(y, op::lt(y, kInf), -kInf), self.sizes(), dim, keepdim);
+    return op::masked_fill(gk * op::softmax(self, dim.n ? dim[0] : 0), op::lt(self, below), 0);
+  }
   const bool half = self.dtype == Dtype::kF16 || self.dtype == Dtype::kBF16;
   TensorRef x = half ? op::to_dtype(self, Dtype::kF32) : TensorRef::share(&self);
   return gk * op::to_dtype(op::conj(op::exp(x - op::logsumexp(x, dim, true))), self.dtype);

@@ -24,12 +24,12 @@ TensorRef i1e_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
   return g * op::masked_fill(slope, zero, 0.5);
 }
 
-// sinc' = (cos(pi x) - sinc(x)) / x, which is 0 at 0.
+// sinc' = (cos(pi x) - sinc(x)) / x, at 0 the tangent -pi^2 x / 3.
 TensorRef sinc_backward(const Tensor& g, const Tensor& self) {
   TensorRef zero = op::eq(self, 0);
   TensorRef x = op::masked_fill(self, zero, 1);
   TensorRef slope = (op::cos(3.141592653589793 * self) - op::sinc(self)) / x;
-  return g * op::conj(op::masked_fill(slope, zero, 0));
+  return g * op::conj(op::where(zero, self * -3.2898681336964529, slope));
 }
 
 // The gradient is 0 where self is 0 and the logarithm is nan or -inf.

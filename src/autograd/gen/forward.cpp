@@ -199,7 +199,7 @@ static void logsumexp_forward([[maybe_unused]] const Value* args,
   const Tensor& r0 = *results[0];
   const Tensor& t0 = *tangents[0];
   found.push_back(
-      op::sum_dim(op::mul(op::conj(formula::logsumexp_backward(op::ones_like(r0), self, dim,
+      op::sum_dim(op::mul(op::conj(formula::logsumexp_backward(op::ones_like(r0), self, r0, dim,
       keepdim)), t0), dim, keepdim));
 }
 static void max_forward([[maybe_unused]] const Value* args,
@@ -926,7 +926,8 @@ constinit const ForwardRow forward_rows[] = {
     {"xlogy", ForwardRule::kSymmetric, 0x33, nullptr},
     {"xlogy_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
     {"zero_", ForwardRule::kNone, 0x0, nullptr},
+    {"zeta", ForwardRule::kSymmetric, 0x34, nullptr},
 };
-constinit const int64_t num_forward_rows = 316;
+constinit const int64_t num_forward_rows = 317;
 
 }  // namespace TT_NS

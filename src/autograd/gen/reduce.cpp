@@ -653,6 +653,7 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amin_into = make_op<vo
 // ---- logsumexp ----
 struct logsumexp_saved {
   Saved self;
+  Saved r0;
   Shape dim;
   bool keepdim;
 };
@@ -664,11 +665,13 @@ static void logsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     const Tensor& self = *self_ref;
     const auto& dim = s.dim;
     const auto& keepdim = s.keepdim;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = formula::logsumexp_backward(g0, self, dim, keepdim);
+    out[0] = formula::logsumexp_backward(g0, self, r0, dim, keepdim);
   }
 }
-static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply, destroy_parts<1, 1>,
+static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply, destroy_parts<2, 1>,
                                                   sizeof(logsumexp_saved), false};
 static TensorRef logsumexp_autograd(Call c, const Tensor& self, Ints dim, bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -682,6 +685,7 @@ static TensorRef logsumexp_autograd(Call c, const Tensor& self, Ints dim, bool k
   s.dim = Shape(dim);
   s.keepdim = keepdim;
   auto out = redispatch(op_logsumexp, c.keys & kBelowAutograd, self, dim, keepdim);
+  s.r0.save_output(*out, 0);
   set_history(node, *out, 0);
   return out;
 }

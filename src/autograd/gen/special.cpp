@@ -1370,25 +1370,60 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel =
                                                      igammac_kernel_autograd);
 
 // ---- zeta ----
+struct zeta_saved {
+  Saved self;
+  Saved other;
+};
+static void zeta_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<zeta_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::neg(op::mul(op::mul(g0, self), op::zeta(op::add(self, 1), other)));
+  }
+}
+static constinit const NodeType zeta_type = {"zeta", zeta_apply, destroy_parts<2, 0>,
+                                             sizeof(zeta_saved), false};
+static TensorRef zeta_autograd(Call c, const Tensor& self, const Tensor& other) {
+  const bool n0 = needs_grad(other);
+  if (!(n0)) return redispatch(op_zeta, c.keys & kBelowAutograd, self, other);
+  if (needs_grad(self)) fail_no_formula("self");
+  NodeRef node = new_node(&zeta_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) zeta_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, other);
+  s.self.save(self);
+  s.other.save(other);
+  auto out = redispatch(op_zeta, c.keys & kBelowAutograd, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
 static constexpr ArgInfo zeta_args[] = {{"self", ArgType::kTensor, false, false},
                                         {"other", ArgType::kTensor, false, false},
                                         {"dst", ArgType::kTensor, true, false}};
 static constexpr OpSchema zeta_schema =
     schema_of({.name = "zeta", .call = "zeta",
                .text = "zeta(self: Tensor, other: Tensor) -> Tensor", .args = zeta_args,
-               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_zeta, .wide_unsigned = WideUnsigned::kFloat});
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_zeta,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_zeta = make_op<TensorRef, const Tensor&,
-    const Tensor&>(&zeta_schema, zeta_impl, nullptr);
+    const Tensor&>(&zeta_schema, zeta_impl, zeta_autograd);
 static void zeta_into_autograd(Call c, const Tensor& self, const Tensor& other, Tensor& dst) {
-  if (needs_grad(self) || needs_grad(other) || needs_grad(dst)) fail_into_grad();
+  if (needs_grad(other) || needs_grad(dst)) fail_into_grad();
   redispatch(op_zeta_into, c.keys & kBelowAutograd, self, other, dst);
 }
 static constexpr OpSchema zeta_into_schema =
     schema_of({.name = "zeta_into", .call = "zeta_into",
                .text = "zeta(self: Tensor, other: Tensor) -> Tensor", .args = zeta_args,
-               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_zeta, .wide_unsigned = WideUnsigned::kFloat});
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_zeta,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_zeta_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&zeta_into_schema, zeta_into_impl,
     zeta_into_autograd);

@@ -512,6 +512,25 @@ def test_activations_are_straight_at_0_in_second_derivatives(name):
     assert curve[0] > 0.3 and curve[1:].tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize("dims", [0, (0, 1)])
+def test_logsumexp_with_infinity_has_no_gradient_elsewhere(dims):
+    x = tt.tensor([[1.0, tt.inf, -tt.inf, 2.0]] * 2, requires_grad=True)
+    other = tt.tensor([[1.0, 2.0]] * 2, requires_grad=True)
+    rows = x[0] if dims == 0 else x
+    (slope,) = tt.autograd.grad(tt.logsumexp(rows, dims), x)
+    assert slope[0].isnan().tolist() == [False, True, False, False]
+    assert slope[0].nansum().item() == 0
+    (slope,) = tt.autograd.grad(tt.logsumexp(other, 0).sum(), other)
+    assert slope.tolist() == [[0.5, 0.5]] * 2
+
+
+def test_sinc_is_bent_at_0():
+    x = tt.zeros(1, dtype=tt.float64, requires_grad=True)
+    (slope,) = tt.autograd.grad(tt.sinc(x), x, create_graph=True)
+    (curve,) = tt.autograd.grad(slope, x)
+    assert slope.item() == 0 and curve.item() == pytest.approx(-(math.pi**2) / 3)
+
+
 def test_splits_take_the_names_of_their_forms():
     x = tt.arange(24).reshape(4, 2, 3)
     for keywords in (

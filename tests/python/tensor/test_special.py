@@ -223,3 +223,14 @@ def test_numbers_beside_tensors():
     assert special.zeta(2, x).tolist() == pytest.approx([pi**2 / 6 - 1, 0.3949341], rel=1e-6)
     with pytest.raises(TypeError, match="must be Tensor"):
         special.zeta(2, 3)
+
+
+def test_zeta_has_derivatives_by_its_second_argument():
+    q = T([0.5, 2.0, -1.5]).requires_grad_()
+    s = T([2.0, 3.5, 3.0])
+    assert tt.autograd.gradcheck(lambda q: special.zeta(s, q), q)
+    assert tt.autograd.gradgradcheck(lambda q: special.zeta(s, q), q)
+    (slope,) = tt.autograd.grad(special.zeta(2, q).sum(), q)
+    assert slope.equal(-2 * special.zeta(3, q.detach()))
+    with pytest.raises(RuntimeError, match="zeta"):
+        special.zeta(s.requires_grad_(), q)

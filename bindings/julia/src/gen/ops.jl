@@ -12182,7 +12182,7 @@ end
     TT.zeta(input, other; out=nothing)
 
 Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-self over
-k = 0, 1, …
+k = 0, 1, … self has no gradient.
 
 - `input`: exponent, greater than 1
 - `other`: first base

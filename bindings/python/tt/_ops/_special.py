@@ -918,7 +918,7 @@ def zeta(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED,
     """zeta(input, other, *, out=None)
 
     Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-input
-    over k = 0, 1, …
+    over k = 0, 1, … input has no gradient.
       input: exponent, greater than 1
       other: first base
     """

@@ -14057,7 +14057,7 @@ impl Tensor {
         unsafe { call(|c| sys::tt_igammac_into(c, self.raw(), other.raw(), dst.raw())) }
     }
     /// Computes Hurwitz' zeta function, elementwise with broadcasting: the sum of (other + k)^-self
-    /// over k = 0, 1, …
+    /// over k = 0, 1, … self has no gradient.
     ///
     /// - `input`: exponent, greater than 1
     /// - `other`: first base
