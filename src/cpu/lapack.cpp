@@ -7,6 +7,8 @@
 #include "cpu/decompose.h"
 #include "cpu/product.h"
 
+#include <cstring>
+
 namespace TT_NS {
 
 namespace {
@@ -64,6 +66,35 @@ Number one_of(Dtype d) {
   else *reinterpret_cast<double*>(one.bytes) = 1;
   return one;
 }
+
+// OpenBLAS reads up to a column and a number behind a complex matrix that it multiplies by a vector
+// (cgemv and zgemv of 0.3.21, where the count of rows is no multiple of four).
+int64_t bytes_read_behind(Dtype d, int64_t rows) {
+  return is_complex(d) ? (rows + 1) * item_size(d) : 0;
+}
+
+// A matrix in LAPACK's order of columns for a call that may read behind it: a complex one is
+// copied.
+class Fenced {
+ public:
+  Fenced(Dtype d, int64_t rows, int64_t columns, void* data)
+      : data_(data),
+        bytes_(is_complex(d) ? rows * columns * item_size(d) : 0),
+        copy_(bytes_ + bytes_read_behind(d, rows)) {}
+  void* get() const { return bytes_ ? copy_.get() : data_; }
+  void* filled() const {
+    if (bytes_) memcpy(copy_.get(), data_, size_t(bytes_));
+    return get();
+  }
+  void write_back() const {
+    if (bytes_) memcpy(data_, copy_.get(), size_t(bytes_));
+  }
+
+ private:
+  void* data_;
+  int64_t bytes_;  // 0: no copy
+  Memory copy_;
+};
 
 // ---- blocks: LAPACK solves the corners, tt multiplies ----
 
@@ -132,6 +163,8 @@ void lapack_solve_triangular(Dtype d, int64_t n, int64_t k, const void* a, void*
 int64_t lapack_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vectors) {
   const char* job = vectors ? "V" : "N";
   const char* triangle = upper ? "U" : "L";
+  const Fenced matrix(d, n, n, a);
+  void* const entries = matrix.filled();
   const int size = int(n);
   int info = 0;
   int n_work = -1;
@@ -144,20 +177,21 @@ int64_t lapack_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vecto
   int query_int = 0;
   const auto run = [&](void* work, void* reals, int* ints) {
     if (is_complex(d))
-      call(kSyevd, d, job, triangle, &size, a, &size, w, work, &n_work, reals, &n_real, ints,
+      call(kSyevd, d, job, triangle, &size, entries, &size, w, work, &n_work, reals, &n_real, ints,
            &n_int, &info, kText, kText);
     else
-      call(kSyevd, d, job, triangle, &size, a, &size, w, work, &n_work, ints, &n_int, &info, kText,
-           kText);
+      call(kSyevd, d, job, triangle, &size, entries, &size, w, work, &n_work, ints, &n_int, &info,
+           kText, kText);
   };
   run(query, query_real, &query_int);
   n_work = queried(d, query);
   n_real = is_complex(d) ? queried(d, query_real) : 1;
   n_int = query_int;
-  const Memory work(n_work * item_size(d));
+  const Memory work(n_work * item_size(d) + bytes_read_behind(d, n));
   const Memory reals(n_real * real_size(d));
   const Memory ints(n_int * 4);
   run(work.get(), reals.get(), ints.as<int>());
+  matrix.write_back();
   return info;
 }
 
@@ -175,18 +209,24 @@ int64_t lapack_svd(Dtype d, int64_t m, int64_t n, void* a, void* u, void* s, voi
   const int64_t n_real = max(int64_t(5) * k * k + 5 * k, int64_t(2) * top * k + 2 * k * k + k);
   const Memory reals(is_complex(d) ? n_real * real_size(d) : 0);
   const Memory ints(8 * int64_t(k) * 4);
+  const Fenced matrix(d, m, n, a);
+  const Fenced left(d, m, vectors ? k : 0, u);
+  const Fenced right(d, k, vectors ? n : 0, vt);
+  void* const entries = matrix.filled();
   const auto run = [&](void* work) {
     if (is_complex(d))
-      call(kGesdd, d, job, &rows, &columns, a, &rows, s, u, &rows, vt, &k, work, &n_work,
-           reals.get(), ints.get(), &info, kText);
+      call(kGesdd, d, job, &rows, &columns, entries, &rows, s, left.get(), &rows, right.get(), &k,
+           work, &n_work, reals.get(), ints.get(), &info, kText);
     else
-      call(kGesdd, d, job, &rows, &columns, a, &rows, s, u, &rows, vt, &k, work, &n_work,
-           ints.get(), &info, kText);
+      call(kGesdd, d, job, &rows, &columns, entries, &rows, s, left.get(), &rows, right.get(), &k,
+           work, &n_work, ints.get(), &info, kText);
   };
   run(query);
   n_work = queried(d, query);
-  const Memory work(n_work * item_size(d));
+  const Memory work(n_work * item_size(d) + bytes_read_behind(d, top));
   run(work.get());
+  left.write_back();
+  right.write_back();
   return info;
 }
 
@@ -219,21 +259,25 @@ int64_t lapack_eig(Dtype d, int64_t n, void* a, void* w, void* v) {
   Number first;
   void* query = first.bytes;
   void* none = first.bytes;
-  void* vectors = v ? v : none;
+  const Fenced matrix(d, n, n, a);
+  const Fenced basis(d, n, v ? n : 0, v);
+  void* const entries = matrix.filled();
+  void* const vectors = v ? basis.get() : none;
   const Memory reals(2 * n * real_size(d));
   void* imaginary = static_cast<char*>(w) + n * item_size(d);
   const auto run = [&](void* work) {
     if (is_complex(d))
-      call(kGeev, d, left, right, &size, a, &size, w, none, &one, vectors, &size, work, &n_work,
-           reals.get(), &info, kText, kText);
+      call(kGeev, d, left, right, &size, entries, &size, w, none, &one, vectors, &size, work,
+           &n_work, reals.get(), &info, kText, kText);
     else
-      call(kGeev, d, left, right, &size, a, &size, w, imaginary, none, &one, vectors, &size, work,
-           &n_work, &info, kText, kText);
+      call(kGeev, d, left, right, &size, entries, &size, w, imaginary, none, &one, vectors, &size,
+           work, &n_work, &info, kText, kText);
   };
   run(query);
   n_work = queried(d, query);
-  const Memory work(n_work * item_size(d));
+  const Memory work(n_work * item_size(d) + bytes_read_behind(d, n));
   run(work.get());
+  basis.write_back();
   return info;
 }
 
