@@ -51,9 +51,9 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
 // pointers and flags mean is said at the head of each kernel. Units: matrices.
 //
 // With rooms the CPU computes up to kMatrixGroup matrices at once; the grain is then a multiple of
-// kMatrixGroup, so that groups do not depend on the number of threads. Complex ones have rooms for
-// cholesky, lu_factor, lu_solve and eigh only. With rooms, cholesky, lu_factor (without det) and
-// eigh also take float32 or complex64 matrices, which they compute in double precision.
+// kMatrixGroup, so that groups do not depend on the number of threads. With rooms, cholesky,
+// lu_factor (without det) and eigh also take float32 or complex64 matrices, which they compute in
+// double precision.
 constexpr int64_t kMatrixGroup = 8;
 struct MatrixPlan {
   Stages run;

@@ -8,7 +8,6 @@ TT_ISA_BEGIN
 struct CholeskyGroup {
   static constexpr bool kReadsFloats = true;
 #if TT_VEC_BYTES > 16
-  static constexpr bool kComplex = true;
   // room: (n, n). A matrix that is not positive definite ends early by itself, so not in a group.
   // Row k of U is row k of A less its products with the rows above, scaled. Where U^T of real
   // matrices is wanted, rows are columns, and the lower triangle is replaced.
@@ -31,7 +30,7 @@ struct CholeskyGroup {
         for (int64_t i = 0; i < k; i++) {
           const N factor = conj_of(above[i * down]);
           for (int c = 0; c < kWidth; c++)
-            sums[c] = sums[c] - factor * above[i * down + (at + c) * across];
+            sums[c] = take_product(factor, above[i * down + (at + c) * across], sums[c]);
         }
         if (at == 0) {
           root = vsqrt(real_part(sums[0]));
@@ -62,7 +61,6 @@ struct CholeskyGroup {
 struct TriangularGroup {
   static constexpr bool kReadsFloats = false;
 #if TT_VEC_BYTES > 16
-  static constexpr bool kComplex = false;
   // room: (n, n), A, and (n, k), B
   template <class N> static bool run(const MatrixPlan& p, int64_t first, N* a) {
     const int64_t n = p.n;

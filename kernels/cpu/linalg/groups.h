@@ -16,7 +16,6 @@ TT_INLINE float* float_results(const MatrixPlan& p) { return reinterpret_cast<fl
 constexpr int64_t L = kLanes<double>;
 using F = Vec<double>;  // a number of each matrix
 using Mask = decltype(F{} < F{});
-constexpr bool kComplexGroups = L == 8;  // whether groups are of complex matrices, too
 
 struct C {
   F re, im;
@@ -26,6 +25,11 @@ TT_INLINE C operator+(C x, C y) { return {x.re + y.re, x.im + y.im}; }
 TT_INLINE C operator-(C x, C y) { return {x.re - y.re, x.im - y.im}; }
 TT_INLINE C operator*(C x, F y) { return {x.re * y, x.im * y}; }
 TT_INLINE C operator*(C x, C y) { return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
+// z - x y, with the bits of numbers' (dense.h)
+TT_INLINE F take_product(F x, F y, F z) { return fma(-x, y, z); }
+TT_INLINE C take_product(C x, C y, C z) {
+  return {fma(-x.re, y.re, fma(x.im, y.im, z.re)), fma(-x.re, y.im, fma(-x.im, y.re, z.im))};
+}
 TT_INLINE F conj_of(F x) { return x; }
 TT_INLINE C conj_of(C x) { return {x.re, -x.im}; }
 TT_INLINE F real_part(F x) { return x; }
@@ -127,8 +131,8 @@ TT_INLINE void each_columns(int64_t n, const Run& f) {
         rest, [&]<int kRest>(int64_t i) TT_INLINE_BODY { f.template operator()<kRest>(at + i); });
   }
 }
-template <class N> constexpr int kColumns = kPartsOf<N> == 2 ? 4 : 8;
-template <class N> constexpr int kShrink = kPartsOf<N> == 2 ? 4 : 2;
+template <class N> constexpr int kColumns = kPartsOf<N> == 2 ? int(L) / 2 : 8;
+template <class N> constexpr int kShrink = kPartsOf<N> == 2 ? kColumns<N> : 2;
 
 // Row i of b, of k columns, less the sum of a[j] times row j over j in [from, to).
 template <class N>
@@ -143,7 +147,7 @@ TT_ONE_BODY void subtract_rows(N* b, int64_t i, const N* a, int64_t from, int64_
     N sums[kWidth];
     for (int c = 0; c < kWidth; c++) sums[c] = b[i * k + at + c];
     for (int64_t j = from; j < to; j++)
-      for (int c = 0; c < kWidth; c++) sums[c] = sums[c] - a[j] * b[j * k + at + c];
+      for (int c = 0; c < kWidth; c++) sums[c] = take_product(a[j], b[j * k + at + c], sums[c]);
     for (int c = 0; c < kWidth; c++) b[i * k + at + c] = sums[c];
   });
 }
@@ -191,9 +195,9 @@ TT_INLINE int32_t in_groups(const void* plan, int64_t begin, int64_t end) {
   int64_t i = begin;
 #if TT_VEC_BYTES > 16
   for (; i + L <= end; i += L) {
-    bool done = false;
+    bool done;
     if (!p.complex) done = Group::run(p, i, room.as<F>());
-    else if constexpr (Group::kComplex && kComplexGroups) done = Group::run(p, i, room.as<C>());
+    else done = Group::run(p, i, room.as<C>());
     if (!done) run_singly<Group, One>(p, i, i + L, room.as<double>());
   }
 #endif

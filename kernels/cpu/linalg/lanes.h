@@ -12,13 +12,11 @@ TT_INLINE F beside_real(F) { return F{}; }
 TT_INLINE F beside_real(C x) { return x.im; }
 TT_INLINE F square_of(F x) { return x * x; }
 TT_INLINE F square_of(C x) { return fma(x.re, x.re, x.im * x.im); }
-// x y + z, and z - x y
+// x y + z
 TT_INLINE F add_product(F x, F y, F z) { return fma(x, y, z); }
 TT_INLINE C add_product(C x, C y, C z) {
   return {fma(x.re, y.re, fma(-x.im, y.im, z.re)), fma(x.re, y.im, fma(x.im, y.re, z.im))};
 }
-TT_INLINE F take_product(F x, F y, F z) { return fma(-x, y, z); }
-TT_INLINE C take_product(C x, C y, C z) { return add_product(C{-x.re, -x.im}, y, z); }
 
 TT_INLINE F chosen_lanes(Mask m, F x, F y) { return chosen(m, x, y); }
 TT_INLINE C chosen_lanes(Mask m, C x, C y) {

@@ -8,9 +8,9 @@ TT_ISA_BEGIN
 struct LuFactorGroup {
   static constexpr bool kReadsFloats = true;
 #if TT_VEC_BYTES > 16
-  static constexpr bool kComplex = true;
   // room: (m, n). A pivot of 0 leaves its row as it is, which a group cannot.
   template <class N> static bool run(const MatrixPlan& p, int64_t first, N* a) {
+    if constexpr (kPartsOf<N> == 2 && L < 8) return false;  // one by one is as quick
     const int64_t m = p.m;
     const int64_t n = p.n;
     const int64_t steps = min(m, n);
@@ -62,7 +62,7 @@ struct LuFactorGroup {
       N& factor = a[i * n + k];
       factor = chosen(here, corner, factor) * by;
     });
-    constexpr int kWide = TT_VEC_BYTES > 32 ? kColumns<N> : 4;
+    constexpr int kWide = L == 8 ? kColumns<N> : min(kColumns<N>, 4);
     each_columns<kWide, kShrink<N>>(n - k - 1, [&]<int kWidth>(int64_t at) TT_INLINE_BODY {
       N* columns = a + k + 1 + at;
       N old[kWidth];
@@ -75,7 +75,8 @@ struct LuFactorGroup {
       each_below(best, k, m, [&](int64_t i, Mask here) TT_INLINE_BODY {
         const N factor = a[i * n + k];
         N* row = columns + i * n;
-        for (int c = 0; c < kWidth; c++) row[c] = chosen(here, old[c], row[c]) - factor * top[c];
+        for (int c = 0; c < kWidth; c++)
+          row[c] = take_product(factor, top[c], chosen(here, old[c], row[c]));
       });
     });
   }
@@ -119,7 +120,6 @@ struct LuFactorGroup {
 struct LuSolveGroup {
   static constexpr bool kReadsFloats = false;
 #if TT_VEC_BYTES > 16
-  static constexpr bool kComplex = true;
   // room: (n, n), L and U, and (n, k), B
   template <class N> static bool run(const MatrixPlan& p, int64_t first, N* a) {
     if (p.adjoint) return false;

@@ -3,6 +3,9 @@
 
 #include "kernels/functors/linalg/team.h"
 #include "plan/linalg_plan.h"
+#if !TT_ON_DEVICE
+#include "kernels/cpu/simd/intrinsics.h"
+#endif
 
 TT_FUNCTORS_BEGIN
 
@@ -29,15 +32,26 @@ template <class T> TT_TEAM TT_INLINE T from_real(double x) {
 }
 template <class T> constexpr int64_t kParts = kIsComplex<T> ? 2 : 1;
 
+// y - a * x, fused where the CPU also computes matrices in groups, which round likewise.
+#if !TT_ON_DEVICE && TT_FUSED && TT_VEC_BYTES > 16
+TT_INLINE double take_product(double a, double x, double y) { return libm::fma(-a, x, y); }
+TT_INLINE c128 take_product(c128 a, c128 x, c128 y) {
+  return {libm::fma(-a.re, x.re, libm::fma(a.im, x.im, y.re)),
+          libm::fma(-a.re, x.im, libm::fma(-a.im, x.re, y.im))};
+}
+#else
+template <class T> TT_TEAM TT_INLINE T take_product(T a, T x, T y) { return y - a * x; }
+#endif
+
 // y -= a * x. On the CPU many places share one body for doubles.
 template <class T> TT_TEAM TT_INLINE void subtract_row(T* TT_RESTRICT y, const T* TT_RESTRICT x,
                                                        int64_t n, T a, Along along) {
-  for (int64_t i = along.from(); i < n; i += along.step()) y[i] = y[i] - a * x[i];
+  for (int64_t i = along.from(); i < n; i += along.step()) y[i] = take_product(a, x[i], y[i]);
 }
 #if !TT_ON_DEVICE
 template <> inline TT_ONE_BODY void subtract_row(double* TT_RESTRICT y, const double* TT_RESTRICT x,
                                                  int64_t n, double a, Along) {
-  for (int64_t i = 0; i < n; i++) y[i] = y[i] - a * x[i];
+  for (int64_t i = 0; i < n; i++) y[i] = take_product(a, x[i], y[i]);
 }
 #endif
 template <class T> TT_TEAM TT_INLINE void multiply_row(T* x, int64_t n, T a, Along along) {

@@ -38,7 +38,7 @@ TensorPair linalg_cholesky_ex(Call, const Tensor& self, bool upper, bool check_e
     plan.upper = upper;
     plan.info = info->as<int32_t>();
     plan.floats = floats ? floats->as<float>() : nullptr;
-    const Workspace rooms = group_rooms(plan, self.device, info->numel, n * n, true);
+    const Workspace rooms = group_rooms(plan, self.device, info->numel, n * n);
     launch_stages(kernel_cholesky, self.device, &plan.run);
   }
   if (check_errors) check_info(*info, kNotPositive);

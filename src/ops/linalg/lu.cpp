@@ -52,7 +52,7 @@ static void factor_by_kernel(const Tensor& a, const Tensor& pivots, const Tensor
   plan.info = info.as<int32_t>();
   if (det) plan.det = doubles(*det);
   plan.floats = floats;
-  const Workspace rooms = group_rooms(plan, a.device, info.numel, m * n, true);
+  const Workspace rooms = group_rooms(plan, a.device, info.numel, m * n);
   launch_stages(kernel_lu_factor, a.device, &plan.run);
 }
 
@@ -298,7 +298,7 @@ static void solve_in_place(const Tensor& lu, const Tensor& pivots, const Tensor&
   const int64_t k = b.size(-1);
   const int64_t batch = b.numel / (n * k);
   MatrixPlan plan = matrix_plan(lu, batch, n * n * k);
-  const Workspace rooms = group_rooms(plan, lu.device, batch, n * (n + k), true);
+  const Workspace rooms = group_rooms(plan, lu.device, batch, n * (n + k));
   plan.k = k;
   plan.b = doubles(b);
   plan.pivots = pivots.as<int32_t>();

@@ -83,10 +83,9 @@ bool groups_floats(const Tensor& t) {
   const int64_t numbers = t.size(-1) * t.size(-2);
   return in_groups(t.device, t.numel / numbers, numbers * (is_complex(t.dtype) ? 2 : 1));
 }
-Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers,
-                      bool complex) {
+Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers) {
   if (plan.complex) numbers *= 2;
-  if (plan.complex > complex || !in_groups(device, batch, numbers)) return Workspace(0, device);
+  if (!in_groups(device, batch, numbers)) return Workspace(0, device);
   one_stage(&plan.run, batch, round_up(plan.run.grain[0], kMatrixGroup));
   const int64_t room_bytes = numbers * kGroupItemBytes;
   Workspace rooms(build_rooms(&plan.rooms, room_bytes, pool_threads(ctx().rt->pool)), device);

@@ -478,7 +478,7 @@ def agree(function, *batches):
 
 
 @pytest.mark.parametrize("m, n", [(1, 1), (3, 3), (7, 4), (4, 7), (16, 16), (17, 17)])
-@pytest.mark.parametrize("dtype", [tt.float32, tt.float64, tt.complex64])
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64, tt.complex64, tt.complex128])
 def test_matrices_of_a_batch_have_the_bits_of_single_ones(m, n, dtype):
     tt.manual_seed(m)
     a = tt.randn(11, m, n, dtype=dtype)
