@@ -58,8 +58,10 @@ def rule_and_roles(op, f):
     declared = op.get("forward_ad")
     if isinstance(declared, dict):
         return "product", dict(declared)
+    if declared in FORWARD_RULES:
+        return declared, every
     if declared:
-        return (declared if declared in FORWARD_RULES else "formula"), every
+        return ("formula" if "tangents" in declared else "instead"), every
     if op.elementwise:
         return "symmetric", every
     roles = derived_roles(op, f)
@@ -136,7 +138,7 @@ def generate(ops, formula_of, emitter):
             continue
         rule, _ = rule_and_roles(op, f)
         function = "nullptr"
-        if rule == "formula":
+        if rule in ("formula", "instead"):
             function = f"{name}_forward"
             lines += formula_function(op, f, emitter(op))
         roles = packed(arg_roles(op, f), op)

@@ -17,6 +17,7 @@ enum class ForwardRule : uint8_t {
   kSymmetric,  // by the formula of its gradient, since the Jacobian matrix is its own transpose
   kProduct,    // by the operator itself, once per dual factor
   kFormula,    // by a formula of its own
+  kInstead,    // by those of other operators, which compute the result
 };
 // What the derivative by an argument depends on.
 enum class ForwardRole : uint8_t {
@@ -28,7 +29,8 @@ enum class ForwardRole : uint8_t {
 };
 
 // A formula of a declaration (forward_ad). tangents: one per differentiable argument, NULL if it
-// is 0. Appends one tangent per differentiable result to `found`; empty: it is 0.
+// is 0. Appends one tangent per differentiable result to `found`; empty: it is 0. Of kInstead only
+// the arguments are given, and what is appended is the result.
 using ForwardFormula = void (*)(const Value* args, const TensorList& results, TensorSpan tangents,
                                 TensorList& found);
 struct ForwardRow {

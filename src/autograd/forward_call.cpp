@@ -41,7 +41,7 @@ ForwardRow row_of(const OpInfo& op) {
   const ForwardRow* row = find_row(name, length - 1);
   if (!row) return kNoRow;
   ForwardRow found = *row;
-  if (found.rule == ForwardRule::kFormula) found.rule = ForwardRule::kTwice;
+  if (found.formula) found.rule = ForwardRule::kTwice;
   return found;
 }
 
@@ -480,6 +480,7 @@ void DualCall::run() {
     case ForwardRule::kProduct: tangents = by_product(plain.data(), results); break;
     case ForwardRule::kSymmetric: tangents = by_symmetry(plain.data(), results); break;
     case ForwardRule::kFormula: tangents = by_formula(plain.data(), results); break;
+    case ForwardRule::kInstead:  // call_dual() has called it
     case ForwardRule::kTwice: tangents = by_gradients(plain.data(), results); break;
   }
   if (!in_place_) return give(std::move(results), std::move(tangents));
@@ -490,6 +491,8 @@ void DualCall::run() {
 }  // namespace
 
 void call_dual(Call c, const Value* args, ForwardLevel& level, TensorList& outs) {
+  const ForwardRow row = row_of(*c.op);
+  if (row.rule == ForwardRule::kInstead) return row.formula(args, {}, {}, outs);
   DualCall(c, args, level, outs).run();
 }
 

@@ -86,3 +86,11 @@ REFUSED = [
 def test_wrong_declarations_are_refused(declared, message):
     with pytest.raises(DeclError, match=message):
         forward_of('{ self = "moved(grads[0])" }', f"forward_ad = {declared}\n")
+
+
+@pytest.mark.parametrize(
+    "declared, rule", [("moved(tangents[0], self)", "formula"), ("mul(self, self)", "instead")]
+)
+def test_a_formula_without_tangents_is_the_result(declared, rule):
+    grad = '{ self = "moved(grads[0])" }'
+    assert forward_of(grad, f'forward_ad = "{declared}"\n')[0] == rule

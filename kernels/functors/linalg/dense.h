@@ -3,9 +3,6 @@
 
 #include "kernels/functors/linalg/team.h"
 #include "plan/linalg_plan.h"
-#if !TT_ON_DEVICE
-#include "kernels/cpu/simd/intrinsics.h"
-#endif
 
 TT_FUNCTORS_BEGIN
 
@@ -32,8 +29,9 @@ template <class T> TT_TEAM TT_INLINE T from_real(double x) {
 }
 template <class T> constexpr int64_t kParts = kIsComplex<T> ? 2 : 1;
 
-// y - a * x, fused where the CPU also computes matrices in groups, which round likewise.
-#if !TT_ON_DEVICE && TT_FUSED && TT_VEC_BYTES > 16
+// y - a * x, fused where the CPU can (TT_FUSED, which this layer does not see), since groups of
+// matrices (cpu/linalg/groups.h) are to have the same bits.
+#if !TT_ON_DEVICE && (defined(__FMA__) || defined(__AVX2__) || defined(__aarch64__))
 TT_INLINE double take_product(double a, double x, double y) { return libm::fma(-a, x, y); }
 TT_INLINE c128 take_product(c128 a, c128 x, c128 y) {
   return {libm::fma(-a.re, x.re, libm::fma(a.im, x.im, y.re)),

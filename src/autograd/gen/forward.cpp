@@ -228,9 +228,8 @@ static void max_pool2d_forward([[maybe_unused]] const Value* args,
   const auto& padding = Unbox<Ints>::get(args[3]);
   const auto& dilation = Unbox<Ints>::get(args[4]);
   const auto& ceil_mode = Unbox<bool>::get(args[5]);
-  const Tensor& t0 = *tangents[0];
-  found.push_back(formula::pool_take(t0, op::max_pool2d_with_indices(self, kernel_size, stride,
-      padding, dilation, ceil_mode).second));
+  found.push_back(op::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation,
+                                              ceil_mode).first);
 }
 static void max_pool2d_with_indices_forward([[maybe_unused]] const Value* args,
                                             [[maybe_unused]] const TensorList& results,
@@ -773,7 +772,7 @@ constinit const ForwardRow forward_rows[] = {
     {"matmul_stack", ForwardRule::kProduct, 0x22, nullptr},
     {"max", ForwardRule::kFormula, 0x3, max_forward},
     {"max_dim", ForwardRule::kFormula, 0x3, max_dim_forward},
-    {"max_pool2d", ForwardRule::kFormula, 0x3, max_pool2d_forward},
+    {"max_pool2d", ForwardRule::kInstead, 0x3, max_pool2d_forward},
     {"max_pool2d_backward", ForwardRule::kProduct, 0x2, nullptr},
     {"max_pool2d_with_indices", ForwardRule::kFormula, 0x3, max_pool2d_with_indices_forward},
     {"maximum", ForwardRule::kSymmetric, 0x33, nullptr},
