@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <math.h>
 
+#include <algorithm>
 #include <complex>
 
 #include "check.h"
@@ -252,6 +253,140 @@ void test_choleskys(int64_t n) {
   }
 }
 
+// The factors, pivots and info of a matrix of m rows, statement by statement as on the CPU.
+struct Factors {
+  std::vector<double> lu;
+  std::vector<int32_t> pivots;
+  int32_t info = 0;
+};
+Factors lu_of(const Matrix& matrix) {
+  const size_t m = size_t(matrix.m);
+  const size_t n = size_t(matrix.n);
+  Factors f = {packed(matrix, false), {}};
+  for (size_t k = 0; k < std::min(m, n); k++) {
+    double* const a = f.lu.data();
+    size_t best = k;
+    for (size_t i = k + 1; i < m; i++)
+      if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
+    f.pivots.push_back(int32_t(best + 1));
+    if (best != k) std::swap_ranges(a + k * n, a + (k + 1) * n, a + best * n);
+    if (a[k * n + k] == 0) {
+      f.info = f.info ? f.info : int32_t(k + 1);
+      continue;
+    }
+    const double inverse = 1 / a[k * n + k];
+    for (size_t i = k + 1; i < m; i++) {
+      const double factor = a[i * n + k] * inverse;
+      a[i * n + k] = factor;
+      for (size_t j = k + 1; j < n; j++) a[i * n + j] = a[i * n + j] - factor * a[k * n + j];
+    }
+  }
+  return f;
+}
+// Several matrices of one launch, of which each warp has one. The third has equal columns and a
+// row of zeros, the fourth a nan, where a pivot is compared and where it is chosen.
+void test_lus(int64_t m, int64_t n) {
+  constexpr int64_t kBatch = 6;
+  Numbers numbers;
+  Call f({"several", n, 1, false});
+  f.p.m = m;
+  one_stage(&f.p.run, kBatch, 1);
+  f.info.resize(kBatch);
+  f.pivots.resize(size_t(kBatch * std::min(m, n)));
+  f.det.resize(m == n ? 6 * kBatch : 0);
+  std::vector<Factors> want;
+  for (int64_t i = 0; i < kBatch; i++) {
+    Matrix a = random_matrix(m, n, false, &numbers);
+    for (int64_t j = 0; j < m && i == 2; j++) a.at(j, n - 1) = a.at(j, 0);
+    for (int64_t j = 0; j < n && i == 2; j++) a.at(m / 2, j) = 0;
+    if (i == 3) a.at(0, 0) = a.at(m - 1, n / 2) = NAN;
+    if (i == 4) a.at(m - 1, 0) = NAN;
+    const std::vector<double> one = packed(a, false);
+    f.a.insert(f.a.end(), one.begin(), one.end());
+    want.push_back(lu_of(a));
+  }
+  f.run_in_orders(cuda::lu_factor, &Call::a, cuda::lu_factor_workspace);
+  for (int64_t i = 0; i < kBatch; i++) {
+    const Factors& w = want[size_t(i)];
+    bool same = f.info[size_t(i)] == w.info;
+    for (size_t j = 0; j < w.pivots.size(); j++)
+      same &= f.pivots[size_t(i) * w.pivots.size() + j] == w.pivots[j];
+    check(same, "pivots of several", int(i));
+    for (size_t j = 0; j < w.lu.size(); j++) {
+      const double got = f.a[size_t(i) * w.lu.size() + j];
+      same &= got == w.lu[j] || (isnan(got) && isnan(w.lu[j]));
+    }
+    check(same, "factors of several", int(i));
+    if (m != n || i == 2) continue;
+    double det = 1;
+    for (int64_t j = 0; j < n; j++) {
+      det *= w.lu[size_t(j * n + j)];
+      if (w.pivots[size_t(j)] != j + 1) det = -det;
+    }
+    const double got = f.det[size_t(6 * i)];
+    check(fabs(got - det) <= 1e-12 * fabs(det) || (isnan(det) && isnan(got)), "determinants",
+          int(i));
+  }
+}
+// Several solutions of one launch, by LU and with one triangle.
+void test_solves(int64_t n, int64_t k) {
+  constexpr int64_t kBatch = 5;
+  const Case t = {"several solutions", n, k, false};
+  Numbers numbers;
+  Call f(t);
+  one_stage(&f.p.run, kBatch, 1);
+  f.p.k = k;
+  f.pivots.clear();
+  std::vector<Matrix> matrices, sides;
+  std::vector<double> rows, b;
+  for (int64_t i = 0; i < kBatch; i++) {
+    Matrix a = random_matrix(n, n, false, &numbers);
+    for (int64_t j = 0; j < n; j++) a.at(j, j) += 3;
+    const Factors lu = lu_of(a);
+    f.a.insert(f.a.end(), lu.lu.begin(), lu.lu.end());
+    f.pivots.insert(f.pivots.end(), lu.pivots.begin(), lu.pivots.end());
+    const std::vector<double> given = packed(a, false);
+    rows.insert(rows.end(), given.begin(), given.end());
+    matrices.push_back(a);
+    sides.push_back(random_matrix(n, k, false, &numbers));
+    const std::vector<double> side = packed(sides.back(), false);
+    b.insert(b.end(), side.begin(), side.end());
+  }
+  const auto solution = [&](int64_t i) {
+    const auto from = f.b.begin() + i * n * k;
+    return unpacked({from, from + n * k}, n, k, false);
+  };
+  for (bool adjoint : {false, true}) {
+    f.p.adjoint = adjoint;
+    f.b = b;
+    f.run_in_orders(cuda::lu_solve, &Call::b, cuda::lu_solve_workspace);
+    for (int64_t i = 0; i < kBatch; i++) {
+      const Matrix& a = matrices[size_t(i)];
+      const Matrix back = product(adjoint ? adjoint_of(a) : a, solution(i));
+      check(distance(back, sides[size_t(i)]) < 1e-9, t.name, int(i));
+    }
+  }
+  for (bool upper : {false, true})
+    for (bool unit : {false, true}) {
+      f.p.upper = upper;
+      f.p.unit = unit;
+      f.a = rows;
+      for (double& v : f.a) v = fabs(v) > 1 ? v : v / 8;  // solutions stay small
+      for (int64_t i = 0; i < kBatch * n; i++) f.a[size_t(i * n + i % n)] = 4;
+      f.b = b;
+      f.run_in_orders(cuda::solve_triangular, &Call::b);
+      for (int64_t i = 0; i < kBatch; i++) {
+        const auto from = f.a.begin() + i * n * n;
+        Matrix a = triangle(unpacked({from, from + n * n}, n, n, false), upper);
+        for (int64_t j = 0; j < n && unit; j++) a.at(j, j) = 1;
+        const Matrix x = solution(i);
+        double most = 1;
+        for (const Number& v : x.x) most = std::max(most, abs(v));
+        check(distance(product(a, x), sides[size_t(i)]) < 1e-12 * most, t.name, 10 + int(i));
+      }
+    }
+}
+
 void test_cholesky_alone(const Case& t) {
   Numbers numbers;
   Matrix a = product(random_matrix(t.n, t.n, t.complex, &numbers), identity(t.n));
@@ -413,5 +548,13 @@ int main(int argc, char** argv) {
   }
   for (int64_t n : {int64_t(1), int64_t(17), int64_t(32)})
     if (!EMU_TSAN || n < 32) test_choleskys(n);
+  for (int64_t n : {int64_t(1), int64_t(17), int64_t(32)}) {
+    if (EMU_TSAN && n == 32) continue;
+    test_lus(n, n);
+    test_solves(n, 1);
+    test_solves(n, 6);
+  }
+  test_lus(20, 9);
+  test_lus(9, 20);
   return finished();
 }

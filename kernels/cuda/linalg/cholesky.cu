@@ -2,20 +2,18 @@
 #include "kernels/functors/linalg/cholesky.h"
 
 #include "kernels/cuda/linalg/dense.h"
+#include "kernels/cuda/linalg/small.h"
 #include "kernels/cuda/linalg/solver.h"
-#include "kernels/cuda/warp.h"
 
 namespace TT_NS {
 namespace {
 
-// Cholesky of real matrices of at most 32 rows, with the bits of functors/linalg: a warp for each,
-// which keeps it in registers.
+// Cholesky with the bits of functors/linalg.
 //   u: of lane i the elements (0 … i, i) of the upper triangle, which becomes U row by row
-constexpr int kSmallWarps = 4;
 __global__ void __launch_bounds__(kSmallWarps* kWarp)
     small_cholesky(const __grid_constant__ MatrixPlan p) {
-  const int lane = int(threadIdx.x) % kWarp;
-  const int64_t at = int64_t(blockIdx.x) * kSmallWarps + threadIdx.x / kWarp;
+  const int lane = warp_lane();
+  const int64_t at = small_matrix();
   if (at >= p.run.units[0]) return;
   const int n = int(p.n);
   double* const a = matrix_of<double>(p.a, at, p.n * p.n);
@@ -43,11 +41,29 @@ __global__ void __launch_bounds__(kSmallWarps* kWarp)
   if (lane == 0) p.info[at] = info;
 }
 
-int32_t launch_small_cholesky(const MatrixPlan& p, void* stream) {
-  const int64_t batch = p.run.units[0];
-  if (batch == 0) return TT_OK;
-  return device::launch(small_cholesky, unsigned(ceil_div(batch, int64_t(kSmallWarps))),
-                        kSmallWarps * kWarp, 0, stream, p);
+template <int kColumns> __global__ void __launch_bounds__(kSmallWarps* kWarp)
+    small_triangular(const __grid_constant__ MatrixPlan p) {
+  const int lane = warp_lane();
+  const int64_t at = small_matrix();
+  if (at >= p.run.units[0]) return;
+  const int n = int(p.n);
+  const int k = int(p.k);
+  const double* const a = matrix_of<double>(p.a, at, p.n * p.n);
+  double* const x = matrix_of<double>(p.b, at, p.n * p.k) + lane * k;
+  double u[kWarp];
+#pragma unroll
+  for (int j = 0; j < kWarp; j++) u[j] = lane < n && j < n ? a[lane * n + j] : 0;
+  const double inverse = inverse_pivot(u);
+  for (int first = 0; first < k; first += kColumns) {
+    double b[kColumns];
+#pragma unroll
+    for (int c = 0; c < kColumns; c++) b[c] = lane < n && first + c < k ? x[first + c] : 0;
+    if (p.upper) substitute<false>(b, u, n, p.unit, inverse);
+    else substitute<true>(b, u, n, p.unit, inverse);
+#pragma unroll
+    for (int c = 0; c < kColumns; c++)
+      if (lane < n && first + c < k) x[first + c] = b[c];
+  }
 }
 
 }  // namespace
@@ -58,13 +74,16 @@ int32_t cholesky(const void* plan, void* stream, void* workspace) {
   const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);
   if (cusolver::serves(cusolver::kCholesky, p))
     return cusolver::run(cusolver::kCholesky, p, stream, workspace);
-  if (!p.complex && p.n <= kWarp) return launch_small_cholesky(p, stream);
+  if (is_small(p)) return launch_small(small_cholesky, p, stream);
   return launch_matrices<Cholesky>(plan, stream);
 }
 size_t cholesky_workspace(const void* plan) {
   return cusolver::workspace_bytes(cusolver::kCholesky, *static_cast<const MatrixPlan*>(plan));
 }
 int32_t solve_triangular(const void* plan, void* stream, void*) {
+  const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);
+  if (is_small(p))
+    return launch_small(p.k == 1 ? small_triangular<1> : small_triangular<4>, p, stream);
   return launch_matrices<SolveTriangular>(plan, stream);
 }
 
