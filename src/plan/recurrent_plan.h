@@ -31,6 +31,8 @@ TT_INLINE constexpr int64_t recurrent_lanes(int32_t mode) {
 }
 constexpr int64_t kRecurrentBackwardLanes = 32;  // hidden units of a unit of work, backward
 constexpr int64_t kRecurrentProjectedLanes = 64;
+constexpr int64_t kRecurrentPair = 2;  // positions of the depth that are neighbours in half panels
+constexpr int64_t kRecurrentDepthUnit = 16;  // of which their depth is a multiple
 
 // Rows of the step before (forward: h, c; backward: the gradients that it gets) and, for rows
 // that it lacks, of the initial state. Both are [rows][n]; row i is before + i * n if i < rows.
@@ -44,10 +46,12 @@ struct RecurrentRows {
 // Forward, panel of hidden units j0 …: columns [gate][lane], depth state. Projection: depth hidden,
 // columns of the state. Backward: w_hh has depth gates * hidden and columns of the state; w_hr has
 // depth state and columns of hidden units.
-// T is the dtype, f32 or f64; all arrays are row-major.
+// T is the dtype, f32 or f64; all arrays are row-major. Panels of f16 or bf16, which devices have
+// only, are [block][depth / 2][columns][2], padded with zeros to whole units of depth.
 struct RecurrentPlan {
   Stages run;  // units: blocks of hidden units; with a projection, a second stage
   int32_t dtype;
+  int32_t weight_dtype;  // of the panels
   int32_t mode;
   bool projects;
   int64_t rows;            // of this step

@@ -205,33 +205,39 @@ struct RecurrentCase {
   int64_t hidden, state;
 };
 
-// The arrays of one step; weights as matrices, and as the panels of either direction.
+// The arrays of one step; weights as matrices, and as the panels of either direction, which are
+// halves or of the dtype of all.
 struct RecurrentArrays {
   const RecurrentCase& c;
-  int32_t dtype;
+  int32_t dtype, weight_dtype;
   int64_t gates = recurrent_gates(c.mode);
   int64_t width = gates * c.hidden;
   bool projects = c.hidden != c.state;
-  Floats w{dtype, width*c.state}, w_hr{dtype, c.state*c.hidden};
+  Floats w{weight_dtype, width*c.state}, w_hr{weight_dtype, c.state*c.hidden};
   Floats bias{dtype, width}, x{dtype, c.rows*width};
   Floats h_before{dtype, c.rows*c.state}, h_first{dtype, c.rows*c.state};
   Floats c_before{dtype, c.rows*c.hidden}, c_first{dtype, c.rows*c.hidden};
 
-  RecurrentArrays(const RecurrentCase& of, int32_t t) : c(of), dtype(t) {
+  RecurrentArrays(const RecurrentCase& of, int32_t t, int32_t of_weights)
+      : c(of), dtype(t), weight_dtype(of_weights) {
     uint32_t seed = 1;
     for (Floats* a : {&w, &w_hr}) a->fill(seed++, -0.2, 0.2);
     for (Floats* a : {&bias, &x, &h_before, &h_first, &c_before, &c_first}) a->fill(seed++, -1, 1);
   }
 
-  // [block][depth][columns] of a matrix whose element (k, j) is f(k, j), for `lanes` units j.
+  // [block][depth][columns] of a matrix whose element (k, j) is f(k, j), for `lanes` units j; of
+  // halves [block][depth / 2][columns][2], with zeros up to whole units of depth.
   template <class F>
   Floats panels(int64_t depth, int64_t units, int64_t columns, int64_t lanes, const F& f) const {
     const int64_t blocks = (units + lanes - 1) / lanes;
-    Floats all(dtype, blocks * depth * columns);
+    const int64_t pair = weight_dtype == dtype ? 1 : kRecurrentPair;
+    const int64_t whole = pair == 1 ? depth : (depth + 15) / 16 * 16;
+    Floats all(weight_dtype, blocks * whole * columns);
     for (int64_t i = 0; i < all.size(); i++) {
-      const int64_t unit = i / (depth * columns) * lanes + i % lanes;
-      const int64_t gate = i % columns / lanes;
-      all.set(i, unit < units ? f(i / columns % depth, gate, unit) : 0);
+      const int64_t column = i / pair % columns;
+      const int64_t unit = i / (whole * columns) * lanes + column % lanes;
+      const int64_t k = i / (columns * pair) * pair % whole + i % pair;
+      all.set(i, unit < units && k < depth ? f(k, column / lanes, unit) : 0);
     }
     return all;
   }
@@ -244,6 +250,7 @@ struct RecurrentArrays {
   RecurrentPlan plan() {
     RecurrentPlan p = {};
     p.dtype = dtype;
+    p.weight_dtype = weight_dtype;
     p.mode = c.mode;
     p.projects = projects;
     p.rows = c.rows;
@@ -262,8 +269,8 @@ void expect_sums(const char* what, Floats& got, const std::vector<double>& want,
   expect(what, got, want, 0.2 * double(depth) + 8, 1);
 }
 
-void test_recurrent_forward(const RecurrentCase& c, int32_t dtype) {
-  RecurrentArrays a(c, dtype);
+void test_recurrent_forward(const RecurrentCase& c, int32_t dtype, int32_t weight_dtype) {
+  RecurrentArrays a(c, dtype, weight_dtype);
   const int64_t lanes = recurrent_lanes(c.mode);
   Floats weight = a.panels(c.state, c.hidden, lanes * a.gates, lanes,
                            [&](int64_t k, int64_t gate, int64_t unit) {
@@ -352,8 +359,8 @@ UnitGradients unit_gradients(int32_t mode, double d, double carry, const double 
   return {{output > 0 ? d : 0, 0, 0, 0}, 0};
 }
 
-void test_recurrent_backward(const RecurrentCase& c, int32_t dtype) {
-  RecurrentArrays a(c, dtype);
+void test_recurrent_backward(const RecurrentCase& c, int32_t dtype, int32_t weight_dtype) {
+  RecurrentArrays a(c, dtype, weight_dtype);
   constexpr int64_t kLanes = kRecurrentBackwardLanes;
   Floats weight = a.panels(a.width, c.state, kLanes, kLanes,
                            [&](int64_t k, int64_t, int64_t j) { return a.w[k * c.state + j]; });
@@ -422,10 +429,11 @@ void test_recurrent() {
       {kRnnRelu, 8, 8, 32, 32},
   };
   for (const RecurrentCase& c : kCases) {
-    for (int32_t dtype : {TT_F32, TT_F64}) {
-      if (EMU_TSAN && (c.rows * c.state > 100 || dtype != TT_F32)) continue;
-      test_recurrent_forward(c, dtype);
-      test_recurrent_backward(c, dtype);
+    for (int32_t weights : {TT_F32, TT_F64, TT_BF16, TT_F16}) {
+      const int32_t dtype = weights == TT_F64 ? TT_F64 : TT_F32;
+      if (EMU_TSAN && (c.rows * c.state > 100 || weights == TT_F64)) continue;
+      test_recurrent_forward(c, dtype, weights);
+      test_recurrent_backward(c, dtype, weights);
     }
   }
 }

@@ -95,10 +95,11 @@ def images(dtype, c_in, c_out, size, kernel):
     ]
 
 
-def recurrent(n, steps, size):
+def recurrent(dtype, n, steps, size):
     def make():
-        weights = [torch.randn(4 * scaled(size), scaled(size), device=DEVICE) for _ in range(2)]
-        return [normal(F32, steps, n, size), *weights, normal(F32, 1, n, size)]
+        shape = 4 * scaled(size), scaled(size)
+        weights = [torch.randn(*shape, device=DEVICE, dtype=dtype) for _ in range(2)]
+        return [normal(dtype, steps, n, size), *weights, normal(dtype, 1, n, size)]
 
     return make
 
@@ -243,13 +244,14 @@ for dtype in ("bf16", "f32"):
                 lambda x, w, kernel=kernel: F.conv2d(x, w, padding=kernel // 2),
                 2 if backward else 0,
             )
+for dtype in ("f32", "bf16"):
+    for backward in ("", ", with backward"):
+        ROWS[f"lstm, 64 sequences of 64 steps, 512 to 512, {dtype}{backward}"] = (
+            recurrent(BF16 if dtype == "bf16" else F32, 64, 64, 512),
+            lstm,
+            3 if backward else 0,
+        )
 ROWS |= {
-    "lstm, 64 sequences of 64 steps, 512 to 512, f32": (recurrent(64, 64, 512), lstm),
-    "lstm, 64 sequences of 64 steps, 512 to 512, f32, with backward": (
-        recurrent(64, 64, 512),
-        lstm,
-        3,
-    ),
     "fft, 16 x 2^20 c64": (normals(1, C64, 16, 1 << 20), torch.fft.fft),
     "rfft, 16 x 2^20 f32": (normals(1, F32, 16, 1 << 20), torch.fft.rfft),
     "cholesky, 4096 x 32 x 32 f32": (definite(4096, 32), lambda x, right: torch.linalg.cholesky(x)),

@@ -9,6 +9,10 @@
 //
 // What a step takes is the time of reads from the L2 cache that wait for each other: the chunks
 // divide it by the number of warps.
+//
+// Weights that are halves are multiplied by tensor cores (multiply_halves): half the bytes to wait
+// for, and no multiplications by the threads. The state stays float32, whose numbers are the sums
+// of three of bfloat16.
 #include "kernels/cuda/matmul/matmul.h"
 #include "kernels/cuda/row.h"
 #include "kernels/cuda/rows.h"
@@ -113,6 +117,126 @@ __device__ __forceinline__ void multiply(T (&sums)[kGates], const Place& w, cons
   }
 }
 
+// ---- weights that are halves ----
+
+// x[0] and x[1] as the sums of kTerms numbers of bfloat16, the largest first; pairs in a word.
+template <int kTerms>
+__device__ __forceinline__ void split(float x0, float x1, uint32_t (&terms)[kTerms]) {
+#pragma unroll
+  for (int i = 0; i < kTerms; i++) {
+    const BF16 y0 = narrow_bf16(x0);
+    const BF16 y1 = narrow_bf16(x1);
+    terms[i] = uint32_t(y1.bits) << 16 | y0.bits;
+    const float left0 = x0 - widen(y0);
+    const float left1 = x1 - widen(y1);
+    x0 = left0 == left0 ? left0 : 0;  // of an infinite one
+    x1 = left1 == left1 ? left1 : 0;
+  }
+}
+constexpr int kStateTerms = 3;  // 24 bits
+template <class W> constexpr int kWeightTerms = __is_same(W, BF16) ? 1 : 2;
+template <class W>
+__device__ __forceinline__ void split_weights(uint32_t pair, uint32_t (&terms)[kWeightTerms<W>]) {
+  if constexpr (kWeightTerms<W> == 1) {
+    terms[0] = pair;
+  } else {
+    split(widen(W{uint16_t(pair & 0xffff)}), widen(W{uint16_t(pair >> 16)}), terms);
+  }
+}
+
+// The same as multiply by m16n8k16: rows of a tile are 16 hidden units, its columns the rows of the
+// state. A warp adds the products of every kWarps-th kDeep positions of the depth.
+constexpr int kDeep = int(kRecurrentDepthUnit);
+constexpr int kTileUnits = 16;
+constexpr int kTiles = kUnits / kTileUnits;
+template <int kGates, class W, class RowAt>
+__device__ __forceinline__ void multiply_halves(float (&sums)[kGates], const Place& w,
+                                                const Panels& weight, const RowAt& row_at) {
+  constexpr int kN = kWarps<kGates>;
+  constexpr int kPitch = kUnits + 4;  // what a warp stores at once is in all banks
+  TT_SHARED(float, partial, kN* kRows* kPitch);
+  const int lane = int(threadIdx.x);
+  const int warp = int(threadIdx.y);
+  const int group = lane / 4;  // unit of a tile, and row of the state
+  const int pair = lane % 4;   // of positions
+  const int64_t columns = weight.lanes * kGates;
+  const int64_t pairs = (weight.depth + kDeep - 1) / kDeep * kDeep / kRecurrentPair;
+  const uint32_t* weights[kTiles];
+#pragma unroll
+  for (int tile = 0; tile < kTiles; tile++) {
+    // a tile behind the last panel computes what nobody reads
+    const int64_t unit = w.unit - lane + tile * kTileUnits;
+    const int64_t panel = least(unit, w.units - 1) / weight.lanes;
+    const int64_t within = unit - panel * weight.lanes;
+    weights[tile] = values<uint32_t>(weight.p) + (panel * pairs + pair) * columns + group +
+                    (within < weight.lanes ? within : 0);
+  }
+  const float* const x = row_at(group);
+  float all[kGates][kTiles][4] = {};
+#pragma unroll 2
+  for (int64_t k0 = warp * kDeep; k0 < weight.depth; k0 += kN * kDeep) {
+    uint32_t state[kStateTerms][2];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const int64_t k = k0 + half * kDeep / 2 + pair * kRecurrentPair;
+      const float x0 = x && k < weight.depth ? x[k] : 0;
+      const float x1 = x && k + 1 < weight.depth ? x[k + 1] : 0;
+      uint32_t terms[kStateTerms];
+      split(x0, x1, terms);
+#pragma unroll
+      for (int i = 0; i < kStateTerms; i++) state[i][half] = terms[i];
+    }
+    const int64_t first = k0 / kRecurrentPair * columns;
+    const int64_t second = first + kDeep / 2 / kRecurrentPair * columns;
+#pragma unroll
+    for (int g = 0; g < kGates; g++)
+#pragma unroll
+      for (int tile = 0; tile < kTiles; tile++) {
+        const uint32_t* const at = weights[tile] + g * weight.lanes;
+        const uint32_t read[4] = {at[first], at[first + 8], at[second], at[second + 8]};
+        uint32_t a[kWeightTerms<W>][4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+          uint32_t terms[kWeightTerms<W>];
+          split_weights<W>(read[i], terms);
+#pragma unroll
+          for (int j = 0; j < kWeightTerms<W>; j++) a[j][i] = terms[j];
+        }
+        // the smallest products first; those below the last bit of the others are left out
+#pragma unroll
+        for (int order = kStateTerms - 1; order >= 0; order--)
+#pragma unroll
+          for (int j = 0; j < kWeightTerms<W>; j++)
+            if (order >= j) device::mma_bf16(all[g][tile], a[j], state[order - j]);
+      }
+  }
+#pragma unroll
+  for (int g = 0; g < kGates; g++) {
+    __syncthreads();
+#pragma unroll
+    for (int tile = 0; tile < kTiles; tile++)
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        const int row = 2 * pair + i % 2;
+        const int unit = tile * kTileUnits + group + i / 2 * 8;
+        partial[(warp * kRows + row) * kPitch + unit] = all[g][tile][i];
+      }
+    __syncthreads();
+    sums[g] = 0;
+    if (warp >= kRows) continue;
+#pragma unroll
+    for (int other = 0; other < kN; other++)
+      sums[g] += partial[(other * kRows + warp) * kPitch + lane];
+  }
+}
+// W: of the weights, T or halves.
+template <class W, int kGates, class T, class RowAt>
+__device__ __forceinline__ void multiply_by(T (&sums)[kGates], const Place& w, const Panels& weight,
+                                            const RowAt& row_at) {
+  if constexpr (__is_same(W, T)) multiply(sums, w, weight, row_at);
+  else multiply_halves<kGates, W>(sums, w, weight, row_at);
+}
+
 // Constants, since the functions are the host's.
 constexpr int64_t kLstmGates = recurrent_gates(kLstm);
 constexpr int64_t kGruGates = recurrent_gates(kGru);
@@ -167,12 +291,12 @@ __device__ __forceinline__ void rnn_unit(const RecurrentPlan& p, const Place& w,
   values<T>(p.output)[at] = p.mode == kRnnTanh ? math::tanh(sum) : if_relu;
 }
 
-template <class T, int kGates> __global__ void __launch_bounds__(kUnits* kWarps<kGates>, 1)
+template <class T, class W, int kGates> __global__ void __launch_bounds__(kUnits* kWarps<kGates>, 1)
     forward_step(const __grid_constant__ RecurrentPlan p) {
   device::wait_for_previous();
   const Place w(p.hidden);
   T x[kGates];
-  multiply(x, w, {p.weight, p.state, kForwardLanes<kGates>}, [&](int i) -> const T* {
+  multiply_by<W>(x, w, {p.weight, p.state, kForwardLanes<kGates>}, [&](int i) -> const T* {
     const int64_t row = w.first_row + i;
     return row < p.rows ? row_before<T>(p.h, row, p.state) : nullptr;
   });
@@ -182,15 +306,16 @@ template <class T, int kGates> __global__ void __launch_bounds__(kUnits* kWarps<
   else rnn_unit(p, w, x);
 }
 // h = o tanh(c) times w_hr^T.
-template <class T> __global__ void __launch_bounds__(kUnits* kWarps<1>)
+template <class T, class W> __global__ void __launch_bounds__(kUnits* kWarps<1>)
     project(const __grid_constant__ RecurrentPlan p) {
   device::wait_for_previous();
   const Place w(p.state);
   T sum[1];
-  multiply(sum, w, {p.projection, p.hidden, kRecurrentProjectedLanes}, [&](int i) -> const T* {
-    const int64_t row = w.first_row + i;
-    return row < p.rows ? values<T>(p.middle) + row * p.hidden : nullptr;
-  });
+  multiply_by<W>(sum, w, {p.projection, p.hidden, kRecurrentProjectedLanes},
+                 [&](int i) -> const T* {
+                   const int64_t row = w.first_row + i;
+                   return row < p.rows ? values<T>(p.middle) + row * p.hidden : nullptr;
+                 });
   if (w.is_inside(p.rows)) values<T>(p.output)[w.row() * p.state + w.unit] = sum[0];
 }
 
@@ -246,7 +371,7 @@ __device__ __forceinline__ void rnn_gradient(const RecurrentPlan& p, const Place
 }
 
 // dh, then the gradients of the gates or, with a projection, dh itself.
-template <class T> __global__ void __launch_bounds__(kUnits* kWarps<1>)
+template <class T, class W> __global__ void __launch_bounds__(kUnits* kWarps<1>)
     backward_step(const __grid_constant__ RecurrentPlan p) {
   device::wait_for_previous();
   const Place w(p.state);
@@ -255,7 +380,7 @@ template <class T> __global__ void __launch_bounds__(kUnits* kWarps<1>)
   if (p.mode == kGru) gates = kGruGates;
   const int64_t depth = gates * p.hidden;
   T dh[1];
-  multiply(dh, w, {p.weight, depth, kRecurrentBackwardLanes}, [&](int i) -> const T* {
+  multiply_by<W>(dh, w, {p.weight, depth, kRecurrentBackwardLanes}, [&](int i) -> const T* {
     const int64_t row = w.first_row + i;
     return row < p.later_rows ? values<T>(p.later) + row * depth : nullptr;
   });
@@ -268,12 +393,12 @@ template <class T> __global__ void __launch_bounds__(kUnits* kWarps<1>)
   else rnn_gradient(p, w, dh[0]);
 }
 // The gradient of o tanh(c), which is that of the output times w_hr, then those of the gates.
-template <class T> __global__ void __launch_bounds__(kUnits* kWarps<1>)
+template <class T, class W> __global__ void __launch_bounds__(kUnits* kWarps<1>)
     unproject(const __grid_constant__ RecurrentPlan p) {
   device::wait_for_previous();
   const Place w(p.hidden);
   T dh[1];
-  multiply(dh, w, {p.projection, p.state, kRecurrentBackwardLanes}, [&](int i) -> const T* {
+  multiply_by<W>(dh, w, {p.projection, p.state, kRecurrentBackwardLanes}, [&](int i) -> const T* {
     const int64_t row = w.first_row + i;
     return row < p.rows ? values<T>(p.dhidden) + row * p.state : nullptr;
   });
@@ -287,21 +412,22 @@ int32_t launch_units(void (*kernel)(RecurrentPlan), int warps, const RecurrentPl
   return device::launch_early(kernel, unsigned(blocks), dim3(kUnits, unsigned(warps)), stream, p);
 }
 
-template <class T, int kGates> int32_t launch_forward(const RecurrentPlan& p, void* stream) {
-  return launch_units(forward_step<T, kGates>, kWarps<kGates>, p, p.hidden, stream);
+template <class T, class W, int kGates>
+int32_t launch_forward(const RecurrentPlan& p, void* stream) {
+  return launch_units(forward_step<T, W, kGates>, kWarps<kGates>, p, p.hidden, stream);
 }
-template <class T> int32_t run_forward(const RecurrentPlan& p, void* stream) {
+template <class T, class W> int32_t run_forward(const RecurrentPlan& p, void* stream) {
   int32_t status;
-  if (p.mode == kLstm) status = launch_forward<T, 4>(p, stream);
-  else if (p.mode == kGru) status = launch_forward<T, 3>(p, stream);
-  else status = launch_forward<T, 1>(p, stream);
+  if (p.mode == kLstm) status = launch_forward<T, W, 4>(p, stream);
+  else if (p.mode == kGru) status = launch_forward<T, W, 3>(p, stream);
+  else status = launch_forward<T, W, 1>(p, stream);
   if (status != TT_OK || !p.projects) return status;
-  return launch_units(project<T>, kWarps<1>, p, p.state, stream);
+  return launch_units(project<T, W>, kWarps<1>, p, p.state, stream);
 }
-template <class T> int32_t run_backward(const RecurrentPlan& p, void* stream) {
-  const int32_t status = launch_units(backward_step<T>, kWarps<1>, p, p.state, stream);
+template <class T, class W> int32_t run_backward(const RecurrentPlan& p, void* stream) {
+  const int32_t status = launch_units(backward_step<T, W>, kWarps<1>, p, p.state, stream);
   if (status != TT_OK || !p.projects) return status;
-  return launch_units(unproject<T>, kWarps<1>, p, p.hidden, stream);
+  return launch_units(unproject<T, W>, kWarps<1>, p, p.hidden, stream);
 }
 
 }  // namespace
@@ -310,11 +436,17 @@ namespace cuda {
 
 int32_t recurrent_step(const void* plan, void* stream, void*) {
   const RecurrentPlan& p = *static_cast<const RecurrentPlan*>(plan);
-  return p.dtype == TT_F64 ? run_forward<double>(p, stream) : run_forward<float>(p, stream);
+  if (p.dtype == TT_F64) return run_forward<double, double>(p, stream);
+  if (p.weight_dtype == TT_BF16) return run_forward<float, BF16>(p, stream);
+  if (p.weight_dtype == TT_F16) return run_forward<float, F16>(p, stream);
+  return run_forward<float, float>(p, stream);
 }
 int32_t recurrent_step_backward(const void* plan, void* stream, void*) {
   const RecurrentPlan& p = *static_cast<const RecurrentPlan*>(plan);
-  return p.dtype == TT_F64 ? run_backward<double>(p, stream) : run_backward<float>(p, stream);
+  if (p.dtype == TT_F64) return run_backward<double, double>(p, stream);
+  if (p.weight_dtype == TT_BF16) return run_backward<float, BF16>(p, stream);
+  if (p.weight_dtype == TT_F16) return run_backward<float, F16>(p, stream);
+  return run_backward<float, float>(p, stream);
 }
 
 }  // namespace cuda

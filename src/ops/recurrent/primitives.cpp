@@ -22,24 +22,46 @@ static TensorRef padded(const Tensor& t, int64_t dim, int64_t n) {
   return op::constant_pad_nd(t, pad, Scalar(0));
 }
 
-// Panels of `columns` rows of w (n, depth): [block][depth][columns].
-static TensorRef panels_of_rows(const Tensor& w, int64_t columns) {
-  TensorRef whole = padded(w, 0, columns);
-  const int64_t blocks[3] = {whole->size(0) / columns, columns, w.size(1)};
-  return dense_input(*op::transpose(*op::reshape(*whole, blocks), 1, 2));
+// A weight as it is in panels. Tensor cores read `pair` positions of the depth at once, and the
+// depth is padded for them.
+struct PanelForm {
+  Dtype dtype;
+  int64_t pair, depth_unit;
+};
+// Halves stay halves on devices with kernels of their own, which multiply them by tensor cores.
+static PanelForm panel_form(const Tensor& w, Dtype computed) {
+  const bool own_kernels =
+      w.device.type == TT_CUDA && !runtime_cuda(ctx().rt, w.device.index).backend->cpu_scratch;
+  if (w.dtype == computed || !own_kernels) return {computed, 1, 1};
+  return {w.dtype, kRecurrentPair, kRecurrentDepthUnit};
 }
-// Panels of `columns` columns of w (depth, n): [block][depth][columns].
-static TensorRef panels_of_columns(const Tensor& w, int64_t columns) {
-  TensorRef whole = padded(w, 1, columns);
-  const int64_t blocks[3] = {w.size(0), whole->size(1) / columns, columns};
-  return dense_input(*op::transpose(*op::reshape(*whole, blocks), 0, 1));
+
+// Panels of `columns` rows of w (n, depth): [block][depth][columns], or, in pairs,
+// [block][depth / pair][columns][pair].
+static TensorRef panels_of_rows(const Tensor& given, const PanelForm& f, int64_t columns) {
+  const TensorRef w = cast_input(given, f.dtype);
+  const TensorRef whole = padded(*padded(*w, 1, f.depth_unit), 0, columns);
+  const int64_t blocks[4] = {whole->size(0) / columns, columns, whole->size(1) / f.pair, f.pair};
+  const int64_t order[4] = {0, 2, 1, 3};
+  return dense_input(*op::permute(*op::reshape(*whole, blocks), order));
 }
-// Panels of the rows of all gates of `lanes` hidden units: [block][depth][gate][lane].
-static TensorRef panels_of_gates(const Tensor& w, int64_t gates, int64_t lanes) {
-  const int64_t by_gate[3] = {gates, w.size(0) / gates, w.size(1)};
-  TensorRef whole = padded(*op::reshape(w, by_gate), 1, lanes);
-  const int64_t blocks[4] = {gates, whole->size(1) / lanes, lanes, w.size(1)};
-  const int64_t order[4] = {1, 3, 0, 2};
+// The same of `columns` columns of w (depth, n).
+static TensorRef panels_of_columns(const Tensor& given, const PanelForm& f, int64_t columns) {
+  const TensorRef w = cast_input(given, f.dtype);
+  const TensorRef whole = padded(*padded(*w, 0, f.depth_unit), 1, columns);
+  const int64_t blocks[4] = {whole->size(0) / f.pair, f.pair, whole->size(1) / columns, columns};
+  const int64_t order[4] = {2, 0, 3, 1};
+  return dense_input(*op::permute(*op::reshape(*whole, blocks), order));
+}
+// The same of the rows of all gates of `lanes` hidden units, whose columns are [gate][lane].
+static TensorRef panels_of_gates(const Tensor& given, const PanelForm& f, int64_t gates,
+                                 int64_t lanes) {
+  const TensorRef w = cast_input(given, f.dtype);
+  const int64_t by_gate[3] = {gates, w->size(0) / gates, w->size(1)};
+  const TensorRef deep = padded(*op::reshape(*w, by_gate), 2, f.depth_unit);
+  const TensorRef whole = padded(*deep, 1, lanes);
+  const int64_t blocks[5] = {gates, whole->size(1) / lanes, lanes, whole->size(2) / f.pair, f.pair};
+  const int64_t order[5] = {1, 3, 0, 2, 4};
   return dense_input(*op::permute(*op::reshape(*whole, blocks), order));
 }
 
@@ -145,14 +167,16 @@ TensorTriple recurrent_layer(Call, const Tensor& gates, const Tensor& h0, const 
   const bool lstm = mode == kLstm;
   TensorRef x = cast_input(gates, d);
   TensorRef bias = b_hh ? cast_input(*b_hh, d) : TensorRef();
-  TensorRef weight = panels_of_gates(*cast_input(w_hh, d), layer.gates, recurrent_lanes(p.mode));
+  const PanelForm form = panel_form(w_hh, d);
+  TensorRef weight = panels_of_gates(w_hh, form, layer.gates, recurrent_lanes(p.mode));
   TensorRef projection, middle;
-  if (w_hr) projection = panels_of_rows(*cast_input(*w_hr, d), kRecurrentProjectedLanes);
+  if (w_hr) projection = panels_of_rows(*w_hr, form, kRecurrentProjectedLanes);
   if (w_hr) middle = layer.matrix(batch_sizes[0], p.hidden, device);
   TensorRef output = layer.matrix(layer.total, p.state, device);
   TensorRef cells = layer.matrix(lstm ? layer.total : 0, p.hidden, device);
   TensorRef saved = layer.matrix(layer.saved ? layer.total : 0, layer.saved * p.hidden, device);
   p.weight = weight->data;
+  p.weight_dtype = int32_t(form.dtype);
   if (projection) p.projection = projection->data;
   if (middle) p.middle = middle->data;
   if (bias) p.bias = bias->data;
@@ -187,9 +211,10 @@ TensorTriple recurrent_layer_backward(Call, const Tensor* grad, const Tensor* gr
   const Dtype d = layer.dtype();
   const int64_t width = layer.gates * p.hidden;
   const bool gru = mode == kGru;
-  TensorRef weight = panels_of_columns(*cast_input(w_hh, d), kRecurrentBackwardLanes);
+  const PanelForm form = panel_form(w_hh, d);
+  TensorRef weight = panels_of_columns(w_hh, form, kRecurrentBackwardLanes);
   TensorRef projection;
-  if (w_hr) projection = panels_of_columns(*cast_input(*w_hr, d), kRecurrentBackwardLanes);
+  if (w_hr) projection = panels_of_columns(*w_hr, form, kRecurrentBackwardLanes);
   TensorRef out = cast_input(output, d);
   TensorRef c = cast_input(cells, d);
   TensorRef kept = dense_input(saved);
@@ -201,6 +226,7 @@ TensorTriple recurrent_layer_backward(Call, const Tensor* grad, const Tensor* gr
   const int64_t carried[2] = {layer.saved ? batch_sizes[0] : 0, p.hidden};
   TensorRef carry = op::zeros(carried, d, device);
   p.weight = weight->data;
+  p.weight_dtype = int32_t(form.dtype);
   if (projection) p.projection = projection->data;
   p.carry = carry->data;
   // In the opposite order, the step after comes before.
