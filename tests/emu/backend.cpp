@@ -1,5 +1,5 @@
 // libtt_emu.so: the fake device with the kernels of kernels/cuda in place of its rows, run by the
-// emulation. Rows without a kernel there stay the fake's, the baseline CPU kernels.
+// emulation. Rows without a kernel there are absent, as on a GPU.
 //   TT_EMU_ORDER   the order of threads (emu::set_order): 0, 1, or a seed
 //   TT_EMU_LATE    when work runs (tt_fake_late): 0, 1, or a seed
 #include "kernels/cuda/device.h"
@@ -81,6 +81,7 @@ int32_t graph_launch(int32_t, void* graph, void* stream) {
 void graph_free(int32_t, void* graph) { fake::free_graph(static_cast<fake::Graph*>(graph)); }
 
 void replace_rows(DeviceBackend* table) {
+  for (DeviceKernel& row : table->kernels) row = nullptr;
 #define TT_CUDA_ROW(name) table->kernels[kId_##name] = run_row<cuda::name>;
 #define TT_CUDA_ROW_WORKSPACE(name) \
   TT_CUDA_ROW(name)                 \
@@ -89,7 +90,7 @@ void replace_rows(DeviceBackend* table) {
 #undef TT_CUDA_ROW
 #undef TT_CUDA_ROW_WORKSPACE
   table->workspace_bytes = workspace_bytes;
-  table->cpu_scratch = 0;  // the rows that stay the fake's are never launched
+  table->cpu_scratch = 0;
   table->capture_begin = capture_begin;
   table->capture_end = capture_end;
   table->graph_launch = graph_launch;

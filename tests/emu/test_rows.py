@@ -1,5 +1,5 @@
-"""Which rows of a device's table have a CUDA kernel. cpu_rows.txt lists the others, which the
-emulated device leaves to the CPU's kernels; a row that gets a kernel leaves the list."""
+"""Which rows of a device's table have a CUDA kernel. cpu_rows.txt lists the others, which devices
+lack: no operator launches them there. A row that gets a kernel leaves the list."""
 
 import pathlib
 import re
