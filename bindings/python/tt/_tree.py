@@ -26,11 +26,18 @@ def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
     return change(structure)
 
 
-def without_tensors(structure: Any, tensors: list[Tensor]) -> Any:
+def is_tensor(x: Any) -> bool:
+    """Returns whether a leaf is a tensor."""
+    return isinstance(x, Tensor)
+
+
+def without_tensors(
+    structure: Any, tensors: list[Any], is_leaf: Callable[[Any], bool] = is_tensor
+) -> Any:
     """Replaces the tensors of a structure by places, and appends them to `tensors`."""
 
     def change(x: Any) -> Any:
-        if not isinstance(x, Tensor):
+        if not is_leaf(x):
             return x
         tensors.append(x)
         return Place(len(tensors) - 1)
@@ -43,7 +50,9 @@ def with_tensors(structure: Any, tensors: Sequence[Any]) -> Any:
     return mapped(structure, lambda x: tensors[x.index] if isinstance(x, Place) else x)
 
 
-def broadcast(prefix: Any, structure: Any, what: str) -> list[Any]:
+def broadcast(
+    prefix: Any, structure: Any, what: str, is_leaf: Callable[[Any], bool] = is_tensor
+) -> list[Any]:
     """Returns the leaf of prefix for each tensor of the structure.
 
     A leaf of prefix applies to the whole subtree at its position. Raises ValueError if prefix is
@@ -52,14 +61,15 @@ def broadcast(prefix: Any, structure: Any, what: str) -> list[Any]:
     if isinstance(prefix, (tuple, list)) and isinstance(structure, (tuple, list)):
         if len(prefix) != len(structure):
             raise ValueError(f"{what} has length {len(prefix)}: must be {len(structure)}")
-        parts = [broadcast(p, s, what) for p, s in zip(prefix, structure)]
+        parts = [broadcast(p, s, what, is_leaf) for p, s in zip(prefix, structure)]
         return [leaf for part in parts for leaf in part]
     if isinstance(prefix, dict) and isinstance(structure, dict):
         if set(prefix) != set(structure):
             raise ValueError(f"{what} has the keys {list(prefix)}: must be {list(structure)}")
-        return [leaf for key in structure for leaf in broadcast(prefix[key], structure[key], what)]
+        parts = [broadcast(prefix[key], structure[key], what, is_leaf) for key in structure]
+        return [leaf for part in parts for leaf in part]
     if isinstance(prefix, (tuple, list, dict)):
         raise ValueError(f"{what} is {prefix!r} where the function has one value")
-    tensors: list[Tensor] = []
-    without_tensors(structure, tensors)
+    tensors: list[Any] = []
+    without_tensors(structure, tensors, is_leaf)
     return [prefix] * len(tensors)

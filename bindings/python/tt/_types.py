@@ -94,6 +94,10 @@ BY_PYTHON_TYPE = {
 }
 MEMORY_FORMATS = {row[0]: memory_format(*row) for row in _tables.MEMORY_FORMATS}
 DEVICE_TYPES = {code: name for name, code in _tables.DEVICES.items()}
+# PyTorch's other types: a script may name and compare them; a tensor on them is refused.
+OTHER_DEVICES = (
+    "xpu mps hpu mtia xla vulkan maia ipu lazy ve fpga opencl opengl privateuseone".split()
+)
 BOOL = BY_NAME["bool"]
 int64 = BY_NAME["int64"]
 float16, bfloat16 = BY_NAME["float16"], BY_NAME["bfloat16"]
@@ -116,6 +120,7 @@ class device:
 
     type: "cpu", "cuda", "meta" or "ext" (of the application). index: an int; None for cpu and meta;
     of "cuda" without a number that of the current device (cuda.set_device).
+    PyTorch's other types, such as "mps", can be named, and no tensor is on them.
     Raises DeviceError for any other name. `with device(…):` makes it the default device of this
     thread.
     """
@@ -134,13 +139,18 @@ class device:
                 f"device(): argument 'type' must be str or device, not {type.__class__.__name__}"
             )
         kind, colon, number = type.partition(":")
-        if kind not in _tables.DEVICES or colon and (index is not None or not number.isdigit()):
+        unknown = kind not in _tables.DEVICES and kind not in OTHER_DEVICES
+        if unknown or colon and (index is not None or not number.isdigit()):
             raise DeviceError(
                 f"device: '{type}' is no device. Expected one of cpu, cuda, meta device type at start "
                 f"of device string: {type}"
             )
         if index is not None and index < 0:
             raise DeviceError(f"device: index is {index}: must not be negative")
+        if kind in OTHER_DEVICES:
+            instance = object.__new__(cls)
+            instance.type, instance.index = kind, int(number) if colon else index
+            return instance
         if kind == "cuda" and index is None and not colon:
             from ._lib import local
 
@@ -180,6 +190,8 @@ class device:
     @property
     def code(self) -> int:
         """The tt_device_type."""
+        if self.type in OTHER_DEVICES:
+            raise DeviceError(f"device: '{self}' is no device of tt: must be cpu, cuda or meta")
         return _tables.DEVICES[self.type]
 
     def __str__(self) -> str:

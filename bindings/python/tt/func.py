@@ -8,13 +8,15 @@ from __future__ import annotations
 from ctypes import byref, c_int64, c_void_p
 from functools import wraps
 from struct import Struct
-from typing import Any, Callable, Sequence, Union
+from typing import Any, Callable, Iterator, Sequence, Union
 
 import tt
 
 from . import _ops as ops
+from . import _containers as containers
 from . import _convert as convert
 from ._callbacks import tt_fn
+from ._containers import is_batchable
 from ._lib import call, drop, keep
 from ._tensor import Tensor, from_address
 from ._tree import Place, broadcast, mapped, with_tensors, without_tensors
@@ -608,24 +610,24 @@ def vmap(
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        tensors: list[Tensor] = []
-        structure = without_tensors((args, kwargs), tensors)
+        leaves: list[Any] = []
+        structure = without_tensors((args, kwargs), leaves, is_batchable)
         dims = dims_of(in_dims, args, kwargs)
-        size = batch_size(dims, tensors)
+        size = batch_size(dims, leaves)
         if chunk_size is None or size <= chunk_size:
-            return run_vmap(func, structure, tensors, dims, out_dims, randomness)
+            return Vmap(func, structure, leaves, dims, size, randomness).run(out_dims)
         parts = []
         for start in range(0, size, chunk_size):
             n = min(chunk_size, size - start)
-            some = [t if d is None else t.narrow(d, start, n) for t, d in zip(tensors, dims)]
-            parts.append(run_vmap(func, structure, some, dims, out_dims, randomness))
+            some = [narrowed(leaf, d, start, n) for leaf, d in zip(leaves, dims)]
+            parts.append(Vmap(func, structure, some, dims, n, randomness).run(out_dims))
         return joined(parts, out_dims)
 
     return wrapper
 
 
 def dims_of(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:
-    """Returns the batch dimension of each tensor."""
+    """Returns the batch dimension of each tensor or container."""
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
     if not isinstance(in_dims, (int, tuple)):
@@ -635,14 +637,14 @@ def dims_of(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
             f"vmap: in_dims has length {len(in_dims)}: must be the number of positional arguments, "
             f"{len(args)}"
         )
-    dims = broadcast(in_dims, args, "vmap: in_dims")
-    return dims + broadcast(None, kwargs, "vmap: in_dims")
+    dims = broadcast(in_dims, args, "vmap: in_dims", is_batchable)
+    return dims + broadcast(None, kwargs, "vmap: in_dims", is_batchable)
 
 
-def batch_size(dims: Sequence[int | None], tensors: Sequence[Tensor]) -> int:
+def batch_size(dims: Sequence[int | None], leaves: Sequence[Any]) -> int:
     """Returns the batch size. Raises ValueError if the tensors disagree."""
     sizes = set()
-    for t, d in zip(tensors, dims):
+    for t, d in zip(leaves, dims):
         if d is None:
             continue
         if not isinstance(d, int) or isinstance(d, bool):
@@ -657,67 +659,125 @@ def batch_size(dims: Sequence[int | None], tensors: Sequence[Tensor]) -> int:
     return sizes.pop()
 
 
-def run_vmap(
-    func: Callable[..., Any],
-    structure: Any,
-    tensors: Sequence[Tensor],
-    dims: Sequence[int | None],
-    out_dims: Any,
-    randomness: str,
-) -> Any:
-    """Calls tt_vmap."""
-    flat = Flat(func, structure)
+def narrowed(leaf: Any, dim: int | None, start: int, size: int) -> Any:
+    """Returns some samples of a tensor or container."""
+    if dim is None:
+        return leaf
+    return leaf[(slice(None),) * (dim % leaf.ndim) + (slice(start, start + size),)]
 
-    def counted(given: tuple[Tensor, ...]) -> list[Tensor]:
+
+class Vmap:
+    """One call of vmap: func over samples of leaves, which are tensors and containers of them."""
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        structure: Any,
+        leaves: Sequence[Any],
+        dims: Sequence[int | None],
+        size: int,
+        randomness: str,
+    ) -> None:
+        self.func, self.structure, self.size, self.randomness = func, structure, size, randomness
+        self.leaves, self.dims = leaves, dims
+        self.result: Any = None
+        self.result_leaves: list[Any] = []
+
+    def arguments(self) -> list[tuple[Tensor, int | None]]:
+        """Returns the tensors that C batches, with the dimension of each."""
+        found: list[tuple[Tensor, int | None]] = []
+        for leaf, dim in zip(self.leaves, self.dims):
+            if isinstance(leaf, Tensor):
+                found.append((leaf, dim))
+            elif dim is not None:
+                found.extend(containers.parts(leaf, dim % leaf.ndim))
+        return found
+
+    def __call__(self, tensors: tuple[Tensor, ...]) -> list[Tensor]:
+        """Calls func with batched tensors; called by C."""
+        given = iter(tensors)
+        leaves = []
+        for leaf, dim in zip(self.leaves, self.dims):
+            if isinstance(leaf, Tensor):
+                leaves.append(next(given))
+            elif dim is None:
+                leaves.append(leaf)
+            else:
+                next_given = lambda t, d: next(given)
+                leaves.append(containers.changed(leaf, next_given, in_dim=dim % leaf.ndim))
+        args, kwargs = with_tensors(self.structure, leaves)
         outer = depth.randomness
         depth.vmap += 1
-        depth.randomness = randomness
+        depth.functions += 1
+        depth.randomness = self.randomness
         try:
-            return flat(given)
+            self.result = without_tensors(
+                self.func(*args, **kwargs), self.result_leaves, is_batchable
+            )
+            results: list[Tensor] = []
+            for leaf in self.result_leaves:
+                one = isinstance(leaf, Tensor)
+                results += [leaf] if one else containers.results(leaf, self.size)
+            return results
         finally:
             depth.vmap -= 1
+            depth.functions -= 1
             depth.randomness = outer
 
-    held: list[Any] = []
-    numbers = [NOT_BATCHED if d is None else d for d in dims]
-    options = VMAP_OPTIONS(
-        0b101, *convert.list_field(numbers, "vmap", "in_dims", held), 0, 0, RANDOMNESS[randomness]
-    )
-    outs, n = (c_void_p * MAX_RESULTS)(), c_int64()
-    call(
-        "tt_vmap",
-        *Wrapped(counted).user(),
-        convert.pointers(tensors),
-        convert.length(tensors),
-        options,
-        outs,
-        c_int64(MAX_RESULTS),
-        byref(n),
-    )
-    check_tensors(flat.result, "vmap", ValueError)
-    results: list[Any] = addresses(outs[: n.value])
-    places = broadcast(out_dims, with_tensors(flat.result, results), "vmap: out_dims")
-    for i, d in enumerate(places):
-        if d is None:
-            results[i] = results[i].select(0, 0)
-        elif d:
-            results[i] = results[i].movedim(0, d)
-    return flat.results_of(results)
+    def run(self, out_dims: Any) -> Any:
+        """Calls tt_vmap and returns the results with the samples in out_dims."""
+        arguments = self.arguments()
+        tensors = [t for t, _ in arguments]
+        numbers = [NOT_BATCHED if d is None else d for _, d in arguments]
+        held: list[Any] = []
+        dims = convert.list_field(numbers, "vmap", "in_dims", held)
+        options = VMAP_OPTIONS(0b101, *dims, 0, 0, RANDOMNESS[self.randomness])
+        outs, n = (c_void_p * MAX_RESULTS)(), c_int64()
+        call(
+            "tt_vmap",
+            *Wrapped(self).user(),
+            convert.pointers(tensors),
+            convert.length(tensors),
+            options,
+            outs,
+            c_int64(MAX_RESULTS),
+            byref(n),
+        )
+        check_tensors(self.result, "vmap", ValueError)
+        results = iter(addresses(outs[: n.value]))
+        structure = with_tensors(self.result, self.result_leaves)
+        places = broadcast(out_dims, structure, "vmap: out_dims", is_batchable)
+        leaves = [self.placed(leaf, d, results) for leaf, d in zip(self.result_leaves, places)]
+        return with_tensors(self.result, leaves)
+
+    def placed(self, leaf: Any, dim: int | None, results: Iterator[Any]) -> Any:
+        """Returns a leaf of func's result with its samples in dim, or without them."""
+        if isinstance(leaf, Tensor):
+            return with_samples_in(next(results), dim)
+        whole = 0 if dim is None else dim % (leaf.ndim + 1)
+        put = lambda t, d: with_samples_in(next(results), d)
+        full = containers.changed(leaf, put, out_dim=whole, batch_size=self.size)
+        return full[0] if dim is None else full
+
+
+def with_samples_in(t: Tensor, dim: int | None) -> Tensor:
+    """Moves the samples of a result from dimension 0; None takes the first."""
+    if dim is None:
+        return t.select(0, 0)
+    return t.movedim(0, dim) if dim else t
 
 
 def joined(parts: Sequence[Any], out_dims: Any) -> Any:
     """Joins the results of chunks."""
-    lists: list[list[Tensor]] = []
+    lists: list[list[Any]] = []
     structure: Any = None
     for part in parts:
-        tensors: list[Tensor] = []
-        structure = without_tensors(part, tensors)
-        lists.append(tensors)
-    places = broadcast(out_dims, parts[0], "vmap: out_dims")
+        leaves: list[Any] = []
+        structure = without_tensors(part, leaves, is_batchable)
+        lists.append(leaves)
+    places = broadcast(out_dims, parts[0], "vmap: out_dims", is_batchable)
     columns = zip(places, *lists)
-    return with_tensors(
-        structure, [c[0] if d is None else ops.cat(list(c), d) for d, *c in columns]
-    )
+    return with_tensors(structure, [c[0] if d is None else tt.cat(list(c), d) for d, *c in columns])
 
 
 # ---- modules ----

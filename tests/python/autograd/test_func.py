@@ -865,3 +865,54 @@ def test_gradients_need_floating_arguments():
         for transform in (tt.func.grad, tt.func.grad_and_value):
             with pytest.raises(RuntimeError, match=f"grad: tensor 0 is {t.dtype}: must be fl"):
                 transform(lambda x: (x * 1.0).sum())(t)
+
+
+# ---- containers of tensors ----
+
+
+class Box:
+    """A container that vmap takes apart by the methods of PyTorch's, as TensorDict has them."""
+
+    def __init__(self, tensors, shape):
+        self.tensors, self.shape, self.ndim = tensors, tuple(shape), len(shape)
+
+    def clone(self, recurse=True):
+        return Box(dict(self.tensors), self.shape)
+
+    def _add_batch_dim(self, *, in_dim, vmap_level):
+        from tt._C._functorch import _add_batch_dim
+
+        shape = self.shape[:in_dim] + self.shape[in_dim + 1 :]
+        tensors = {k: _add_batch_dim(t, in_dim, vmap_level) for k, t in self.tensors.items()}
+        return Box(tensors, shape)
+
+    def _maybe_remove_batch_dim(self, funcname, vmap_level, batch_size, out_dim):
+        from tt._functorch.vmap import _maybe_remove_batch_dim as remove
+
+        shape = (*self.shape[:out_dim], batch_size, *self.shape[out_dim:])
+        tensors = {}
+        for k, t in self.tensors.items():
+            tensors[k] = remove(funcname, t, vmap_level, batch_size, out_dim)
+            assert tuple(tensors[k].shape[: len(shape)]) == shape
+        return Box(tensors, shape)
+
+
+def test_vmap_takes_containers_apart():
+    a, b, w = tt.randn(4, 3), tt.randn(4, 3, 2), tt.randn(5, 3)
+    box = Box({"a": a, "b": b}, (4,))
+
+    def f(box, w):
+        assert box.shape == () and box.tensors["a"].shape == (3,)
+        return Box({"c": box.tensors["a"] * w, "d": box.tensors["b"].sum(0)}, ()), w * 2
+
+    found, twice = func.vmap(f, in_dims=(0, None))(box, w[0])
+    assert found.shape == (4,) and twice.shape == (4, 3)
+    close(found.tensors["c"], a * w[0])
+    close(found.tensors["d"], b.sum(1))
+    nested = func.vmap(func.vmap(f, in_dims=(0, None)), in_dims=(None, 0))(box, w)[0]
+    assert nested.shape == (5, 4)
+    close(nested.tensors["c"], a * w[:, None])
+    whole = func.vmap(lambda box, x: box.tensors["a"].sum() * x, in_dims=(None, 0))(box, w)
+    close(whole, a.sum() * w)
+    with pytest.raises(NotImplementedError, match="tt.vmap"):
+        box._add_batch_dim(in_dim=0, vmap_level=1)

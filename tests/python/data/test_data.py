@@ -639,3 +639,26 @@ def test_other_datasets_are_loaded_in_python():
     leaf = TensorDataset(tt.ones(4, requires_grad=True))
     (batch,) = next(iter(DataLoader(leaf, 2)))
     assert batch.requires_grad
+
+
+class Restarting:
+    """A batch sampler that is its own iterator, and starts again whenever iter() is called."""
+
+    def __iter__(self):
+        self.left = [[0, 1], [2, 3], [4]]
+        return self
+
+    def __next__(self):
+        if not self.left:
+            raise StopIteration
+        return self.left.pop(0)
+
+    def __len__(self):
+        return 3
+
+
+@every_kind
+def test_a_sampler_is_started_once_per_epoch(how):
+    loader = DataLoader(Squares(5), batch_sampler=Restarting(), **how)
+    for _ in range(2):
+        assert [b.tolist() for b in loader] == [[0, 1], [4, 9], [16]]

@@ -145,3 +145,35 @@ def test_hooks_of_all_modules():
     handle.remove()
     m(leaf(1)).sum().backward()
     assert seen == ["own", "Linear", "Sequential", "own"]
+
+
+def test_replaced_registration_sees_all_tensors(monkeypatch):
+    """Libraries make modules without memory so."""
+    register_parameter, register_buffer = (nn.Module.register_parameter, nn.Module.register_buffer)
+
+    def empty_parameter(module, name, param):
+        register_parameter(module, name, param)
+        if param is not None:
+            module._parameters[name] = nn.Parameter(param.to("meta"), param.requires_grad)
+
+    def empty_buffer(module, name, buffer, persistent=True):
+        register_buffer(module, name, buffer, persistent)
+        module._buffers[name] = module._buffers[name].to("meta")
+
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(tt.ones(3))
+            self.layers = nn.ModuleList([nn.Linear(3, 4), nn.BatchNorm1d(4)])
+            self.attention = nn.MultiheadAttention(4, 2)
+
+    with monkeypatch.context() as m:
+        m.setattr(nn.Module, "register_parameter", empty_parameter)
+        m.setattr(nn.Module, "register_buffer", empty_buffer)
+        own = Own()
+    assert {t.device.type for t in (*own.parameters(), *own.buffers())} == {"meta"}
+    assert own.layers[0](tt.ones(2, 3, device="meta")).shape == (2, 4)
+    filled = Own()
+    own.load_state_dict(filled.state_dict(), assign=True)
+    x = tt.randn(2, 3)
+    assert tt.equal(own.layers[0](x), filled.layers[0](x))

@@ -321,3 +321,18 @@ def test_state_dicts_of_functions():
     optimizer.step()
     schedule.step()
     assert schedule.get_last_lr() == [1, 0.25]
+
+
+def test_counters_can_be_read_and_set():
+    opt = tt.optim.SGD([tt.nn.Parameter(tt.ones(1))], lr=1.0)
+    cycle = lrs.OneCycleLR(opt, max_lr=1.0, epochs=3, steps_per_epoch=4)
+    assert (cycle.total_steps, cycle._step_count, cycle.last_epoch) == (12, 1, 0)
+    opt.step()
+    cycle.step()
+    assert cycle._step_count == 2 and cycle._last_lr == cycle.get_last_lr()
+    steps = lrs.StepLR(opt, 2, gamma=0.5)
+    steps.last_epoch = 2
+    steps._step_count = 7
+    opt.step()
+    steps.step()
+    assert steps.state_dict()["last_epoch"] == 3 and steps._step_count == 8

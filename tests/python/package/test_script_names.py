@@ -90,6 +90,12 @@ def test_settings():
     with pytest.raises(RuntimeError, match="'gpu' is no device"):
         tt.set_default_device("gpu")
     tt.set_default_device(None)
+    mps = tt.device("mps")  # PyTorch's other types can be named
+    assert (str(mps), mps.index, str(tt.device("xpu:1"))) == ("mps", None, "xpu:1")
+    assert mps != tt.ones(1).device and mps == tt.device("mps")
+    for use in (lambda: tt.ones(1).to("mps"), lambda: tt.ones(1, device=mps)):
+        with pytest.raises(RuntimeError, match="'mps' is no device of tt"):
+            use()
     tt.set_default_tensor_type(tt.FloatTensor)
     tt.set_default_tensor_type("torch.FloatTensor")
     tt.use_deterministic_algorithms(True)

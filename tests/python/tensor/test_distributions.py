@@ -746,3 +746,44 @@ def test_values_at_the_ends_of_supports():
     assert tt.distributions.Gamma(1.0, 2.0).log_prob(3).item() == pytest.approx(log(2) - 6)
     part = tt.distributions.Multinomial(4, tt.tensor([0.5, 0.5])).log_prob(tt.tensor([1.0, 1.0]))
     assert part.item() == pytest.approx(log(0.5))
+
+
+def test_transforms_may_be_modules_and_keep_the_last_pair():
+    from tt.distributions import constraints, transforms
+
+    class Shift(transforms.Transform, tt.nn.Module):
+        """As flows of other packages define theirs."""
+
+        domain = constraints.independent(constraints.real, 1)
+        codomain = constraints.independent(constraints.real, 1)
+        bijective = True
+
+        def __init__(self):
+            super().__init__(cache_size=1)
+            self.shift, self.calls = tt.nn.Linear(2, 2), 0
+
+        def _call(self, x):
+            self.calls += 1
+            return x + self.shift.bias
+
+        def _inverse(self, y):
+            self.calls += 1
+            return y - self.shift.bias
+
+        def log_abs_det_jacobian(self, x, y):
+            return tt.zeros(x.shape[:-1])
+
+    t = Shift()
+    assert (t.event_dim, t.event_dim_in, t.event_dim_out) == (1, 1, 1)
+    x = tt.randn(3, 2)
+    y = t(x)
+    assert t(x) is y and t.inv(y) is x and t.calls == 1
+    assert len(list(t.parameters())) == 2
+    base = D.Normal(tt.zeros(2), 1.0)
+    flow = D.TransformedDistribution(base, [t])
+    assert flow.event_shape == (2,) and flow.log_prob(y).shape == (3,)
+    exp = transforms.ExpTransform().with_cache()
+    y = exp(x)
+    assert exp.inv(y) is x and exp == transforms.ExpTransform(cache_size=1)
+    with pytest.raises(ValueError, match="cache_size"):
+        transforms.ExpTransform(cache_size=2)

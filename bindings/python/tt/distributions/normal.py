@@ -9,6 +9,8 @@ from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution, broadcast_all
 from .distribution import Shape
+from .transformed import TransformedDistribution
+from .transforms import ExpTransform
 
 __all__ = ["LogNormal", "Normal"]
 
@@ -61,20 +63,23 @@ class Normal(Distribution):
         return 0.5 + 0.5 * log(2 * pi) + self.scale.log()
 
 
-class LogNormal(Distribution):
+class LogNormal(TransformedDistribution):
     """The distribution of exp(x), where x ~ Normal(loc, scale)."""
 
-    has_rsample = True
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, (), validate_args)
+        base = Normal(loc, scale, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args)
 
     @property
-    def base_dist(self) -> Normal:
-        return Normal(self.loc, self.scale, validate_args=False)
+    def loc(self) -> Tensor:
+        return self.base_dist.loc
+
+    @property
+    def scale(self) -> Tensor:
+        return self.base_dist.scale
 
     @property
     def mean(self) -> Tensor:
@@ -88,20 +93,6 @@ class LogNormal(Distribution):
     def variance(self) -> Tensor:
         square = self.scale**2
         return square.expm1() * (2 * self.loc + square).exp()
-
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        return self.base_dist.rsample(sample_shape).exp()
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return self.base_dist.log_prob(value.log()) - value.log()
-
-    def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return self.base_dist.cdf(value.log())
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return self.base_dist.icdf(value).exp()
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() + self.loc

@@ -79,7 +79,7 @@ class TransformedDistribution(Distribution):
         total: Any = 0.0
         y = value
         for part in reversed(self.transforms):
-            x = part._inverse(y)
+            x = part._inv_call(y)
             n += part.event_dim_in - part.event_dim_out
             slope = part.log_abs_det_jacobian(x, y)
             total = total - last_dims_summed(slope, n - part.event_dim_in)
@@ -94,7 +94,7 @@ class TransformedDistribution(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return self.mirrored(self.base_dist.cdf(self._whole._inverse(value)))
+        return self.mirrored(self.base_dist.cdf(self._whole._inv_call(value)))
 
     def icdf(self, value: Tensor) -> Tensor:
         return self._whole(self.base_dist.icdf(self.mirrored(value)))

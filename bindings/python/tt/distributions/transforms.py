@@ -2,6 +2,7 @@
 torch.distributions.transforms."""
 from __future__ import annotations
 
+from copy import copy
 from math import log, prod
 from typing import Any, Sequence
 
@@ -54,12 +55,60 @@ class Transform:
     codomain: constraints.Constraint = constraints.real
     event_dim_in = 0
     event_dim_out = 0
+    _cache_size = 0
 
     def __init__(self, cache_size: int = 0) -> None:
-        """cache_size is ignored: nothing is cached."""
+        """cache_size: 1 keeps the last x and y, so that the inverse of that y is that x."""
+        if cache_size not in (0, 1):
+            raise ValueError(f"cache_size must be 0 or 1, not {cache_size}")
+        if cache_size:
+            self._cache_size, self._cached_x_y = 1, (None, None)
+        super().__init__()  # of a class that is a Module, too
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Takes the numbers of event dims from domain and codomain, unless the class has them."""
+        super().__init_subclass__(**kwargs)
+        for end, name in (("domain", "event_dim_in"), ("codomain", "event_dim_out")):
+            dims = getattr(vars(cls).get(end), "event_dim", None)
+            if isinstance(dims, int) and name not in vars(cls):
+                setattr(cls, name, dims)
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self._call(x)
+        if not self._cache_size:
+            return self._call(x)
+        old_x, old_y = self._cached_x_y
+        if x is old_x:
+            return old_y
+        y = self._call(x)
+        self._cached_x_y = (x, y)
+        return y
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        """Returns the x of y."""
+        if not self._cache_size:
+            return self._inverse(y)
+        old_x, old_y = self._cached_x_y
+        if y is old_y:
+            return old_x
+        x = self._inverse(y)
+        self._cached_x_y = (x, y)
+        return x
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """Returns the same transform with another cache_size."""
+        if self._cache_size == cache_size:
+            return self
+        other = copy(self)
+        Transform.__init__(other, cache_size)
+        other._cache_size = cache_size
+        return other
+
+    @property
+    def event_dim(self) -> int:
+        """The number of event dims, if x and y have the same."""
+        if self.event_dim_in != self.event_dim_out:
+            raise ValueError(f"{self!r}: x and y have other numbers of event dims")
+        return self.event_dim_in
 
     @property
     def inv(self) -> Transform:
@@ -91,12 +140,17 @@ class Transform:
 
     def __eq__(self, other: object) -> bool:
         """Returns whether other is a transform of the same class with equal parameters."""
-        return type(self) is type(other) and same(vars(self), vars(other))
+        return type(self) is type(other) and same(parameters(self), parameters(other))
 
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def parameters(transform: Transform) -> dict[str, Any]:
+    """Returns the attributes of a transform except its cache."""
+    return {key: x for key, x in vars(transform).items() if not key.startswith("_cache")}
 
 
 def same(a: Any, b: Any) -> bool:
@@ -126,7 +180,7 @@ class InverseTransform(Transform):
         return self._of.sign
 
     def _call(self, x: Tensor) -> Tensor:
-        return self._of._inverse(x)
+        return self._of._inv_call(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         return self._of(y)
@@ -150,6 +204,7 @@ class AffineTransform(Transform):
     bijective = True
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
         self.loc, self.scale = loc, scale
         self.event_dim_in = self.event_dim_out = event_dim
 
@@ -197,6 +252,7 @@ class PowerTransform(Transform):
     domain = codomain = constraints.positive
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
         self.exponent = exponent
 
     @property
@@ -343,6 +399,7 @@ class IndependentTransform(Transform):
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
     ) -> None:
+        super().__init__(cache_size)
         self.base_transform, self.n = base_transform, reinterpreted_batch_ndims
         self.bijective = base_transform.bijective
         self.event_dim_in = base_transform.event_dim_in + self.n
@@ -354,7 +411,7 @@ class IndependentTransform(Transform):
         return self.base_transform(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self.base_transform._inverse(y)
+        return self.base_transform._inv_call(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return last_dims_summed(self.base_transform.log_abs_det_jacobian(x, y), self.n)
@@ -370,6 +427,7 @@ class ComposeTransform(Transform):
     """The composition of transforms, which are applied in order."""
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
+        super().__init__(cache_size)
         self.parts = list(parts)
         self.bijective = all(part.bijective for part in self.parts)
         if self.parts:
@@ -391,13 +449,13 @@ class ComposeTransform(Transform):
 
     def _inverse(self, y: Tensor) -> Tensor:
         for part in reversed(self.parts):
-            y = part._inverse(y)
+            y = part._inv_call(y)
         return y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         total: Any = 0
-        for part in self.parts:
-            following = part(x)
+        for i, part in enumerate(self.parts):
+            following = y if i == len(self.parts) - 1 else part(x)
             term = part.log_abs_det_jacobian(x, following)
             total = total + last_dims_summed(term, self.event_dim_in - part.event_dim_in)
             x = following
@@ -423,6 +481,7 @@ class ReshapeTransform(Transform):
     bijective = True
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
         self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
         if prod(self.in_shape) != prod(self.out_shape):
             raise ValueError(
@@ -467,6 +526,7 @@ class Joined(Transform):
     """Base class of transforms of slices along dim, one for each part of transforms."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
         self.transforms, self.dim = list(tseq), dim
         self.bijective = all(t.bijective for t in self.transforms)
         self.event_dim_in = max((t.event_dim_in for t in self.transforms), default=0)
@@ -483,7 +543,8 @@ class Joined(Transform):
         return self._joined([t(part) for t, part in zip(self.transforms, self._parts(x))])
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self._joined([t._inverse(part) for t, part in zip(self.transforms, self._parts(y))])
+        parts = zip(self.transforms, self._parts(y))
+        return self._joined([t._inv_call(part) for t, part in parts])
 
     def _slopes(self, x: Tensor, y: Tensor) -> list[Tensor]:
         parts = zip(self.transforms, self._parts(x), self._parts(y))
@@ -500,7 +561,7 @@ class CatTransform(Joined):
         lengths: Sequence[int] | None = None,
         cache_size: int = 0,
     ) -> None:
-        super().__init__(tseq, dim)
+        super().__init__(tseq, dim, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             raise ValueError(
@@ -572,6 +633,7 @@ class CumulativeDistributionTransform(Transform):
     sign = 1
 
     def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
         self.distribution = distribution
 
     @property

@@ -102,6 +102,8 @@ class Layer(Module):
             is_tensor = name in self._parameters or name in self._buffers
             if not is_tensor and name not in ("device", "dtype"):
                 self.__dict__[name] = value
+        for m in self.modules():  # of C's composites the children, too
+            m._register_again()
         reset = getattr(type(self), "reset_parameters", None)
         if reset not in (None, ParameterLayer.reset_parameters):
             self.reset_parameters()
@@ -215,7 +217,8 @@ class Layer(Module):
             status = lib.tt_module_train(ctx, module, c_int32(bool(value)))
         elif name in self._parameters:
             self._end_loan(name)
-            status = lib.tt_module_register_parameter(ctx, module, key, value)
+            registered = self._parameters[name]
+            status = lib.tt_module_register_parameter(ctx, module, key, registered)
         elif name in self._buffers and not is_sparse(value):
             persistent = c_int32(name not in self._non_persistent)
             status = lib.tt_module_register_buffer(ctx, module, key, value, persistent)

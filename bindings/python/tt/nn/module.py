@@ -190,12 +190,24 @@ class Module:
 
     add_module = register_module
 
+    def _register_again(self) -> None:
+        """Calls what a program has put in place of register_parameter and register_buffer."""
+        if is_replaced("register_parameter"):
+            for name, p in list(self._parameters.items()):
+                Module.register_parameter(self, name, p)
+        if is_replaced("register_buffer"):
+            for name, t in list(self._buffers.items()):
+                Module.register_buffer(self, name, t, name not in self._non_persistent)
+
     def __setattr__(self, name: str, value: Any) -> None:
         groups = self.__dict__
         if isinstance(value, Parameter):
             self._check_name(name, "parameter")
             self._forget(name, "_parameters")
-            self._parameters[name] = value
+            if is_replaced("register_parameter"):
+                Module.register_parameter(self, name, value)
+            else:
+                self._parameters[name] = value
         elif isinstance(value, Module):
             self._check_name(name, "module")
             self._forget(name, "_modules")
@@ -957,6 +969,15 @@ class Module:
         if len(extras) < 2 and not children:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join([*extras, *children]) + "\n)"
+
+
+REGISTER = {name: getattr(Module, name) for name in ("register_parameter", "register_buffer")}
+
+
+def is_replaced(name: str) -> bool:
+    """Returns whether a program has replaced a method of Module, as those that make modules without
+    memory do."""
+    return getattr(Module, name) is not REGISTER[name]
 
 
 def loads_itself(m: Module) -> bool:

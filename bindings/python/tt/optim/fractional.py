@@ -32,6 +32,8 @@ class Fractional(LRScheduler):
     _class: str
     last_epoch: Any = None  # attributes of the object, instead of properties that ask C
     base_lrs: Any = None
+    _step_count: Any = None
+    _last_lr: Any = None
 
     step = LRScheduler.step
     get_last_lr = LRScheduler.get_last_lr

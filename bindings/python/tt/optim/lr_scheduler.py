@@ -114,6 +114,8 @@ class Mixed(Composite):
 
     last_epoch: Any = None  # attributes of the object, instead of properties that ask C
     base_lrs: Any = None
+    _step_count: Any = None
+    _last_lr: Any = None
 
     get_last_lr = LRScheduler.get_last_lr
 

@@ -96,6 +96,8 @@ class NativeScheduler(LRScheduler):
             self._handle = construct(
                 SchedulerHandle, self._function, self._class, self._arguments, given
             )
+        if self.__dict__.get("total_steps", 0) is None:
+            self.__dict__["total_steps"] = values["epochs"] * values["steps_per_epoch"]
         self.optimizer._opt_called = False
 
     def __reduce__(self) -> Any:
@@ -121,6 +123,27 @@ class NativeScheduler(LRScheduler):
     def last_epoch(self) -> int:
         """The number of steps since the start."""
         return quick.tt_scheduler_last_epoch(self._handle)
+
+    @last_epoch.setter
+    def last_epoch(self, epoch: int) -> None:
+        self._load_number("last_epoch", epoch)
+
+    @property
+    def _step_count(self) -> int:
+        """The number of calls of step, with the one of the constructor."""
+        return next(int(x) for name, x in self._numbers() if name == "_step_count")
+
+    @_step_count.setter
+    def _step_count(self, count: int) -> None:
+        self._load_number("_step_count", count)
+
+    @property
+    def _last_lr(self) -> list[float]:
+        return self.get_last_lr()
+
+    @_last_lr.setter
+    def _last_lr(self, rates: list[float]) -> None:
+        self._load_state({"_last_lr": rates}, "")
 
     @property
     def base_lrs(self) -> list[float]:

@@ -293,6 +293,15 @@ class Position:
         self.start, self.returned, self.finished = start, 0, False
 
 
+def items(iterator: Iterator[Any]) -> Iterator[Any]:
+    """Yields the items of an iterator by next() alone: iter() restarts those of some samplers."""
+    try:
+        while True:
+            yield next(iterator)
+    except StopIteration:
+        return
+
+
 class LoaderIterator:
     """An iterator over the batches of a loader."""
 
@@ -306,7 +315,7 @@ class LoaderIterator:
     def begin(self, position: Position, skip: int) -> None:
         """Starts an epoch without its first `skip` batches."""
         self.position = position
-        self.indices = iter(self.loader._index_sampler)
+        self.indices = items(iter(self.loader._index_sampler))
         if not self.loader._iterable:
             position.returned = sum(1 for _ in islice(self.indices, skip))
             first = list(islice(self.indices, 1))  # a random order is drawn now
