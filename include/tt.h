@@ -657,6 +657,10 @@ const char *tt_state_dict_structure(const tt_state_dict *state);
 
 /* ---- modules: trees of layers. tt_nn.h has the constructors of the layers ---- */
 
+/* A function of tensors. Sets up to cap results (owned) and *n_outs. */
+typedef tt_status (*tt_fn)(void *user, tt_ctx *ctx, const tt_tensor *const *inputs, int64_t n,
+                           tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
 /* Adds and drops a reference. */
 void tt_module_retain(tt_module *m);
 void tt_module_release(tt_module *m);
@@ -710,6 +714,35 @@ tt_status tt_module_copy(tt_ctx *c, const tt_module *m, tt_module **out);
    Fails, and changes nothing, if names or shapes of both differ. */
 tt_status tt_module_average(tt_ctx *c, tt_module *m, const tt_module *model, double share,
                             int32_t use_buffers);
+
+typedef struct tt_averaged_model_opts {
+  uint64_t set;
+  double decay;        /* of an exponential moving average, in [0, 1]; default: the mean of all */
+  int32_t use_buffers; /* 1: averages buffers, too; default 0: copies them */
+} tt_averaged_model_opts;
+#define TT_AVERAGED_MODEL_DECAY (UINT64_C(1) << 0)
+#define TT_AVERAGED_MODEL_USE_BUFFERS (UINT64_C(1) << 1)
+
+/* Makes an AveragedModel of torch.optim.swa_utils: a module whose child `module` is a copy of the
+   model, which it calls, with averages of the model's parameters (Izmailov et al. 2018). The buffer
+   n_averaged is the number of updates. */
+tt_status tt_averaged_model(tt_ctx *c, const tt_module *model, const tt_averaged_model_opts *opts,
+                            tt_module **out);
+
+/* Adds the parameters of the model to the averages of an AveragedModel. The first update copies
+   them. Fails, and changes nothing, if names or shapes differ. */
+tt_status tt_averaged_model_update_parameters(tt_ctx *c, tt_module *m, const tt_module *model);
+
+/* One pass over the data, in which the application calls a module for each batch. */
+typedef tt_status (*tt_epoch_fn)(void *user, tt_ctx *ctx);
+
+/* Recomputes the running statistics of all batch normalisations in the module as means over the
+   batches for which the callback calls the module: they are reset first, and the module is in
+   training mode during the callback, which is called once and records no gradients. As
+   torch.optim.swa_utils.update_bn: for a model whose parameters are averages. If the callback
+   fails, the statistics are as before. */
+tt_status tt_module_update_bn(tt_ctx *c, tt_module *m, tt_epoch_fn fn, void *user,
+                              void (*drop)(void *user));
 
 /* Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is. An
    absent buffer of this name becomes the parameter.
@@ -851,6 +884,34 @@ tt_status tt_nn_multihead_attention_forward(tt_ctx *c, tt_module *m, const tt_te
                                             const tt_tensor *key, const tt_tensor *value,
                                             const tt_nn_multihead_attention_forward_opts *opts,
                                             tt_tensor **out, tt_tensor **weights);
+
+/* Returns the log probabilities (N, n_classes) of all classes for the input (N, in_features) of an
+   AdaptiveLogSoftmaxWithLoss. Hooks of the module are not called. */
+tt_status tt_nn_adaptive_log_softmax_with_loss_log_prob(tt_ctx *c, tt_module *m,
+                                                        const tt_tensor *input, tt_tensor **out);
+
+/* Returns the most probable class of each row of the input of an AdaptiveLogSoftmaxWithLoss. It
+   computes the clusters for the rows that need them. Hooks of the module are not called. */
+tt_status tt_nn_adaptive_log_softmax_with_loss_predict(tt_ctx *c, tt_module *m,
+                                                       const tt_tensor *input, tt_tensor **out);
+
+typedef struct tt_nn_triplet_margin_with_distance_loss_opts {
+  uint64_t set;
+  double margin;     /* the required difference of the distances, positive; default 1 */
+  int32_t swap;      /* 1: d(positive, negative) where it is less than d(anchor, negative) */
+  int64_t reduction; /* 0: the loss of each pair; 1: their mean; 2: their sum; default 1 */
+} tt_nn_triplet_margin_with_distance_loss_opts;
+#define TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_MARGIN (UINT64_C(1) << 0)
+#define TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_SWAP (UINT64_C(1) << 1)
+#define TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_REDUCTION (UINT64_C(1) << 2)
+
+/* Makes a module that computes max(0, d(anchor, positive) - d(anchor, negative) + margin), where
+   d is a function of the application: it gets two tensors and returns a distance for each pair of
+   vectors. Copies of the module share the function.
+   @null fn: the Euclidean distance */
+tt_status tt_nn_triplet_margin_with_distance_loss(
+    tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
+    const tt_nn_triplet_margin_with_distance_loss_opts *opts, tt_module **out);
 
 /* ---- files of tensors: safetensors ---- */
 
@@ -1148,10 +1209,6 @@ tt_status tt_function_save(tt_ctx *c, tt_function *f, const tt_tensor *const *te
 tt_status tt_function_saved(tt_ctx *c, tt_function *f, int64_t i, tt_tensor **out);
 
 /* ---- transforms of functions ---- */
-
-/* A function of tensors. Sets up to cap results (owned) and *n_outs. */
-typedef tt_status (*tt_fn)(void *user, tt_ctx *ctx, const tt_tensor *const *inputs, int64_t n,
-                           tt_tensor **outs, int64_t cap, int64_t *n_outs);
 
 /* Calls a function once and multiplies its Jacobian matrices from the left: grads[i] is the sum of
    cotangents[r] * (the Jacobian matrix of result r and input i). Gradients of integers are NULL. A

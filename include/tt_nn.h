@@ -436,6 +436,71 @@ typedef struct tt_nn_soft_margin_loss_opts {
 tt_status tt_nn_soft_margin_loss(tt_ctx *c, const tt_nn_soft_margin_loss_opts *opts,
                                  tt_module **out);
 
+/* A linear layer, the child `linear`, and the cross entropy of its results in one function.
+     in_features: size of the last dimension of the input
+     num_classes: number of classes
+     out_features: sizes of the targets' dimensions after N, each with its own classes
+     bias: whether the linear layer has a bias
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters
+     reduction: none: the loss of each target; mean: their mean; sum: their sum
+     weight: weight of each class
+     ignore_index: class of targets that are ignored; default: -100
+     label_smoothing: share of each target that is spread over all classes, in [0, 1] */
+typedef struct tt_nn_linear_cross_entropy_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  const int64_t *out_features; /* sizes of the targets' dimensions after N, each with its own
+                                  classes; default: none */
+  int64_t n_out_features;
+  int32_t bias; /* whether the linear layer has a bias; default: false */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+  int32_t reduction; /* none: the loss of each target; mean: their mean; sum: their sum; default:
+                        "mean" */
+  const tt_tensor *weight; /* weight of each class; default: none */
+  int64_t ignore_index; /* class of targets that are ignored; default: -100 */
+  double label_smoothing; /* share of each target that is spread over all classes, in [0, 1];
+                             default: 0.0 */
+} tt_nn_linear_cross_entropy_loss_opts;
+#define TT_NN_LINEAR_CROSS_ENTROPY_LOSS_OUT_FEATURES (UINT64_C(1) << 0)
+#define TT_NN_LINEAR_CROSS_ENTROPY_LOSS_BIAS (UINT64_C(1) << 1)
+#define TT_NN_LINEAR_CROSS_ENTROPY_LOSS_DEVICE (UINT64_C(1) << 2)
+#define TT_NN_LINEAR_CROSS_ENTROPY_LOSS_DTYPE (UINT64_C(1) << 3)
+#define TT_NN_LINEAR_CROSS_ENTROPY_LOSS_REDUCTION (UINT64_C(1) << 4)
+#define TT_NN_LINEAR_CROSS_ENTROPY_LOSS_WEIGHT (UINT64_C(1) << 5)
+#define TT_NN_LINEAR_CROSS_ENTROPY_LOSS_IGNORE_INDEX (UINT64_C(1) << 6)
+#define TT_NN_LINEAR_CROSS_ENTROPY_LOSS_LABEL_SMOOTHING (UINT64_C(1) << 7)
+tt_status tt_nn_linear_cross_entropy_loss(tt_ctx *c, int64_t in_features, int64_t num_classes,
+                                          const tt_nn_linear_cross_entropy_loss_opts *opts,
+                                          tt_module **out);
+
+/* Approximates a softmax over many classes, sorted by falling frequency: Grave et al., 2017. The
+   child `head` has the classes below cutoffs[0] and one output for each cluster of the others;
+   `tail` has a projection to fewer features and the classes of each cluster. Returns the log
+   probability of each target, and minus their mean.
+     in_features: size of an input
+     n_classes: number of classes
+     cutoffs: increasing class numbers: cluster i is [cutoffs[i], cutoffs[i + 1]), the last one
+       ends at n_classes
+     div_value: cluster i has in_features / div_value^(i + 1) features
+     head_bias: whether head has a bias
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_adaptive_log_softmax_with_loss_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  double div_value; /* cluster i has in_features / div_value^(i + 1) features; default: 4.0 */
+  int32_t head_bias; /* whether head has a bias; default: false */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_adaptive_log_softmax_with_loss_opts;
+#define TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DIV_VALUE (UINT64_C(1) << 0)
+#define TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_HEAD_BIAS (UINT64_C(1) << 1)
+#define TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DEVICE (UINT64_C(1) << 2)
+#define TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DTYPE (UINT64_C(1) << 3)
+tt_status tt_nn_adaptive_log_softmax_with_loss(tt_ctx *c, int64_t in_features, int64_t n_classes,
+                                               const int64_t *cutoffs, int64_t n_cutoffs,
+    const tt_nn_adaptive_log_softmax_with_loss_opts *opts, tt_module **out);
+
 /* Calls its children in order and passes the result of each to the next. Children are added by
    tt_module_append or by name. */
 tt_status tt_nn_sequential(tt_ctx *c, tt_module **out);
@@ -445,6 +510,13 @@ tt_status tt_nn_module_list(tt_ctx *c, tt_module **out);
 
 /* Holds children by name, for a module of the application to call. It cannot be called itself. */
 tt_status tt_nn_module_dict(tt_ctx *c, tt_module **out);
+
+/* Holds parameters by index: "0", "1", …, which tt_module_register_parameter adds. It cannot be
+   called. */
+tt_status tt_nn_parameter_list(tt_ctx *c, tt_module **out);
+
+/* Holds parameters by name, which tt_module_register_parameter adds. It cannot be called. */
+tt_status tt_nn_parameter_dict(tt_ctx *c, tt_module **out);
 
 /* Returns its input. */
 tt_status tt_nn_identity(tt_ctx *c, tt_module **out);

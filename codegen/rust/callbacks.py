@@ -21,7 +21,7 @@ TRAITS = {
     "tt_logger": "Logger",
 }
 CODES = {"level": "LogLevel", "kind": "CopyKind"}  # numbers of C -> enums
-ONE_THREAD = {"tt_optim_closure", "tt_lr_lambda_fn"}  # and those that get a module
+ONE_THREAD = {"tt_optim_closure", "tt_lr_lambda_fn", "tt_epoch_fn"}  # and those that get a module
 SAFE = "// SAFETY: `user` is ours, and what tt lends is valid during the call."
 BY_HAND = {"tt_executor.parallel_for", "tt_ddp_hook"}
 # functions that a type need not have -> the constant that says whether it has one

@@ -11,6 +11,7 @@ OF_C = {
     "tt_copy_non_blocking": "`copy_non_blocking`",
     "tt_event_elapsed": "`elapsed`",
     "tt_module_append": "[`Module::append`](crate::Module::append)",
+    "tt_module_register_parameter": "[`Module::register_parameter`](crate::Module::register_parameter)",
     "tt_nn_multihead_attention_forward": "[`Module::attend`](crate::Module::attend)",
     "tt_tensor_variable_data": "[`Tensor::variable_data`](crate::Tensor::variable_data)",
     "tt_optim_step_closure": "[`step_closure`](crate::Optimizer::step_closure)",

@@ -4,6 +4,7 @@
 #include "capi/module.h"
 #include "dist/reducer.h"
 #include "dist/sync_norm.h"
+#include "nn/batch_norm.h"
 #include "nn/hook.h"
 
 using namespace TT_NS;
@@ -367,12 +368,6 @@ static TensorRef normalize_together(void* user, const Tensor& input, const Batch
   return sync_batch_norm(*static_cast<Group*>(user), input, norm);
 }
 static void drop_group(void* user) { Ref<Group>::adopt(static_cast<Group*>(user)).reset(); }
-
-static bool normalizes_batches(const Module& m) {
-  for (const char* name : {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
-    if (!strcmp(m.type->name, name)) return true;
-  return false;
-}
 
 tt_status tt_group_sync_batch_norm(tt_ctx* h, tt_group* g, tt_module* m) {
   return api_call(h, "group_sync_batch_norm", [&](Ctx&) {

@@ -1,8 +1,13 @@
 #include "capi/module.h"
 
 #include "base/finalizer.h"
+#include "core/callback.h"
+#include "nn/adaptive_softmax.h"
 #include "nn/attention.h"
+#include "nn/averaged_model.h"
+#include "nn/batch_norm.h"
 #include "nn/custom.h"
+#include "nn/distance_loss.h"
 #include "nn/hook.h"
 
 using namespace TT_NS;
@@ -149,6 +154,34 @@ tt_status tt_module_average(tt_ctx* h, tt_module* m, const tt_module* model, dou
     average(module_arg(m), module_arg(model, "model", 2), share, use_buffers != 0);
   });
 }
+tt_status tt_averaged_model(tt_ctx* h, const tt_module* model, const tt_averaged_model_opts* opts,
+                            tt_module** out) {
+  if (out) *out = nullptr;
+  return api_call(h, "averaged_model", [&](Ctx&) {
+    Module& module = module_arg(model, "model", 1);
+    check_opts(opts, 2);
+    out_arg(out, "out", 3);
+    Opt<double> decay;
+    if (opts_has(opts, 0)) decay = opts->decay;
+    *out = to_handle(averaged_model(module, decay, opts_has(opts, 1) && opts->use_buffers));
+  });
+}
+tt_status tt_averaged_model_update_parameters(tt_ctx* h, tt_module* m, const tt_module* model) {
+  return api_call(h, "averaged_model_update_parameters",
+                  [&](Ctx&) { update_parameters(module_arg(m), module_arg(model, "model", 2)); });
+}
+tt_status tt_module_update_bn(tt_ctx* h, tt_module* m, tt_epoch_fn fn, void* user,
+                              void (*drop)(void*)) {
+  const tt_status status = api_call(h, "module_update_bn", [&](Ctx&) {
+    Module& module = module_arg(m);
+    if (!fn) fail_null("fn", 2);
+    const StatisticsUpdate update(module);
+    const MaskGuard no_grad(bit(kKeyAutograd));
+    run_callback("the epoch", true, [&](tt_ctx* inner) { return fn(user, inner); });
+  });
+  run_drop(drop, user);
+  return status;
+}
 tt_status tt_module_copy(tt_ctx* h, const tt_module* m, tt_module** out) {
   if (out) *out = nullptr;
   return api_call(h, "module_copy", [&](Ctx&) {
@@ -281,6 +314,51 @@ tt_status tt_module_print(tt_ctx* h, const tt_module* m, char* buffer, int64_t c
                buffer ? cap : 0, *n + 1);
     memcpy(buffer, text.c_str(), size_t(*n) + 1);
   });
+}
+
+// ---- losses ----
+
+tt_status tt_nn_adaptive_log_softmax_with_loss_log_prob(tt_ctx* h, tt_module* m,
+                                                        const tt_tensor* input, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "nn_adaptive_log_softmax_with_loss_log_prob", [&](Ctx& c) {
+    Module& module = module_arg(m);
+    const Tensor& in = tensor_arg(input, "input", 2);
+    out_arg(out, "out", 3);
+    give(c, out, adaptive_log_prob(module, in));
+  });
+}
+tt_status tt_nn_adaptive_log_softmax_with_loss_predict(tt_ctx* h, tt_module* m,
+                                                       const tt_tensor* input, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "nn_adaptive_log_softmax_with_loss_predict", [&](Ctx& c) {
+    Module& module = module_arg(m);
+    const Tensor& in = tensor_arg(input, "input", 2);
+    out_arg(out, "out", 3);
+    give(c, out, adaptive_predict(module, in));
+  });
+}
+
+tt_status tt_nn_triplet_margin_with_distance_loss(
+    tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),
+    const tt_nn_triplet_margin_with_distance_loss_opts* opts, tt_module** out) {
+  if (out) *out = nullptr;
+  bool passed_on = false;
+  const tt_status status = api_call(h, "nn_triplet_margin_with_distance_loss", [&](Ctx&) {
+    check_opts(opts, 3);
+    out_arg(out, "out", 5);
+    const double margin = opts_has(opts, 0) ? opts->margin : 1;
+    const bool swap = opts_has(opts, 1) && opts->swap;
+    const int64_t reduction = opts_has(opts, 2) ? opts->reduction : 1;
+    if (!(margin > 0))
+      fail_arg(TT_INVALID_ARG, "margin", "margin is {}: must be greater than 0", margin);
+    if (reduction < 0 || reduction > 2)
+      fail_arg(TT_INVALID_ARG, "reduction", "reduction is {}: must be 0, 1 or 2", reduction);
+    passed_on = true;
+    *out = to_handle(triplet_margin_with_distance_loss({fn, user, drop}, margin, swap, reduction));
+  });
+  if (!passed_on) run_drop(drop, user);
+  return status;
 }
 
 // ---- hooks and modules of the application ----

@@ -116,4 +116,15 @@ TensorList forward(Module& root, TensorSpan inputs) {
   }
 }
 
+TensorRef first_of(TensorList results, const Module& child) {
+  if (results.empty() || !results[0])
+    fail_arg(TT_INVALID_ARG, "m", "{} returned no result: must return one", child.type->name);
+  return std::move(results[0]);
+}
+TensorRef call_child(const Module& m, int64_t i, const Tensor& x) {
+  const ModuleRef child = m.children[i].module;  // callbacks may replace it
+  const Tensor* in = &x;
+  return first_of(forward(*child, {&in, 1}), *child);
+}
+
 }  // namespace TT_NS

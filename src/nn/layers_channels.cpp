@@ -1,9 +1,12 @@
 // Normalisation of channels.
+#include "nn/batch_norm.h"
 #include "nn/gen/layers.h"
 #include "nn/hook.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 #include "ops/undo.h"
+
+#include <string.h>
 
 namespace TT_NS {
 
@@ -37,11 +40,12 @@ template <class A> TensorList run_batch_norm(Module& m, const A& a, const Tensor
   Tensor* mean = m.slots[kMean].tensor.get();
   Tensor* var = m.slots[kVar].tensor.get();
   Tensor* batches = m.slots[kBatches].tensor.get();
-  double momentum = a.momentum;
+  double momentum = m.cumulative ? -1 : a.momentum;
   if (m.training && tracks && momentum < 0) {  // cumulative average over the batches
-    if (!batches)
+    if (!batches || batches->numel != 1)
       fail_arg(TT_INVALID_ARG, "m",
-               "{} has no num_batches_tracked: its cumulative average needs it", m.type->name);
+               "{} has no num_batches_tracked of one element: its cumulative average needs it",
+               m.type->name);
     momentum = 1 / (read_scalar(*batches).real() + 1);
   }
   TensorRef out;
@@ -137,6 +141,45 @@ TensorList forward_of(Module& m, const InstanceNorm3dArgs& a, TensorSpan in) {
 void describe_of(const Module&, const InstanceNorm1dArgs& a, Text& t) { describe_batch_norm(a, t); }
 void describe_of(const Module&, const InstanceNorm2dArgs& a, Text& t) { describe_batch_norm(a, t); }
 void describe_of(const Module&, const InstanceNorm3dArgs& a, Text& t) { describe_batch_norm(a, t); }
+
+// ---- running statistics as means over batches ----
+
+bool normalizes_batches(const Module& m) {
+  for (const char* name : {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
+    if (!strcmp(m.type->name, name)) return true;
+  return false;
+}
+
+StatisticsUpdate::StatisticsUpdate(Module& root)
+    : modules_(modules_of(root)), training_(root.training) {
+  for (const ModuleRef& m : modules_) {
+    check_not_frozen(*m);
+    // Without statistics there is nothing to do; a call around this one has set the mode.
+    if (!normalizes_batches(*m) || !m->slots[kMean].tensor || !m->slots[kVar].tensor) continue;
+    if (m->cumulative) continue;
+    if (!m->slots[kBatches].tensor || m->slots[kBatches].tensor->numel != 1)
+      fail_arg(TT_INVALID_ARG, "m",
+               "{} has no num_batches_tracked of one element: its cumulative average needs it",
+               m->type->name);
+    layers_.push_back(m);
+  }
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  for (const ModuleRef& m : layers_) {
+    for (const int64_t i : {kMean, kVar, kBatches}) {
+      Tensor& t = *m->slots[i].tensor;
+      remember_values(t);
+      op::fill_(t, Scalar(i == kVar ? 1.0 : 0.0));
+    }
+  }
+  for (const ModuleRef& m : layers_) m->cumulative = true;
+  for (const ModuleRef& m : modules_) m->training = true;
+}
+
+StatisticsUpdate::~StatisticsUpdate() {
+  for (const ModuleRef& m : layers_) m->cumulative = false;
+  for (const ModuleRef& m : modules_)
+    if (!m->frozen) m->training = training_;
+}
 
 // The sums over channels are a pooling of the images (channels, pixels).
 TensorList forward_of(Module&, const CrossMapLRN2dArgs& a, TensorSpan in) {

@@ -46,7 +46,8 @@ struct Module {
   RefCount refs = 1;
   const ModuleType* type;
   bool training = true;
-  bool frozen = false;  // never changes again: threads may use it at the same time
+  bool frozen = false;      // never changes again: threads may use it at the same time
+  bool cumulative = false;  // averages the statistics of all batches (nn/batch_norm.h)
   SmallVec<Slot, 2> slots;
   SmallVec<Child, 1> children;                   // use append_child to add
   NamedPositions<SmallVec<Child, 1>> positions;  // of children
@@ -194,5 +195,9 @@ Text describe_tree(Module& m);
 // Runs pre-hooks (which may replace the inputs), the type's forward, and hooks (which may replace
 // the results).
 TensorList forward(Module& m, TensorSpan inputs);
+// The first result of a call of `child`.
+TensorRef first_of(TensorList results, const Module& child);
+// Runs the i-th child with one input, and returns its first result.
+TensorRef call_child(const Module& m, int64_t i, const Tensor& x);
 
 }  // namespace TT_NS

@@ -122,16 +122,6 @@ void check_padding(const Tensor* mask, const char* arg, const Sequence& source) 
     fail_arg(TT_SHAPE, arg, "{} is {}: must be {}", arg, mask->sizes(), Ints(want));
 }
 
-TensorRef first_of(TensorList results, const Module& child) {
-  if (results.empty() || !results[0])
-    fail_arg(TT_INVALID_ARG, "m", "{} returned no result: must return one", child.type->name);
-  return std::move(results[0]);
-}
-TensorRef call_child(const Module& m, int64_t i, const Tensor& x) {
-  const ModuleRef child = m.children[i].module;  // callbacks may replace it
-  const Tensor* in = &x;
-  return first_of(forward(*child, {&in, 1}), *child);
-}
 // Attention without weights, unless the child was replaced or its hooks want all results.
 TensorRef attention(const Module& m, int64_t i, const Tensor& query, const Tensor& memory,
                     const Tensor* mask, const Tensor* padding) {

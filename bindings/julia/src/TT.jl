@@ -68,14 +68,14 @@ const PUBLIC = (OPERATORS..., ALIASES...,
     :elapsed_ms, :is_done, :is_pinned, :pin_memory, :record!, :reset_peak_memory!, :set_stream!,
     :stream_ptr, :wait_event!, :wait_stream!, :with_stream,
     :SafeTensors, :accumulated_grad,
-    :add_param_group!, :attend,
+    :AveragedModel, :add_param_group!, :attend,
     :build_info, :call_op, :cancel, :clip_grad_norm!, :clip_grad_value!, :custom_module,
     :detect_anomaly, :device,
     :enable_grad, :eval!, :freeze!, :from_dlpack, :get_state, :get_submodule, :get_tensor, :grad,
     :grad_fn, :gradient, :instruction_set, :is_contiguous, :is_frozen, :is_freed, :is_training,
-    :item, :keep!, :live, :load_checkpoint!, :load_cuda, :load_file, :load_state_dict!,
+    :item, :keep!, :live, :load_checkpoint!, :load_cuda, :load_file, :load_state_dict!, :log_prob,
     :manual_seed, :memory, :metadata, :module_type, :named_buffers, :named_children,
-    :named_parameters, :next_functions, :num_threads, :op_schema, :parameters, :profile,
+    :named_parameters, :next_functions, :num_threads, :op_schema, :parameters, :predict, :profile,
     :profile_events, :region,
     :autocast, :dual_level, :functional_call, :hessian, :jacobian, :jvp, :make_dual, :unpack_dual,
     :unscale_grads!, :vjp, :vmap,
@@ -87,7 +87,8 @@ const PUBLIC = (OPERATORS..., ALIASES...,
     :set_memory_limit!, :set_num_threads!,
     :set_poll!, :set_state!, :state_dict, :step!, :structure, :synchronize, :to!, :to_dlpack,
     :torch_load, :torch_save, :csv_load, :idx_load, :npy_load, :npz_load, :get_scale, :scale,
-    :unscale!, :update!, :trace, :train!, :trim, :with_cancel, :withgradient, :zero_grad!)
+    :unscale!, :update!, :update_bn!, :update_parameters!, :trace, :train!, :trim,
+    :with_cancel, :withgradient, :zero_grad!)
 VERSION >= v"1.11" && eval(Expr(:public, PUBLIC...))
 
 function __init__()

@@ -348,10 +348,29 @@ function ModuleDict(first::Pair, more::Pair...)
     return m
 end
 
+"""
+    nn.ParameterList(tensors)
+
+A module that holds parameters by index: "0", "1", … in a state dict. It is not called.
+"""
+function ParameterList(tensors)
+    m = ParameterList()
+    for (i, t) in enumerate(tensors)
+        register_parameter!(m, string(i - 1), requires_grad!(t))
+    end
+    return m
+end
+"`nn.ParameterDict(name => tensor, …)`: a module that holds parameters by name. It is not called."
+function ParameterDict(first::Pair, more::Pair...)
+    m = ParameterDict()
+    foreach(((name, t),) -> register_parameter!(m, name, requires_grad!(t)), (first, more...))
+    return m
+end
+
 "Layers and containers by PyTorch's names."
 module nn
 import ..TT
-for name in TT.NN_CLASSES
+for name in (TT.NN_CLASSES..., :TripletMarginWithDistanceLoss)
     @eval const $name = TT.$name
     @eval export $name
 end

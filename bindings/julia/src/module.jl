@@ -128,6 +128,59 @@ function as_module(f)
 end
 
 """
+    loss = nn.TripletMarginWithDistanceLoss(; margin=1, swap=false, reduction="mean") do a, b … end
+
+`loss(anchor, positive, negative)` is max(0, d(anchor, positive) - d(anchor, negative) + margin),
+where the distance d is a function of two tensors; without one it is the Euclidean distance. Copies
+share it.
+"""
+TripletMarginWithDistanceLoss(; options...) = TripletMarginWithDistanceLoss(nothing; options...)
+function TripletMarginWithDistanceLoss(distance; margin::Real=1, swap::Bool=false,
+        reduction::AbstractString="mean")
+    poll()
+    code = findfirst(isequal(reduction), ("none", "mean", "sum"))
+    code === nothing &&
+        throw(ArgumentError("reduction is \"$reduction\": must be \"none\", \"mean\" or \"sum\""))
+    opts = Ref(C.tt_nn_triplet_margin_with_distance_loss_opts(0x7, margin, swap, code - 1))
+    make(fn, user, drop) = own(Module, handle_out(
+        o -> C.tt_nn_triplet_margin_with_distance_loss(ctx(), fn, user, drop, opts, o)))
+    distance === nothing && return make(C_NULL, C_NULL, C_NULL)
+    return make(entry_fn(), hold(pair -> [distance(pair...)]), drop())
+end
+
+# ---- averages of models ----
+
+"""
+    m = TT.AveragedModel(model; decay=nothing, use_buffers=false)
+
+A module whose child `module` is a copy of the model, which it calls, with averages of the model's
+parameters: the mean of all, or with a decay an exponential moving average (Izmailov et al. 2018).
+`TT.update_parameters!(m, model)` adds the model's, `m.n_averaged` counts. Buffers are copied unless
+`use_buffers`.
+"""
+function AveragedModel(model::Module; decay::Union{Real, Nothing}=nothing, use_buffers::Bool=false)
+    opts = Ref(C.tt_averaged_model_opts(given(decay, 0) | C.TT_AVERAGED_MODEL_USE_BUFFERS,
+        decay === nothing ? 0 : decay, use_buffers))
+    return own(Module, handle_out(o -> C.tt_averaged_model(ctx(), model, opts, o)))
+end
+
+"""
+    TT.update_bn!(m) do … end
+    TT.update_bn!(loader, m)
+
+Recomputes the running statistics of all batch normalisations in m as means over the batches for
+which the block calls m, or over those of a loader: tensors, or collections that begin with one. m
+is in training mode meanwhile. A failure restores the statistics.
+"""
+function update_bn!(f::Base.Callable, m::Module)
+    poll()
+    check(C.tt_module_update_bn(ctx(), m, entry_epoch_fn(), hold(() -> (f(); nothing)), drop()))
+    return m
+end
+update_bn!(loader, m::Module) =
+    update_bn!(() -> foreach(batch -> m(batch isa Tensor ? batch : first(batch)), loader), m)
+
+"""
 Calls a MultiheadAttention with options: (output, weights or nothing). The module's hooks do not
 run.
 """

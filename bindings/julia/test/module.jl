@@ -201,3 +201,65 @@ end
     @test follower.weight == [1.0 1.0]
     thrown(() -> TT.average!(follower, nn.Linear(3, 1), 0.5), TT.ShapeError)
 end
+
+@testset "AveragedModel, update_bn!" begin
+    model = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
+    mean, moving = TT.AveragedModel(model), TT.AveragedModel(model; decay=0.75)
+    for w in (2.0, 4.0, 6.0)
+        no_grad(() -> TT.fill!(model[1].weight, w))
+        @test update_parameters!(mean, model) === mean
+        update_parameters!(moving, model)
+    end
+    @test mean.n_averaged == 3 && "module.0.weight" in first.(named_parameters(mean))
+    @test near(get_tensor(mean, "module.0.weight"), [4.0 4.0])
+    @test near(get_tensor(moving, "module.0.weight"),
+        fill((2 * 0.75 + 4 * 0.25) * 0.75 + 6 * 0.25, 1, 2))
+    @test size(mean(TT.zeros(3, 2))) == (3, 1)
+    thrown(() -> TT.AveragedModel(model; decay=2), TT.InvalidArgumentError)
+    norm = nn.BatchNorm1d(1)
+    batches = [tensor(Float32[0 2]'), tensor(Float32[4 10]')]
+    eval!(norm)
+    @test update_bn!(batches, norm) === norm
+    @test norm.running_mean == [4] && norm.num_batches_tracked == 2 && !norm.training
+    update_bn!(TT.Loader(TT.Dataset(batches[1]); batch_size=2), norm)
+    @test norm.running_mean == [1] && norm.running_var == [2]
+    seen = Bool[]
+    update_bn!(norm) do
+        push!(seen, norm.training, norm(batches[2]).requires_grad)
+    end
+    @test seen == [true, false] && norm.running_mean == [7]
+    @test thrown(() -> update_bn!(() -> error("no data"), norm), ErrorException).msg == "no data"
+    @test norm.running_mean == [7]
+end
+
+@testset "losses with functions and layers of their own" begin
+    d(a, b) = TT.sum(TT.abs(a .- b), 2)
+    loss = nn.TripletMarginWithDistanceLoss(d; margin=2, reduction="none")
+    a, p, n = tensor([0.0 0.0]), tensor([1.0 2.0]), tensor([0.0 3.0])
+    @test loss(a, p, n) == [2.0] && TT.module_type(loss) == "TripletMarginWithDistanceLoss"
+    GC.gc()
+    @test deepcopy(loss)(a, p, n) == [2.0]
+    euclidean = nn.TripletMarginWithDistanceLoss()
+    @test near(euclidean(a, p, n), nn.TripletMarginLoss()(a, p, n)[])
+    failing = nn.TripletMarginWithDistanceLoss((x, y) -> error("no distance"))
+    @test thrown(() -> failing(a, p, n), ErrorException).msg == "no distance"
+    thrown(() -> nn.TripletMarginWithDistanceLoss(d; reduction="most"), ArgumentError)
+
+    adaptive = nn.AdaptiveLogSoftmaxWithLoss(16, 8, [2, 5])
+    x, target = TT.randn(5, 16), tensor([0, 3, 7, 1, 4])
+    output, total = adaptive(x, target)
+    logs = TT.log_prob(adaptive, x)
+    @test near(output, [Array(logs)[i, c + 1] for (i, c) in enumerate([0, 3, 7, 1, 4])]; atol=1e-5)
+    @test near(total, -Statistics.mean(Array(output)); atol=1e-5)
+    @test TT.predict(adaptive, x) == TT.argmax(logs, 2)
+    whole = nn.LinearCrossEntropyLoss(16, 8; bias=true)
+    @test near(whole(x, target), TT.cross_entropy(whole.linear(x), target)[]; atol=1e-5)
+end
+
+@testset "containers of parameters" begin
+    list = nn.ParameterList([TT.ones(2), TT.zeros(3)])
+    dict = nn.ParameterDict(:left => TT.ones(2), "right" => TT.zeros(3))
+    @test first.(named_parameters(list)) == ["0", "1"] && length(parameters(list)) == 2
+    @test dict.right == [0, 0, 0] && dict.left.requires_grad
+    @test length(parameters(nn.custom((m, x) -> x .* m.scales.left; scales=dict))) == 2
+end

@@ -8,6 +8,13 @@ from ._tensor import borrow
 from ._values import values
 
 
+@CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_void_p), c_int64, POINTER(c_void_p), c_int64,
+           POINTER(c_int64))
+def tt_fn(user, ctx, inputs, n, outs, cap, n_outs):
+    return guarded(lambda: give_list(kept[user](optional_tensors(inputs, n)), outs, cap, n_outs,
+                                     "fn"))
+
+
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p))
 def tt_grad_hook(user, ctx, grad, replacement):
     return guarded(lambda: give(kept[user](borrow(grad)), replacement, 1, "grad_hook"))
@@ -22,13 +29,6 @@ def tt_node_hook(user, ctx, grads, n, replacements):
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)
 def tt_accumulate_hook(user, ctx, leaf):
     return guarded(lambda: kept[user](borrow(leaf)))
-
-
-@CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_void_p), c_int64, POINTER(c_void_p), c_int64,
-           POINTER(c_int64))
-def tt_fn(user, ctx, inputs, n, outs, cap, n_outs):
-    return guarded(lambda: give_list(kept[user](optional_tensors(inputs, n)), outs, cap, n_outs,
-                                     "fn"))
 
 
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_void_p))

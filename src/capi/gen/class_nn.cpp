@@ -346,6 +346,48 @@ tt_status tt_nn_soft_margin_loss(tt_ctx *c, const tt_nn_soft_margin_loss_opts *o
     *out = reinterpret_cast<tt_module*>(construct(SoftMarginLossArgs{o_reduction}).leak());
   });
 }
+tt_status tt_nn_linear_cross_entropy_loss(tt_ctx *c, int64_t in_features, int64_t num_classes,
+                                          const tt_nn_linear_cross_entropy_loss_opts *opts,
+                                          tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_linear_cross_entropy_loss", [&](Ctx&) {
+    out_arg(out, "out", 10);
+    check_opts(opts, 8);
+    const Ints o_out_features = opts_has(opts, 0) ? int_list_arg(opts->out_features,
+        opts->n_out_features, "out_features", 2) : Ints();
+    const bool o_bias = opts_has(opts, 1) ? bool(opts->bias != 0) : bool(false);
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 4)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 5) : Dtype::kNone;
+    const int64_t o_reduction = opts_has(opts, 4)
+        ? int64_t(enum_arg(opts->reduction, "reduction", 6, kReductionValues)) : int64_t(1);
+    const Tensor* o_weight = opts_has(opts, 5) ? optional_arg(opts->weight, "weight", 7) : nullptr;
+    const Opt<int64_t> o_ignore_index = opts_has(opts, 6) ? Opt<int64_t>(opts->ignore_index)
+        : Opt<int64_t>();
+    const double o_label_smoothing = opts_has(opts, 7) ? double(opts->label_smoothing)
+        : double(0.0);
+    *out = reinterpret_cast<tt_module*>(construct(LinearCrossEntropyLossArgs{in_features,
+        num_classes, Shape(o_out_features), o_bias, o_device, o_dtype, o_reduction, o_weight,
+        o_ignore_index, o_label_smoothing}).leak());
+  });
+}
+tt_status tt_nn_adaptive_log_softmax_with_loss(tt_ctx *c, int64_t in_features, int64_t n_classes,
+                                               const int64_t *cutoffs, int64_t n_cutoffs,
+    const tt_nn_adaptive_log_softmax_with_loss_opts *opts, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_adaptive_log_softmax_with_loss", [&](Ctx&) {
+    out_arg(out, "out", 7);
+    check_opts(opts, 4);
+    const double o_div_value = opts_has(opts, 0) ? double(opts->div_value) : double(4.0);
+    const bool o_head_bias = opts_has(opts, 1) ? bool(opts->head_bias != 0) : bool(false);
+    const Opt<Device> o_device = opts_has(opts, 2)
+        ? Opt<Device>(device_arg(&opts->device, "device", 5)) : Opt<Device>();
+    const Dtype o_dtype = opts_has(opts, 3) ? dtype_arg(opts->dtype, "dtype", 6) : Dtype::kNone;
+    *out = reinterpret_cast<tt_module*>(construct(AdaptiveLogSoftmaxWithLossArgs{in_features,
+        n_classes, Shape(int_list_arg(cutoffs, n_cutoffs, "cutoffs", 2)), o_div_value, o_head_bias,
+        o_device, o_dtype}).leak());
+  });
+}
 tt_status tt_nn_sequential(tt_ctx *c, tt_module **out) {
   if (out) *out = nullptr;
   return api_call(c, "nn_sequential", [&](Ctx&) {
@@ -365,6 +407,20 @@ tt_status tt_nn_module_dict(tt_ctx *c, tt_module **out) {
   return api_call(c, "nn_module_dict", [&](Ctx&) {
     out_arg(out, "out", 0);
     *out = reinterpret_cast<tt_module*>(construct(ModuleDictArgs{}).leak());
+  });
+}
+tt_status tt_nn_parameter_list(tt_ctx *c, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_parameter_list", [&](Ctx&) {
+    out_arg(out, "out", 0);
+    *out = reinterpret_cast<tt_module*>(construct(ParameterListArgs{}).leak());
+  });
+}
+tt_status tt_nn_parameter_dict(tt_ctx *c, tt_module **out) {
+  if (out) *out = nullptr;
+  return api_call(c, "nn_parameter_dict", [&](Ctx&) {
+    out_arg(out, "out", 0);
+    *out = reinterpret_cast<tt_module*>(construct(ParameterDictArgs{}).leak());
   });
 }
 tt_status tt_nn_identity(tt_ctx *c, tt_module **out) {

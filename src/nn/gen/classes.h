@@ -193,6 +193,31 @@ struct SoftMarginLossArgs {
 };
 Ref<Module> construct(const SoftMarginLossArgs& a);
 
+struct LinearCrossEntropyLossArgs {
+  int64_t in_features;
+  int64_t num_classes;
+  Shape out_features;
+  bool bias;
+  Opt<Device> device;
+  Dtype dtype;
+  int64_t reduction;
+  const Tensor* weight;
+  Opt<int64_t> ignore_index;
+  double label_smoothing;
+};
+Ref<Module> construct(const LinearCrossEntropyLossArgs& a);
+
+struct AdaptiveLogSoftmaxWithLossArgs {
+  int64_t in_features;
+  int64_t n_classes;
+  Shape cutoffs;
+  double div_value;
+  bool head_bias;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const AdaptiveLogSoftmaxWithLossArgs& a);
+
 struct SequentialArgs {
 };
 Ref<Module> construct(const SequentialArgs& a);
@@ -204,6 +229,14 @@ Ref<Module> construct(const ModuleListArgs& a);
 struct ModuleDictArgs {
 };
 Ref<Module> construct(const ModuleDictArgs& a);
+
+struct ParameterListArgs {
+};
+Ref<Module> construct(const ParameterListArgs& a);
+
+struct ParameterDictArgs {
+};
+Ref<Module> construct(const ParameterDictArgs& a);
 
 struct IdentityArgs {
 };

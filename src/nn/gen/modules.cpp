@@ -461,6 +461,49 @@ TT_COLD Ref<Module> construct(const SoftMarginLossArgs& a) {
   return new_layer(&SoftMarginLoss_type, &a);
 }
 
+static TensorList LinearCrossEntropyLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<LinearCrossEntropyLossArgs>(m);
+  return forward_of(m, a, in);
+}
+TT_COLD static void LinearCrossEntropyLoss_describe(const Module& m, Text& t) {
+  const auto& a = args_of<LinearCrossEntropyLossArgs>(m);
+  put(t, "in_features", a.in_features);
+  put(t, "num_classes", a.num_classes);
+  put(t, "out_features", a.out_features);
+  put(t, "bias", a.bias);
+  static constexpr const char* k_reduction[] = {"none", "mean", "sum"};
+      put(t, "reduction", k_reduction[a.reduction]);
+  put(t, "ignore_index", a.ignore_index);
+  put(t, "label_smoothing", a.label_smoothing);
+}
+static constinit const ModuleType LinearCrossEntropyLoss_type =
+    layer_type<LinearCrossEntropyLossArgs>("LinearCrossEntropyLoss", 2, 2,
+                                           LinearCrossEntropyLoss_forward,
+                                           LinearCrossEntropyLoss_describe);
+TT_COLD Ref<Module> construct(const LinearCrossEntropyLossArgs& a) {
+  LinearCrossEntropyLossArgs own = a;
+  own.weight = nullptr;
+  ModuleRef m = new_layer(&LinearCrossEntropyLoss_type, &own);
+  add_slot(*m, "weight", a.weight, true);
+  build(*m, args_of<LinearCrossEntropyLossArgs>(*m));
+  return m;
+}
+
+static TensorList AdaptiveLogSoftmaxWithLoss_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<AdaptiveLogSoftmaxWithLossArgs>(m);
+  return forward_of(m, a, in);
+}
+static constinit const ModuleType AdaptiveLogSoftmaxWithLoss_type =
+    layer_type<AdaptiveLogSoftmaxWithLossArgs>("AdaptiveLogSoftmaxWithLoss", 2, 2,
+                                               AdaptiveLogSoftmaxWithLoss_forward, nullptr);
+TT_COLD Ref<Module> construct(const AdaptiveLogSoftmaxWithLossArgs& a) {
+  AdaptiveLogSoftmaxWithLossArgs own = a;
+  check_given(own.cutoffs, "cutoffs");
+  ModuleRef m = new_layer(&AdaptiveLogSoftmaxWithLoss_type, &own);
+  build(*m, args_of<AdaptiveLogSoftmaxWithLossArgs>(*m));
+  return m;
+}
+
 static constinit const ModuleType Sequential_type = layer_type<SequentialArgs>("Sequential", 1, 1,
     nullptr, nullptr, true);
 TT_COLD Ref<Module> construct(const SequentialArgs& a) {
@@ -477,6 +520,18 @@ static constinit const ModuleType ModuleDict_type = layer_type<ModuleDictArgs>("
     nullptr, nullptr);
 TT_COLD Ref<Module> construct(const ModuleDictArgs& a) {
   return new_layer(&ModuleDict_type, &a);
+}
+
+static constinit const ModuleType ParameterList_type =
+    layer_type<ParameterListArgs>("ParameterList", 0, 0, nullptr, nullptr);
+TT_COLD Ref<Module> construct(const ParameterListArgs& a) {
+  return new_layer(&ParameterList_type, &a);
+}
+
+static constinit const ModuleType ParameterDict_type =
+    layer_type<ParameterDictArgs>("ParameterDict", 0, 0, nullptr, nullptr);
+TT_COLD Ref<Module> construct(const ParameterDictArgs& a) {
+  return new_layer(&ParameterDict_type, &a);
 }
 
 static TensorList Identity_forward(Module& m, [[maybe_unused]] TensorSpan in) {

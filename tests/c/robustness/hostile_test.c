@@ -117,6 +117,7 @@ static const char* const kNullable[][2] = {
     {"tt_tensor_import", "deleter"},
     {"tt_tensor_set_grad", "grad"},
     {"tt_ctx_trace_dispatch", "fn"},
+    {"tt_nn_triplet_margin_with_distance_loss", "fn"},
     {"tt_profiler_rows", "rows"},
     {"tt_profiler_events", "rows"},
     {"tt_profiler_sums", "rows"},

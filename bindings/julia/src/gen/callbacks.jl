@@ -2,6 +2,10 @@
 
 poll_fn(user, ctx) =
     guarded(() -> held(user)())
+fn(user, ctx, inputs, n, outs, cap, n_outs) =
+    guarded(() -> give_all(outs, cap, held(user)(borrowed(inputs, n)), "fn", n_outs))
+epoch_fn(user, ctx) =
+    guarded(() -> held(user)())
 module_pre_hook(user, ctx, m, inputs, n, replacements) =
     guarded(() -> give_all(replacements, n, held(user)(share_module(m), borrowed(inputs, n)),
         "module pre hook"))
@@ -15,8 +19,6 @@ node_hook(user, ctx, grads, n, replacements) =
     guarded(() -> give_all(replacements, n, held(user)(borrowed(grads, n)), "node hook"))
 accumulate_hook(user, ctx, leaf) =
     guarded(() -> held(user)(borrow(leaf)))
-fn(user, ctx, inputs, n, outs, cap, n_outs) =
-    guarded(() -> give_all(outs, cap, held(user)(borrowed(inputs, n)), "fn", n_outs))
 optim_closure(user, ctx, loss) =
     guarded(() -> give(loss, 1, held(user)(), "optim closure"))
 lr_lambda_fn(user, ctx, epoch, group, factor) =
@@ -64,6 +66,9 @@ op_backward(user, ctx, grads, n_outs, args, n_args, results, input_grads, n_inpu
 
 # The addresses for C. Each is compiled when it is first asked for.
 entry_poll_fn() = @cfunction(poll_fn, Int32, (Ptr{Cvoid}, Ptr{Cvoid}))
+entry_fn() = @cfunction(fn, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}},
+    Int64, Ptr{Int64}))
+entry_epoch_fn() = @cfunction(epoch_fn, Int32, (Ptr{Cvoid}, Ptr{Cvoid}))
 entry_module_pre_hook() = @cfunction(module_pre_hook, Int32,
     (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}))
 entry_module_hook() = @cfunction(module_hook, Int32,
@@ -74,8 +79,6 @@ entry_grad_hook() = @cfunction(grad_hook, Int32,
 entry_node_hook() = @cfunction(node_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64,
     Ptr{Ptr{Cvoid}}))
 entry_accumulate_hook() = @cfunction(accumulate_hook, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}))
-entry_fn() = @cfunction(fn, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}},
-    Int64, Ptr{Int64}))
 entry_optim_closure() = @cfunction(optim_closure, Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}))
 entry_lr_lambda_fn() = @cfunction(lr_lambda_fn, Int32,
     (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Float64}))

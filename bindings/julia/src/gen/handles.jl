@@ -153,6 +153,26 @@ and changes nothing, if names or shapes of both differ.
 average!(m::Module, model::Module, share::Real;
     use_buffers::Bool=false) = (check(C.tt_module_average(ctx(), m, model, share, use_buffers)); m)
 """
+Adds the parameters of the model to the averages of an AveragedModel. The first update copies them.
+Fails, and changes nothing, if names or shapes differ.
+"""
+update_parameters!(m::Module,
+    model::Module) = (check(C.tt_averaged_model_update_parameters(ctx(), m, model)); m)
+"""
+Returns the log probabilities (N, `n_classes`) of all classes for the input (N, `in_features`) of an
+AdaptiveLogSoftmaxWithLoss. Hooks of the module are not called.
+"""
+log_prob(m::Module,
+    input::Tensor) = wrap(handle_out(o -> C.tt_nn_adaptive_log_softmax_with_loss_log_prob(ctx(), m,
+    input, o)))
+"""
+Returns the most probable class of each row of the input of an AdaptiveLogSoftmaxWithLoss. It
+computes the clusters for the rows that need them. Hooks of the module are not called.
+"""
+predict(m::Module,
+    input::Tensor) = wrap(handle_out(o -> C.tt_nn_adaptive_log_softmax_with_loss_predict(ctx(), m,
+    input, o)))
+"""
 Ends all changes of the module and of all modules below it, for threads that use it at the same
 time: sets evaluation mode, and whatever would change a module fails with InvalidArgumentError from
 now on. Copies can be changed. A module with hooks cannot be frozen. Values of tensors are not

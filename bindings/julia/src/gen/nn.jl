@@ -451,6 +451,69 @@ function SoftMarginLoss(; reduction::Union{AbstractString, Symbol}="mean")
 end
 
 """
+    LinearCrossEntropyLoss(in_features, num_classes; out_features=nothing, bias=false,
+        device=nothing, dtype=nothing, reduction=\"mean\", weight=nothing, ignore_index=nothing,
+        label_smoothing=0.0)
+
+A linear layer, the child `linear`, and the cross entropy of its results in one function.
+
+- `in_features`: size of the last dimension of the input
+- `num_classes`: number of classes
+- `out_features`: sizes of the targets' dimensions after N, each with its own classes
+- `bias`: whether the linear layer has a bias
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+- `reduction`: none: the loss of each target; mean: their mean; sum: their sum
+- `weight`: weight of each class
+- `ignore_index`: class of targets that are ignored; default: -100
+- `label_smoothing`: share of each target that is spread over all classes, in [0, 1]
+"""
+function LinearCrossEntropyLoss(in_features::Integer, num_classes::Integer;
+    out_features::Union{Ints, Nothing}=nothing, bias::Bool=false,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing,
+    reduction::Union{AbstractString, Symbol}="mean", weight::Union{Tensor, Nothing}=nothing,
+    ignore_index::Union{Integer, Nothing}=nothing, label_smoothing::Real=0.0)
+    out_features_v = ints(out_features)
+    opts = Ref(C.tt_nn_linear_cross_entropy_loss_opts(UInt64(146) | given(out_features, 0) |
+        given(device, 2) | given(dtype, 3) | given(weight, 5) | given(ignore_index, 6),
+        pointer(out_features_v), length(out_features_v), flag(bias), device_struct(device),
+        dtype_code(dtype), choice(REDUCTION, reduction, "reduction"), handle(weight),
+        i64(ignore_index), f64(label_smoothing)))
+    return own(Module,
+        GC.@preserve out_features_v weight handle_out(o -> C.tt_nn_linear_cross_entropy_loss(ctx(),
+        i64(in_features), i64(num_classes), opts, o)))
+end
+
+"""
+    AdaptiveLogSoftmaxWithLoss(in_features, n_classes, cutoffs, div_value=4.0; head_bias=false,
+        device=nothing, dtype=nothing)
+
+Approximates a softmax over many classes, sorted by falling frequency: Grave et al., 2017. The child
+`head` has the classes below cutoffs[0] and one output for each cluster of the others; `tail` has a
+projection to fewer features and the classes of each cluster. Returns the log probability of each
+target, and minus their mean.
+
+- `in_features`: size of an input
+- `n_classes`: number of classes
+- `cutoffs`: increasing class numbers: cluster i is [cutoffs[i], cutoffs[i + 1]), the last one ends
+  at `n_classes`
+- `div_value`: cluster i has `in_features` / `div_value`^(i + 1) features
+- `head_bias`: whether head has a bias
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function AdaptiveLogSoftmaxWithLoss(in_features::Integer, n_classes::Integer, cutoffs::Ints,
+    div_value_=4.0; div_value::Real=div_value_, head_bias::Bool=false,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    cutoffs_v = ints(cutoffs)
+    opts = Ref(C.tt_nn_adaptive_log_softmax_with_loss_opts(UInt64(3) | given(device, 2) |
+        given(dtype, 3), f64(div_value), flag(head_bias), device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        GC.@preserve cutoffs_v handle_out(o -> C.tt_nn_adaptive_log_softmax_with_loss(ctx(),
+        i64(in_features), i64(n_classes), cutoffs_v, length(cutoffs_v), opts, o)))
+end
+
+"""
     Sequential()
 
 Calls its children in order and passes the result of each to the next. Children are added by
@@ -476,6 +539,25 @@ Holds children by name, for a module of the application to call. It cannot be ca
 """
 function ModuleDict()
     return own(Module, handle_out(o -> C.tt_nn_module_dict(ctx(), o)))
+end
+
+"""
+    ParameterList()
+
+Holds parameters by index: \"0\", \"1\", …, which `tt_module_register_parameter` adds. It cannot be
+called.
+"""
+function ParameterList()
+    return own(Module, handle_out(o -> C.tt_nn_parameter_list(ctx(), o)))
+end
+
+"""
+    ParameterDict()
+
+Holds parameters by name, which `tt_module_register_parameter` adds. It cannot be called.
+"""
+function ParameterDict()
+    return own(Module, handle_out(o -> C.tt_nn_parameter_dict(ctx(), o)))
 end
 
 """
@@ -2653,9 +2735,13 @@ const NN_CLASSES = (
     :MultiLabelMarginLoss,
     :MultiLabelSoftMarginLoss,
     :SoftMarginLoss,
+    :LinearCrossEntropyLoss,
+    :AdaptiveLogSoftmaxWithLoss,
     :Sequential,
     :ModuleList,
     :ModuleDict,
+    :ParameterList,
+    :ParameterDict,
     :Identity,
     :Linear,
     :Embedding,

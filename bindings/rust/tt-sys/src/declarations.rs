@@ -14,6 +14,11 @@ handles! {
 pub type tt_range_fn = Option<unsafe extern "C" fn(body_ctx: *mut c_void, begin: i64, end: i64)>;
 pub type tt_poll_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx)
     -> tt_status>;
+pub type tt_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
+    inputs: *const *const tt_tensor, n: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64)
+    -> tt_status>;
+pub type tt_epoch_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx)
+    -> tt_status>;
 pub type tt_module_pre_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
     m: *mut tt_module, inputs: *const *const tt_tensor, n: i64, replacements: *mut *mut tt_tensor)
     -> tt_status>;
@@ -26,9 +31,6 @@ pub type tt_node_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut
     grads: *const *mut tt_tensor, n: i64, replacements: *mut *mut tt_tensor) -> tt_status>;
 pub type tt_accumulate_hook = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
     leaf: *const tt_tensor) -> tt_status>;
-pub type tt_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
-    inputs: *const *const tt_tensor, n: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64)
-    -> tt_status>;
 pub type tt_optim_closure = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
     loss: *mut *mut tt_tensor) -> tt_status>;
 pub type tt_lr_lambda_fn = Option<unsafe extern "C" fn(user: *mut c_void, ctx: *mut tt_ctx,
@@ -2626,6 +2628,29 @@ pub struct tt_nn_soft_margin_loss_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_nn_linear_cross_entropy_loss_opts {
+    pub set: u64,
+    pub out_features: *const i64,
+    pub n_out_features: i64,
+    pub bias: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+    pub reduction: i32,
+    pub weight: *const tt_tensor,
+    pub ignore_index: i64,
+    pub label_smoothing: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_adaptive_log_softmax_with_loss_opts {
+    pub set: u64,
+    pub div_value: f64,
+    pub head_bias: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_nn_linear_opts {
     pub set: u64,
     pub bias: i32,
@@ -3740,6 +3765,13 @@ pub struct tt_tensor_info {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_averaged_model_opts {
+    pub set: u64,
+    pub decay: f64,
+    pub use_buffers: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_module_load_state_dict_opts {
     pub set: u64,
     pub strict: i32,
@@ -3766,6 +3798,14 @@ pub struct tt_nn_multihead_attention_forward_opts {
     pub attn_mask: *const tt_tensor,
     pub average_attn_weights: i32,
     pub is_causal: i32,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_triplet_margin_with_distance_loss_opts {
+    pub set: u64,
+    pub margin: f64,
+    pub swap: i32,
+    pub reduction: i64,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -4158,12 +4198,13 @@ zeroed! {
     tt_nn_poisson_nll_loss_opts tt_nn_cosine_embedding_loss_opts tt_nn_margin_ranking_loss_opts
     tt_nn_triplet_margin_loss_opts tt_nn_hinge_embedding_loss_opts tt_nn_multi_margin_loss_opts
     tt_nn_multi_label_margin_loss_opts tt_nn_multi_label_soft_margin_loss_opts
-    tt_nn_soft_margin_loss_opts tt_nn_linear_opts tt_nn_embedding_opts tt_nn_layer_norm_opts
-    tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts tt_nn_elu_opts
-    tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts tt_nn_hardswish_opts
-    tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts tt_nn_softmax_opts
-    tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts tt_nn_mse_loss_opts
-    tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
+    tt_nn_soft_margin_loss_opts tt_nn_linear_cross_entropy_loss_opts
+    tt_nn_adaptive_log_softmax_with_loss_opts tt_nn_linear_opts tt_nn_embedding_opts
+    tt_nn_layer_norm_opts tt_nn_dropout_opts tt_nn_relu_opts tt_nn_relu6_opts tt_nn_leaky_relu_opts
+    tt_nn_elu_opts tt_nn_gelu_opts tt_nn_silu_opts tt_nn_mish_opts tt_nn_softplus_opts
+    tt_nn_hardswish_opts tt_nn_hardsigmoid_opts tt_nn_hardtanh_opts tt_nn_glu_opts
+    tt_nn_softmax_opts tt_nn_log_softmax_opts tt_nn_flatten_opts tt_nn_l1_loss_opts
+    tt_nn_mse_loss_opts tt_nn_smooth_l1_loss_opts tt_nn_huber_loss_opts tt_nn_bce_loss_opts
     tt_nn_bce_with_logits_loss_opts tt_nn_kl_div_loss_opts tt_nn_nll_loss_opts
     tt_nn_cross_entropy_loss_opts tt_nn_multihead_attention_opts tt_nn_conv1d_opts tt_nn_conv2d_opts
     tt_nn_conv3d_opts tt_nn_conv_transpose1d_opts tt_nn_conv_transpose2d_opts
@@ -4188,7 +4229,8 @@ zeroed! {
     tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
     tt_lr_cosine_annealing_warm_restarts_opts tt_lr_cyclic_opts tt_lr_reduce_on_plateau_opts
     tt_lr_swa_opts tt_runtime_opts tt_live_row tt_cuda_math_opts tt_backend_def tt_tensor_info
-    tt_module_load_state_dict_opts tt_module_def tt_nn_multihead_attention_forward_opts
+    tt_averaged_model_opts tt_module_load_state_dict_opts tt_module_def
+    tt_nn_multihead_attention_forward_opts tt_nn_triplet_margin_with_distance_loss_opts
     tt_safetensors_save_opts tt_checkpoint tt_backward_opts tt_grad_opts tt_function_def
     tt_vmap_opts tt_saved_tensors_def tt_op_def tt_clip_grad_norm_opts tt_grad_scaler_new_opts
     tt_loader_opts tt_capture_opts tt_graph_info tt_graph_node tt_graph_arg tt_graph_value
@@ -5096,6 +5138,18 @@ pub const TT_NN_MULTI_LABEL_MARGIN_LOSS_REDUCTION: u64 = 1;
 pub const TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_WEIGHT: u64 = 1;
 pub const TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_REDUCTION: u64 = 2;
 pub const TT_NN_SOFT_MARGIN_LOSS_REDUCTION: u64 = 1;
+pub const TT_NN_LINEAR_CROSS_ENTROPY_LOSS_OUT_FEATURES: u64 = 1;
+pub const TT_NN_LINEAR_CROSS_ENTROPY_LOSS_BIAS: u64 = 2;
+pub const TT_NN_LINEAR_CROSS_ENTROPY_LOSS_DEVICE: u64 = 4;
+pub const TT_NN_LINEAR_CROSS_ENTROPY_LOSS_DTYPE: u64 = 8;
+pub const TT_NN_LINEAR_CROSS_ENTROPY_LOSS_REDUCTION: u64 = 16;
+pub const TT_NN_LINEAR_CROSS_ENTROPY_LOSS_WEIGHT: u64 = 32;
+pub const TT_NN_LINEAR_CROSS_ENTROPY_LOSS_IGNORE_INDEX: u64 = 64;
+pub const TT_NN_LINEAR_CROSS_ENTROPY_LOSS_LABEL_SMOOTHING: u64 = 128;
+pub const TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DIV_VALUE: u64 = 1;
+pub const TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_HEAD_BIAS: u64 = 2;
+pub const TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DEVICE: u64 = 4;
+pub const TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DTYPE: u64 = 8;
 pub const TT_NN_LINEAR_BIAS: u64 = 1;
 pub const TT_NN_LINEAR_DEVICE: u64 = 2;
 pub const TT_NN_LINEAR_DTYPE: u64 = 4;
@@ -5560,12 +5614,17 @@ pub const TT_CUDA_MATH_CUDNN: u64 = 16;
 pub const TT_CUDA_MATH_CUDNN_ATTENTION: u64 = 32;
 pub const TT_CUDA_MATH_CUSOLVER: u64 = 64;
 pub const TT_CUDA_MATH_CUFFT: u64 = 128;
+pub const TT_AVERAGED_MODEL_DECAY: u64 = 1;
+pub const TT_AVERAGED_MODEL_USE_BUFFERS: u64 = 2;
 pub const TT_MODULE_LOAD_STATE_DICT_STRICT: u64 = 1;
 pub const TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK: u64 = 1;
 pub const TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS: u64 = 2;
 pub const TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK: u64 = 4;
 pub const TT_NN_MULTIHEAD_ATTENTION_FORWARD_AVERAGE_ATTN_WEIGHTS: u64 = 8;
 pub const TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL: u64 = 16;
+pub const TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_MARGIN: u64 = 1;
+pub const TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_SWAP: u64 = 2;
+pub const TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_REDUCTION: u64 = 4;
 pub const TT_SAFETENSORS_SAVE_METADATA: u64 = 1;
 pub const TT_BACKWARD_GRADIENT: u64 = 1;
 pub const TT_BACKWARD_RETAIN_GRAPH: u64 = 2;
@@ -8162,9 +8221,16 @@ extern "C" {
         -> tt_status;
     pub fn tt_nn_soft_margin_loss(c: *mut tt_ctx, opts: *const tt_nn_soft_margin_loss_opts,
         out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_linear_cross_entropy_loss(c: *mut tt_ctx, in_features: i64, num_classes: i64,
+        opts: *const tt_nn_linear_cross_entropy_loss_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_adaptive_log_softmax_with_loss(c: *mut tt_ctx, in_features: i64, n_classes: i64,
+        cutoffs: *const i64, n_cutoffs: i64, opts: *const tt_nn_adaptive_log_softmax_with_loss_opts,
+        out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_sequential(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_module_list(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_module_dict(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_parameter_list(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_parameter_dict(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_identity(c: *mut tt_ctx, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_linear(c: *mut tt_ctx, in_features: i64, out_features: i64,
         opts: *const tt_nn_linear_opts, out: *mut *mut tt_module) -> tt_status;
@@ -8620,6 +8686,12 @@ extern "C" {
         -> tt_status;
     pub fn tt_module_average(c: *mut tt_ctx, m: *mut tt_module, model: *const tt_module, share: f64,
         use_buffers: i32) -> tt_status;
+    pub fn tt_averaged_model(c: *mut tt_ctx, model: *const tt_module,
+        opts: *const tt_averaged_model_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_averaged_model_update_parameters(c: *mut tt_ctx, m: *mut tt_module,
+        model: *const tt_module) -> tt_status;
+    pub fn tt_module_update_bn(c: *mut tt_ctx, m: *mut tt_module, fn_: tt_epoch_fn,
+        user: *mut c_void, drop: Option<unsafe extern "C" fn(user: *mut c_void)>) -> tt_status;
     pub fn tt_module_register_parameter(c: *mut tt_ctx, m: *mut tt_module, name: *const c_char,
         tensor: *const tt_tensor) -> tt_status;
     pub fn tt_module_register_buffer(c: *mut tt_ctx, m: *mut tt_module, name: *const c_char,
@@ -8666,6 +8738,14 @@ extern "C" {
         query: *const tt_tensor, key: *const tt_tensor, value: *const tt_tensor,
         opts: *const tt_nn_multihead_attention_forward_opts, out: *mut *mut tt_tensor,
         weights: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nn_adaptive_log_softmax_with_loss_log_prob(c: *mut tt_ctx, m: *mut tt_module,
+        input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nn_adaptive_log_softmax_with_loss_predict(c: *mut tt_ctx, m: *mut tt_module,
+        input: *const tt_tensor, out: *mut *mut tt_tensor) -> tt_status;
+    pub fn tt_nn_triplet_margin_with_distance_loss(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>,
+        opts: *const tt_nn_triplet_margin_with_distance_loss_opts, out: *mut *mut tt_module)
+        -> tt_status;
     pub fn tt_safetensors_save(c: *mut tt_ctx, path: *const c_char, names: *const *const c_char,
         tensors: *const *mut tt_tensor, n: i64, opts: *const tt_safetensors_save_opts) -> tt_status;
     pub fn tt_safetensors_open(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_safetensors)

@@ -115,6 +115,37 @@ pub fn sequential(layers: impl IntoIterator<Item = impl Layer>) -> Result<Module
     Ok(all)
 }
 
+/// Makes a module that holds parameters by index: "0", "1", …
+///
+/// ```
+/// let scales = tt::parameter_list([tt::ones(&[2])?, tt::zeros(&[3])?])?;
+/// assert_eq!(scales.parameters()?.len(), 2);
+/// assert_eq!(scales.get_tensor("1")?.unwrap().shape(), [3]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn parameter_list(tensors: impl IntoIterator<Item = Tensor>) -> Result<Module> {
+    let all = crate::nn::parameter_list()?;
+    for (i, t) in tensors.into_iter().enumerate() {
+        all.register_parameter(&i.to_string(), Some(&t.requires_grad_(true)?))?;
+    }
+    Ok(all)
+}
+
+/// Makes a module that holds parameters by name.
+///
+/// ```
+/// let scales = tt::parameter_dict([("left", tt::ones(&[2])?), ("right", tt::zeros(&[3])?)])?;
+/// assert_eq!(scales.get_tensor("right")?.unwrap().shape(), [3]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn parameter_dict<'a>(tensors: impl IntoIterator<Item = (&'a str, Tensor)>) -> Result<Module> {
+    let all = crate::nn::parameter_dict()?;
+    for (name, t) in tensors {
+        all.register_parameter(name, Some(&t.requires_grad_(true)?))?;
+    }
+    Ok(all)
+}
+
 /// Makes a module that calls layers in turn; their types may differ.
 ///
 /// ```

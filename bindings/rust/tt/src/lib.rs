@@ -114,7 +114,7 @@ pub use hook::*;
 pub use host::*;
 pub use index::*;
 pub use io::*;
-pub use layer::{sequential, Buffer, Layer, Member};
+pub use layer::{parameter_dict, parameter_list, sequential, Buffer, Layer, Member};
 pub use module::*;
 pub use scalar::*;
 pub use stream::*;

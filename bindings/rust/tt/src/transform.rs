@@ -3,6 +3,7 @@ use crate::callback::{drop_user, user};
 use crate::error::{Error, Result};
 use crate::generated::callbacks;
 use crate::handle::*;
+use crate::opts::TripletMarginWithDistanceLossOpts;
 use crate::{DType, DeviceType, GradScaler, Module, Optimizer, StateDict, Status, Tensor};
 use std::borrow::Borrow;
 use std::os::raw::c_void;
@@ -92,6 +93,37 @@ where
                 )
             })
         }
+    })
+}
+
+/// Makes a loss of anchors, positive and negative examples: max(0, d(anchor, positive) - d(anchor,
+/// negative) + margin). The distance d gets two tensors and returns a number for each pair of
+/// vectors. Copies of the module share it.
+///
+/// ```
+/// use tt::opts::TripletMarginWithDistanceLossOpts;
+/// let opts = TripletMarginWithDistanceLossOpts::new().margin(2.0);
+/// let distance = |a: &tt::Tensor, b: &tt::Tensor| a.sub(b)?.abs()?.sum_dim(&[-1]);
+/// let loss = tt::triplet_margin_with_distance_loss(distance, opts)?;
+/// let t = |x: [f64; 2]| tt::Tensor::from(x).reshape(&[1, 2]);
+/// let y = loss.forward_list(&[t([0.0, 0.0])?, t([1.0, 2.0])?, t([0.0, 3.0])?])?;
+/// assert_eq!(y[0].item::<f64>()?, 2.0);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn triplet_margin_with_distance_loss<F>(
+    distance: F,
+    opts: TripletMarginWithDistanceLossOpts,
+) -> Result<Module>
+where
+    F: Fn(&Tensor, &Tensor) -> Result<Tensor> + Send + Sync + 'static,
+{
+    let pairs = move |x: &[Tensor]| Ok(vec![distance(&x[0], &x[1])?]);
+    // SAFETY: the options are valid during the call, which takes ownership of the function. C may
+    // call it on any thread until it drops it.
+    with_function(pairs, |fun, user, drop| unsafe {
+        call1(|c, out| {
+            sys::tt_nn_triplet_margin_with_distance_loss(c, fun, user, drop, &opts.0, out)
+        })
     })
 }
 

@@ -367,6 +367,10 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_nn_multi_label_margin_loss_opts, set, reduction);
     layout!(out, tt_nn_multi_label_soft_margin_loss_opts, set, weight, reduction);
     layout!(out, tt_nn_soft_margin_loss_opts, set, reduction);
+    layout!(out, tt_nn_linear_cross_entropy_loss_opts, set, out_features, n_out_features, bias,
+        device, dtype, reduction, weight, ignore_index, label_smoothing);
+    layout!(out, tt_nn_adaptive_log_softmax_with_loss_opts, set, div_value, head_bias, device,
+        dtype);
     layout!(out, tt_nn_linear_opts, set, bias, device, dtype);
     layout!(out, tt_nn_embedding_opts, set, padding_idx, max_norm, norm_type, scale_grad_by_freq,
         sparse, device, dtype);
@@ -529,10 +533,12 @@ fn rows(out: &mut Vec<String>) {
     layout!(out, tt_backend_def, struct_size, name, user, alloc, free, copy, compute, drop);
     layout!(out, tt_tensor_info, numel, data, dtype, ndim, device, is_contiguous, is_writable,
         requires_grad, shape, strides);
+    layout!(out, tt_averaged_model_opts, set, decay, use_buffers);
     layout!(out, tt_module_load_state_dict_opts, set, strict);
     layout!(out, tt_module_def, struct_size, name, user, forward, copy, drop);
     layout!(out, tt_nn_multihead_attention_forward_opts, set, key_padding_mask, need_weights,
         attn_mask, average_attn_weights, is_causal);
+    layout!(out, tt_nn_triplet_margin_with_distance_loss_opts, set, margin, swap, reduction);
     layout!(out, tt_safetensors_save_opts, set, metadata, n_metadata);
     layout!(out, tt_checkpoint, struct_size, module, optimizer, scheduler, generator, extra);
     layout!(out, tt_backward_opts, set, gradient, retain_graph, create_graph, inputs, n_inputs);
@@ -1472,6 +1478,18 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_WEIGHT);
     constant!(out, TT_NN_MULTI_LABEL_SOFT_MARGIN_LOSS_REDUCTION);
     constant!(out, TT_NN_SOFT_MARGIN_LOSS_REDUCTION);
+    constant!(out, TT_NN_LINEAR_CROSS_ENTROPY_LOSS_OUT_FEATURES);
+    constant!(out, TT_NN_LINEAR_CROSS_ENTROPY_LOSS_BIAS);
+    constant!(out, TT_NN_LINEAR_CROSS_ENTROPY_LOSS_DEVICE);
+    constant!(out, TT_NN_LINEAR_CROSS_ENTROPY_LOSS_DTYPE);
+    constant!(out, TT_NN_LINEAR_CROSS_ENTROPY_LOSS_REDUCTION);
+    constant!(out, TT_NN_LINEAR_CROSS_ENTROPY_LOSS_WEIGHT);
+    constant!(out, TT_NN_LINEAR_CROSS_ENTROPY_LOSS_IGNORE_INDEX);
+    constant!(out, TT_NN_LINEAR_CROSS_ENTROPY_LOSS_LABEL_SMOOTHING);
+    constant!(out, TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DIV_VALUE);
+    constant!(out, TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_HEAD_BIAS);
+    constant!(out, TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DEVICE);
+    constant!(out, TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DTYPE);
     constant!(out, TT_NN_LINEAR_BIAS);
     constant!(out, TT_NN_LINEAR_DEVICE);
     constant!(out, TT_NN_LINEAR_DTYPE);
@@ -1936,12 +1954,17 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_CUDA_MATH_CUDNN_ATTENTION);
     constant!(out, TT_CUDA_MATH_CUSOLVER);
     constant!(out, TT_CUDA_MATH_CUFFT);
+    constant!(out, TT_AVERAGED_MODEL_DECAY);
+    constant!(out, TT_AVERAGED_MODEL_USE_BUFFERS);
     constant!(out, TT_MODULE_LOAD_STATE_DICT_STRICT);
     constant!(out, TT_NN_MULTIHEAD_ATTENTION_FORWARD_KEY_PADDING_MASK);
     constant!(out, TT_NN_MULTIHEAD_ATTENTION_FORWARD_NEED_WEIGHTS);
     constant!(out, TT_NN_MULTIHEAD_ATTENTION_FORWARD_ATTN_MASK);
     constant!(out, TT_NN_MULTIHEAD_ATTENTION_FORWARD_AVERAGE_ATTN_WEIGHTS);
     constant!(out, TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL);
+    constant!(out, TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_MARGIN);
+    constant!(out, TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_SWAP);
+    constant!(out, TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_REDUCTION);
     constant!(out, TT_SAFETENSORS_SAVE_METADATA);
     constant!(out, TT_BACKWARD_GRADIENT);
     constant!(out, TT_BACKWARD_RETAIN_GRAPH);

@@ -14,6 +14,26 @@ pub(crate) unsafe extern "C" fn tt_poll_fn<T: Fn() -> Result<()>>(user: *mut c_v
     })
 }
 
+pub(crate) unsafe extern "C" fn tt_fn<T: Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>>(
+    user: *mut c_void, ctx: *mut sys::tt_ctx, inputs: *const *const sys::tt_tensor, n: i64,
+    outs: *mut *mut sys::tt_tensor, cap: i64, n_outs: *mut i64) -> sys::tt_status {
+    // SAFETY: `user` is ours, and what tt lends is valid during the call.
+    guarded(ctx, || unsafe {
+        let given = closure::<T>(user)(tensors(inputs, n))?;
+        *n_outs = given.len() as i64;
+        give(given, outs, cap)
+    })
+}
+
+pub(crate) unsafe extern "C" fn tt_epoch_fn<T: FnMut() -> Result<()>>(user: *mut c_void,
+    ctx: *mut sys::tt_ctx) -> sys::tt_status {
+    // SAFETY: `user` is ours, and what tt lends is valid during the call.
+    guarded(ctx, || unsafe {
+        closure::<Local<T>>(user).run(|f| f())?;
+        Ok(())
+    })
+}
+
 pub(crate) unsafe extern "C" fn tt_module_pre_hook<T: FnMut(&Module, &[Option<Tensor>])
     -> Result<Vec<Option<Tensor>>>>(user: *mut c_void, ctx: *mut sys::tt_ctx,
     m: *mut sys::tt_module, inputs: *const *const sys::tt_tensor, n: i64,
@@ -66,17 +86,6 @@ pub(crate) unsafe extern "C" fn tt_accumulate_hook<T: Fn(&Tensor) -> Result<()>>
     guarded(ctx, || unsafe {
         closure::<T>(user)(&*(&leaf as *const _ as *const Tensor))?;
         Ok(())
-    })
-}
-
-pub(crate) unsafe extern "C" fn tt_fn<T: Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>>(
-    user: *mut c_void, ctx: *mut sys::tt_ctx, inputs: *const *const sys::tt_tensor, n: i64,
-    outs: *mut *mut sys::tt_tensor, cap: i64, n_outs: *mut i64) -> sys::tt_status {
-    // SAFETY: `user` is ours, and what tt lends is valid during the call.
-    guarded(ctx, || unsafe {
-        let given = closure::<T>(user)(tensors(inputs, n))?;
-        *n_outs = given.len() as i64;
-        give(given, outs, cap)
     })
 }
 

@@ -1195,6 +1195,38 @@ impl Module {
             call(|c| sys::tt_module_average(c, self.raw(), model.raw(), share, use_buffers as i32))
         }
     }
+    /// Makes an AveragedModel of torch.optim.swa_utils: a module whose child `module` is a copy of
+    /// the model, which it calls, with averages of the model's parameters (Izmailov et al. 2018).
+    /// The buffer n_averaged is the number of updates.
+    pub fn averaged_model(&self) -> Result<Module> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, out| sys::tt_averaged_model(c, self.raw(), std::ptr::null(), out)) }
+    }
+    /// Makes an AveragedModel of torch.optim.swa_utils: a module whose child `module` is a copy of
+    /// the model, which it calls, with averages of the model's parameters (Izmailov et al. 2018).
+    /// The buffer n_averaged is the number of updates.
+    pub fn averaged_model_with(&self, opts: AveragedModelOpts) -> Result<Module> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call1(|c, out| sys::tt_averaged_model(c, self.raw(), &opts.0, out)) }
+    }
+    /// Adds the parameters of the model to the averages of an AveragedModel. The first update
+    /// copies them. Fails, and changes nothing, if names or shapes differ.
+    pub fn update_parameters(&self, model: &Module) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call(|c| sys::tt_averaged_model_update_parameters(c, self.raw(), model.raw())) }
+    }
+    /// Recomputes the running statistics of all batch normalisations in the module as means over
+    /// the batches for which the callback calls the module: they are reset first, and the module is
+    /// in training mode during the callback, which is called once and records no gradients. As
+    /// torch.optim.swa_utils.update_bn: for a model whose parameters are averages. If the callback
+    /// fails, the statistics are as before.
+    pub fn update_bn<F: FnMut() -> Result<()>>(&self, f: F) -> Result<()> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call(|c| sys::tt_module_update_bn(c, self.raw(), Some(callbacks::tt_epoch_fn::<F>),
+                user(Local::new(f, false)), Some(drop_user::<Local<F>>)))
+        }
+    }
     /// Sets or adds a parameter: a leaf under a name without dots. requires_grad stays as it is. An
     /// absent buffer of this name becomes the parameter. If `tensor` is None: the parameter is
     /// declared, but absent.
@@ -1358,6 +1390,24 @@ impl Module {
     pub fn remove_hook(&self, id: i64) -> Result<()> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_module_remove_hook(c, self.raw(), id)) }
+    }
+    /// Returns the log probabilities (N, n_classes) of all classes for the input (N, in_features)
+    /// of an AdaptiveLogSoftmaxWithLoss. Hooks of the module are not called.
+    pub fn log_prob(&self, input: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, out| sys::tt_nn_adaptive_log_softmax_with_loss_log_prob(c, self.raw(),
+                input.raw(), out))
+        }
+    }
+    /// Returns the most probable class of each row of the input of an AdaptiveLogSoftmaxWithLoss.
+    /// It computes the clusters for the rows that need them. Hooks of the module are not called.
+    pub fn predict(&self, input: &Tensor) -> Result<Tensor> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe {
+            call1(|c, out| sys::tt_nn_adaptive_log_softmax_with_loss_predict(c, self.raw(),
+                input.raw(), out))
+        }
     }
     /// Exchanges the parameters and buffers of a module with the tensors of their names in a state
     /// dict, all or none. A second call with the same state dict restores them. Only this thread

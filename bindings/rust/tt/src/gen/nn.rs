@@ -1181,6 +1181,178 @@ pub fn soft_margin_loss_with(opts: SoftMarginLossOpts) -> Result<Module> {
     unsafe { call1(|c, out| sys::tt_nn_soft_margin_loss(c, &opts.0, out)) }
 }
 
+/// Options of [`linear_cross_entropy_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinearCrossEntropyLossOpts<'a>(pub(crate) sys::tt_nn_linear_cross_entropy_loss_opts,
+    PhantomData<&'a ()>);
+impl<'a> LinearCrossEntropyLossOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> LinearCrossEntropyLossOpts<'a> {
+        Self::default()
+    }
+    /// Sizes of the targets' dimensions after N, each with its own classes; default: none.
+    #[must_use]
+    pub fn out_features(mut self, value: &'a [i64]) -> LinearCrossEntropyLossOpts<'a> {
+        self.0.set |= sys::TT_NN_LINEAR_CROSS_ENTROPY_LOSS_OUT_FEATURES;
+        self.0.out_features = value.as_ptr();
+        self.0.n_out_features = value.len() as i64;
+        self
+    }
+    /// Whether the linear layer has a bias; default: false.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> LinearCrossEntropyLossOpts<'a> {
+        self.0.set |= sys::TT_NN_LINEAR_CROSS_ENTROPY_LOSS_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> LinearCrossEntropyLossOpts<'a> {
+        self.0.set |= sys::TT_NN_LINEAR_CROSS_ENTROPY_LOSS_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> LinearCrossEntropyLossOpts<'a> {
+        self.0.set |= sys::TT_NN_LINEAR_CROSS_ENTROPY_LOSS_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+    /// None: the loss of each target; mean: their mean; sum: their sum; default: "mean".
+    #[must_use]
+    pub fn reduction(mut self, value: Reduction) -> LinearCrossEntropyLossOpts<'a> {
+        self.0.set |= sys::TT_NN_LINEAR_CROSS_ENTROPY_LOSS_REDUCTION;
+        self.0.reduction = value as i32;
+        self
+    }
+    /// Weight of each class; default: none.
+    #[must_use]
+    pub fn weight(mut self, value: &'a Tensor) -> LinearCrossEntropyLossOpts<'a> {
+        self.0.set |= sys::TT_NN_LINEAR_CROSS_ENTROPY_LOSS_WEIGHT;
+        self.0.weight = value.raw();
+        self
+    }
+    /// Class of targets that are ignored; default: -100.
+    #[must_use]
+    pub fn ignore_index(mut self, value: i64) -> LinearCrossEntropyLossOpts<'a> {
+        self.0.set |= sys::TT_NN_LINEAR_CROSS_ENTROPY_LOSS_IGNORE_INDEX;
+        self.0.ignore_index = value;
+        self
+    }
+    /// Share of each target that is spread over all classes, in \[0, 1\]; default: 0.0.
+    #[must_use]
+    pub fn label_smoothing(mut self, value: f64) -> LinearCrossEntropyLossOpts<'a> {
+        self.0.set |= sys::TT_NN_LINEAR_CROSS_ENTROPY_LOSS_LABEL_SMOOTHING;
+        self.0.label_smoothing = value;
+        self
+    }
+}
+
+/// A linear layer, the child `linear`, and the cross entropy of its results in one function.
+///
+/// - `in_features`: size of the last dimension of the input
+/// - `num_classes`: number of classes
+#[doc(alias = "LinearCrossEntropyLoss")]
+pub fn linear_cross_entropy_loss(in_features: i64, num_classes: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_linear_cross_entropy_loss(c, in_features, num_classes,
+            std::ptr::null(), out))
+    }
+}
+
+/// A linear layer, the child `linear`, and the cross entropy of its results in one function.
+///
+/// - `in_features`: size of the last dimension of the input
+/// - `num_classes`: number of classes
+#[doc(alias = "LinearCrossEntropyLoss")]
+pub fn linear_cross_entropy_loss_with(in_features: i64, num_classes: i64,
+    opts: LinearCrossEntropyLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_linear_cross_entropy_loss(c, in_features, num_classes, &opts.0,
+            out))
+    }
+}
+
+/// Options of [`adaptive_log_softmax_with_loss_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdaptiveLogSoftmaxWithLossOpts(
+    pub(crate) sys::tt_nn_adaptive_log_softmax_with_loss_opts);
+impl AdaptiveLogSoftmaxWithLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AdaptiveLogSoftmaxWithLossOpts {
+        Self::default()
+    }
+    /// Cluster i has in_features / div_value^(i + 1) features; default: 4.0.
+    #[must_use]
+    pub fn div_value(mut self, value: f64) -> AdaptiveLogSoftmaxWithLossOpts {
+        self.0.set |= sys::TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DIV_VALUE;
+        self.0.div_value = value;
+        self
+    }
+    /// Whether head has a bias; default: false.
+    #[must_use]
+    pub fn head_bias(mut self, value: bool) -> AdaptiveLogSoftmaxWithLossOpts {
+        self.0.set |= sys::TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_HEAD_BIAS;
+        self.0.head_bias = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> AdaptiveLogSoftmaxWithLossOpts {
+        self.0.set |= sys::TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> AdaptiveLogSoftmaxWithLossOpts {
+        self.0.set |= sys::TT_NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// Approximates a softmax over many classes, sorted by falling frequency: Grave et al., 2017. The
+/// child `head` has the classes below cutoffs\[0\] and one output for each cluster of the others;
+/// `tail` has a projection to fewer features and the classes of each cluster. Returns the log
+/// probability of each target, and minus their mean.
+///
+/// - `in_features`: size of an input
+/// - `n_classes`: number of classes
+/// - `cutoffs`: increasing class numbers: cluster i is \[cutoffs\[i\], cutoffs\[i + 1\]), the last
+///   one ends at n_classes
+#[doc(alias = "AdaptiveLogSoftmaxWithLoss")]
+pub fn adaptive_log_softmax_with_loss(in_features: i64, n_classes: i64, cutoffs: &[i64])
+    -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_adaptive_log_softmax_with_loss(c, in_features, n_classes,
+            cutoffs.as_ptr(), cutoffs.len() as i64, std::ptr::null(), out))
+    }
+}
+
+/// Approximates a softmax over many classes, sorted by falling frequency: Grave et al., 2017. The
+/// child `head` has the classes below cutoffs\[0\] and one output for each cluster of the others;
+/// `tail` has a projection to fewer features and the classes of each cluster. Returns the log
+/// probability of each target, and minus their mean.
+///
+/// - `in_features`: size of an input
+/// - `n_classes`: number of classes
+/// - `cutoffs`: increasing class numbers: cluster i is \[cutoffs\[i\], cutoffs\[i + 1\]), the last
+///   one ends at n_classes
+#[doc(alias = "AdaptiveLogSoftmaxWithLoss")]
+pub fn adaptive_log_softmax_with_loss_with(in_features: i64, n_classes: i64, cutoffs: &[i64],
+    opts: AdaptiveLogSoftmaxWithLossOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_adaptive_log_softmax_with_loss(c, in_features, n_classes,
+            cutoffs.as_ptr(), cutoffs.len() as i64, &opts.0, out))
+    }
+}
+
 /// Calls its children in order and passes the result of each to the next. Children are added by
 /// [`Module::append`](crate::Module::append) or by name.
 #[doc(alias = "Sequential")]
@@ -1201,6 +1373,22 @@ pub fn module_list() -> Result<Module> {
 pub fn module_dict() -> Result<Module> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_module_dict(c, out)) }
+}
+
+/// Holds parameters by index: "0", "1", …, which
+/// [`Module::register_parameter`](crate::Module::register_parameter) adds. It cannot be called.
+#[doc(alias = "ParameterList")]
+pub fn parameter_list() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_parameter_list(c, out)) }
+}
+
+/// Holds parameters by name, which
+/// [`Module::register_parameter`](crate::Module::register_parameter) adds. It cannot be called.
+#[doc(alias = "ParameterDict")]
+pub fn parameter_dict() -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_parameter_dict(c, out)) }
 }
 
 /// Returns its input.

@@ -7952,6 +7952,30 @@ impl CudaMathOpts {
     }
 }
 
+/// Options of `averaged_model`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AveragedModelOpts(pub(crate) sys::tt_averaged_model_opts);
+impl AveragedModelOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> AveragedModelOpts {
+        Self::default()
+    }
+    /// Of an exponential moving average, in \[0, 1\]; default: the mean of all.
+    #[must_use]
+    pub fn decay(mut self, value: f64) -> AveragedModelOpts {
+        self.0.set |= sys::TT_AVERAGED_MODEL_DECAY;
+        self.0.decay = value;
+        self
+    }
+    /// 1: averages buffers, too; default 0: copies them.
+    #[must_use]
+    pub fn use_buffers(mut self, value: bool) -> AveragedModelOpts {
+        self.0.set |= sys::TT_AVERAGED_MODEL_USE_BUFFERS;
+        self.0.use_buffers = value as i32;
+        self
+    }
+}
+
 /// Options of `module_load_state_dict`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModuleLoadStateDictOpts(pub(crate) sys::tt_module_load_state_dict_opts);
@@ -8011,6 +8035,38 @@ impl<'a> MultiheadAttentionForwardOpts<'a> {
     pub fn is_causal(mut self, value: bool) -> MultiheadAttentionForwardOpts<'a> {
         self.0.set |= sys::TT_NN_MULTIHEAD_ATTENTION_FORWARD_IS_CAUSAL;
         self.0.is_causal = value as i32;
+        self
+    }
+}
+
+/// Options of `nn_triplet_margin_with_distance_loss`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TripletMarginWithDistanceLossOpts(
+    pub(crate) sys::tt_nn_triplet_margin_with_distance_loss_opts);
+impl TripletMarginWithDistanceLossOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TripletMarginWithDistanceLossOpts {
+        Self::default()
+    }
+    /// The required difference of the distances, positive; default 1.
+    #[must_use]
+    pub fn margin(mut self, value: f64) -> TripletMarginWithDistanceLossOpts {
+        self.0.set |= sys::TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_MARGIN;
+        self.0.margin = value;
+        self
+    }
+    /// 1: d(positive, negative) where it is less than d(anchor, negative).
+    #[must_use]
+    pub fn swap(mut self, value: bool) -> TripletMarginWithDistanceLossOpts {
+        self.0.set |= sys::TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_SWAP;
+        self.0.swap = value as i32;
+        self
+    }
+    /// 0: the loss of each pair; 1: their mean; 2: their sum; default 1.
+    #[must_use]
+    pub fn reduction(mut self, value: i64) -> TripletMarginWithDistanceLossOpts {
+        self.0.set |= sys::TT_NN_TRIPLET_MARGIN_WITH_DISTANCE_LOSS_REDUCTION;
+        self.0.reduction = value;
         self
     }
 }

@@ -458,3 +458,56 @@ fn a_state_that_does_not_fit_an_optimizer_changes_nothing() -> Result<()> {
 fn values_of(t: &Tensor) -> Result<Vec<f64>> {
     t.to_dtype(DType::F64)?.to_vec()
 }
+
+#[test]
+fn averaged_models_and_statistics_of_all_batches() -> Result<()> {
+    let model = nn::linear(2, 1)?;
+    let mean = model.averaged_model()?;
+    let moving = model.averaged_model_with(AveragedModelOpts::new().decay(0.75))?;
+    for w in [2.0, 4.0, 6.0] {
+        model.register_parameter("weight", Some(&tt::full(&[1, 2], w)?))?;
+        mean.update_parameters(&model)?;
+        moving.update_parameters(&model)?;
+    }
+    let weight = |m: &tt::Module| values(&m.get_tensor("module.weight")?.unwrap());
+    assert_eq!(weight(&mean)?, [4.0, 4.0]);
+    assert_eq!(weight(&moving)?, [3.375, 3.375]);
+    assert_eq!(mean.get_tensor("n_averaged")?.unwrap().item::<i64>()?, 3);
+    assert!(model.update_parameters(&mean).is_err());
+
+    let norm = nn::batch_norm1d(1)?;
+    norm.train(false)?;
+    let batches = [floats(&[0.0, 2.0]).reshape(&[2, 1])?, floats(&[4.0, 10.0]).reshape(&[2, 1])?];
+    let mut seen = 0;
+    norm.update_bn(|| {
+        for batch in &batches {
+            assert!(norm.training() && !norm.forward(batch)?.requires_grad());
+            seen += 1;
+        }
+        Ok(())
+    })?;
+    let running_mean = || values(&norm.get_tensor("running_mean")?.unwrap());
+    assert_eq!((seen, running_mean()?, norm.training()), (2, vec![4.0], false));
+    assert!(norm.update_bn(|| norm.forward(&tt::ones(&[3])?).map(drop)).is_err());
+    assert_eq!(running_mean()?, [4.0]);
+    Ok(())
+}
+
+#[test]
+fn losses_with_layers_of_their_own() -> Result<()> {
+    let loss = nn::adaptive_log_softmax_with_loss(16, 8, &[2, 5])?;
+    let (x, target) = (tt::randn(&[5, 16])?, Tensor::from([0i64, 3, 7, 1, 4]));
+    let found = loss.forward_list(&[&x, &target])?;
+    let logs = loss.log_prob(&x)?;
+    let picked = logs.gather(1, &target.unsqueeze(1)?)?.squeeze()?;
+    assert!(found[0].allclose(&picked, 1e-5, 1e-5, false)?);
+    assert!(found[1].allclose(&picked.mean()?.neg()?, 1e-5, 1e-5, false)?);
+    let best = logs.argmax_with(ArgmaxOpts::new().dim(1))?;
+    assert_eq!(loss.predict(&x)?.to_vec::<i64>()?, best.to_vec::<i64>()?);
+
+    let whole = nn::linear_cross_entropy_loss(16, 8)?;
+    let scores = whole.child(0)?.forward(&x)?;
+    let all = whole.forward_list(&[&x, &target])?;
+    assert!(all[0].allclose(&scores.cross_entropy(&target)?, 1e-5, 1e-5, false)?);
+    Ok(())
+}
