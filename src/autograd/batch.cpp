@@ -6,6 +6,9 @@
 namespace TT_NS {
 
 TensorRef new_batched(const Tensor& all, const VmapLevel& level) {
+  if (!all.ndim || all.size(0) != level.size)
+    fail(TT_NOT_IMPLEMENTED, "vmap of {} samples: {} does not begin with the samples", level.size,
+         all.sizes());
   TensorRef sample =
       new_alias(all, all.sizes().slice(1, all.ndim), all.strides().slice(1, all.ndim));
   AutogradMeta& meta = autograd_meta(*sample);

@@ -368,8 +368,23 @@ bool convolution_backward(const BatchCall& b) {
   return give(b, {});
 }
 
+// Of norms of rows, whose statistics are one dimension of all rows of the input.
+bool rows_of_samples(const BatchCall& b) {
+  if (!batched(b, 0) || any_batched(b, 1)) return false;
+  OwnArgs own(b);
+  const TensorRef all = b.batch(0);
+  const int64_t columns = numel_of({b.args[1].ints, b.args[1].n});
+  const int64_t rows = columns ? tensor(b, 0).numel / columns : 0;
+  own.values[0] = to_value(*all);
+  TensorList found;
+  call_operator(b, own.values.data(), found);
+  give_all(b, found[0]);
+  for (int64_t i = 1; i < found.size(); i++)
+    give_all(b, op::unflatten(*found[i], 0, Shape({b.level.size, rows})));
+  return true;
+}
 bool layer_norm(const BatchCall& b) {
-  if (leading(b)) return true;
+  if (rows_of_samples(b)) return true;
   const Tensor* weight = optional(b, 2);
   const Tensor* bias = optional(b, 3);
   TensorTriple found = op::native_layer_norm(tensor(b, 0), {b.args[1].ints, b.args[1].n}, nullptr,
@@ -382,7 +397,7 @@ bool layer_norm(const BatchCall& b) {
 }
 
 bool rms_norm(const BatchCall& b) {
-  if (leading(b)) return true;
+  if (rows_of_samples(b)) return true;
   TensorPair found =
       op::native_rms_norm(tensor(b, 0), {b.args[1].ints, b.args[1].n}, nullptr, b.args[3].f);
   if (const Tensor* weight = optional(b, 2)) found.first = op::mul(*found.first, *weight);
@@ -438,49 +453,35 @@ bool group_norm_backward(const BatchCall& b) {
 // ---- recurrent layers ----
 
 // The matrices of a recurrent layer, whose weights the samples share. They have the rows of all
-// steps, step after step; those of the samples become parts of each step.
+// steps, step after step; each row becomes one of every sample, so that the first rows of a step
+// continue those of the step before, as in packed sequences.
 class SampleRows {
  public:
-  SampleRows(const VmapLevel& level, Ints batch_sizes)
-      : level_(level), steps_(batch_sizes.n), rows_(steps_ ? batch_sizes[0] : 0) {
-    for (int64_t n : batch_sizes) equal_ = equal_ && n == rows_;
-    sizes_.resize(steps_, rows_ * level.size);
+  SampleRows(const VmapLevel& level, Ints batch_sizes) : level_(level) {
+    for (int64_t n : batch_sizes) sizes_.push_back(n * level.size);
   }
-  // Whether all steps have the same number of rows.
-  bool ok() const { return equal_ && rows_ && level_.size; }
+  bool ok() const { return sizes_.size() && sizes_[0]; }
   Ints batch_sizes() const { return sizes_; }
-  // From [samples, steps * rows, n] to [steps * samples * rows, n]. A matrix may be empty.
+  // From [samples, rows, n] to [rows * samples, n]. A matrix may be empty.
   TensorRef joined(const Tensor& all) const {
-    const int64_t rows = all.size(1) ? rows_ : 0;
-    const Shape apart({level_.size, steps_, rows, all.size(2)});
-    const TensorRef by_step = op::transpose(*op::reshape(all, apart), 0, 1);
-    return op::reshape(*by_step, Shape({steps_ * level_.size * rows, all.size(2)}));
+    return op::reshape(*op::transpose(all, 0, 1), Shape({all.size(0) * all.size(1), all.size(2)}));
   }
-  // From [steps * samples * rows, n] to [samples, steps * rows, n].
-  TensorRef apart(const Tensor& all, int64_t steps) const {
-    const int64_t rows = all.size(0) ? rows_ : 0;
-    const Shape by_step({steps, level_.size, rows, all.size(1)});
-    const TensorRef by_sample = op::transpose(*op::reshape(all, by_step), 0, 1);
-    const Shape sizes({level_.size, steps * rows, all.size(1)});
-    return new_batched(*op::reshape(*by_sample, sizes), level_);
+  // From [rows * samples, n] to [samples, rows, n].
+  TensorRef apart(const Tensor& all) const {
+    const Shape by_row({all.size(0) / level_.size, level_.size, all.size(1)});
+    return new_batched(*op::transpose(*op::reshape(all, by_row), 0, 1), level_);
   }
-  int64_t steps() const { return steps_; }
 
  private:
   const VmapLevel& level_;
-  const int64_t steps_;
-  const int64_t rows_;
-  bool equal_ = true;
   Shape sizes_;
 };
 
 // Where a call has its matrices: a bit for each argument.
 struct RecurrentArgs {
-  uint32_t of_steps;    // the rows of all steps
-  uint32_t states;      // those of one step
+  uint32_t rows;        // of all steps or of one
   int32_t batch_sizes;  // the argument itself
-  int64_t carry;        // the result with the rows of one step, or -1
-  bool are_rows(int32_t i) const { return (of_steps | states) >> i & 1; }
+  bool are_rows(int32_t i) const { return rows >> i & 1; }
 };
 
 bool call_recurrent(const BatchCall& b, const RecurrentArgs& at) {
@@ -493,26 +494,24 @@ bool call_recurrent(const BatchCall& b, const RecurrentArgs& at) {
   SmallVec<TensorRef, 8> owned;
   for (int32_t i = 0; i < b.n_args(); i++) {
     if (!at.are_rows(i) || !optional(b, i)) continue;
-    const TensorRef all = all_of(b, i);
-    owned.push_back(at.of_steps >> i & 1 ? rows.joined(*all) : op::flatten(*all, 0, 1));
+    owned.push_back(rows.joined(*all_of(b, i)));
     own.values[i] = to_value(*owned.back());
   }
   own.values[at.batch_sizes] = to_value(rows.batch_sizes());
   TensorList found;
   call_operator(b, own.values.data(), found);
-  for (int64_t i = 0; i < found.size(); i++)
-    give(b, rows.apart(*found[i], i == at.carry ? 1 : rows.steps()));
+  for (const TensorRef& r : found) give(b, rows.apart(*r));
   return true;
 }
 bool recurrent_layer(const BatchCall& b) {
   enum { kGates, kH0, kC0, kBatchSizes = 6 };
-  return call_recurrent(b, {1u << kGates, 1u << kH0 | 1u << kC0, kBatchSizes, -1});
+  return call_recurrent(b, {1u << kGates | 1u << kH0 | 1u << kC0, kBatchSizes});
 }
 bool recurrent_layer_backward(const BatchCall& b) {
   enum { kGrad, kGradCells, kH0, kC0, kOutput = 6, kCells, kSaved, kBatchSizes };
-  constexpr uint32_t kGrads = 1u << kGrad | 1u << kGradCells;
+  constexpr uint32_t kGrads = 1u << kGrad | 1u << kGradCells | 1u << kH0 | 1u << kC0;
   constexpr uint32_t kResults = 1u << kOutput | 1u << kCells | 1u << kSaved;
-  return call_recurrent(b, {kGrads | kResults, 1u << kH0 | 1u << kC0, kBatchSizes, 2});
+  return call_recurrent(b, {kGrads | kResults, kBatchSizes});
 }
 
 // A weight per sample: one convolution with a group per sample. Input: [B, N, C, …], as
@@ -583,21 +582,111 @@ bool embedding(const BatchCall& b) {
   return true;
 }
 
-// Bags of one size, of shared weights. Gradients by frequency count within a sample.
+// The number of each sample times `step`, as a column for a tensor of `ndim` dimensions.
+TensorRef sample_offsets(const BatchCall& b, int64_t step, int64_t ndim) {
+  Shape column;
+  column.resize(ndim, 1);
+  column[0] = b.level.size;
+  const TensorRef offsets = op::arange(Scalar(int64_t(0)), Scalar(b.level.size * step),
+                                       Scalar(step), Dtype::kI64, Opt<Device>(tensor(b, 0).device));
+  return op::view(*offsets, column);
+}
+
+// The bags of all samples. Weights of each sample become the rows of one table. Gradients by
+// frequency count within a sample, and a row that is left out is one of the table.
 bool bag_reduce(const BatchCall& b) {
-  enum { kWeight, kIndices, kStarts, kBags, kFactors = 5, kByFrequency };
+  enum { kWeight, kIndices, kStarts, kBags, kFactors = 5, kByFrequency, kSkipped };
   const int64_t bags = b.args[kBags].i;
-  if (batched(b, kWeight) || optional(b, kStarts) || b.args[kByFrequency].i) return false;
-  if (!bags || !b.level.size) return false;
+  const int64_t rows = tensor(b, kWeight).size(0);
+  const int64_t n = tensor(b, kIndices).size(0);
+  const bool tables = batched(b, kWeight);
+  if (tables ? !rows || b.args[kSkipped].i >= 0 : b.args[kByFrequency].i) return false;
+  if (!bags || !n || !b.level.size) return false;
   OwnArgs own(b);
-  const TensorRef indices = op::flatten(*all_of(b, kIndices), 0, 1);
-  const TensorRef factors = all_channels(b, kFactors);
+  TensorRef indices = all_of(b, kIndices);
+  TensorRef weight, starts;
+  if (tables) {
+    weight = op::flatten(*b.batch(kWeight), 0, 1);
+    own.values[kWeight] = to_value(*weight);
+    indices = op::add(*op::to_dtype(*indices, Dtype::kI64), *sample_offsets(b, rows, 2));
+  }
+  indices = op::flatten(*indices, 0, 1);
   own.values[kIndices] = to_value(*indices);
+  if (optional(b, kStarts)) {  // each sample ends where the next one begins
+    starts = op::add(*op::narrow(*all_of(b, kStarts), 1, 0, bags), *sample_offsets(b, n, 2));
+    const TensorRef end =
+        op::full(Shape({1}), Scalar(n * b.level.size), Dtype::kI64, Opt<Device>(starts->device));
+    const TensorRef flat = op::flatten(*starts, 0, 1);
+    const Tensor* const parts[2] = {flat.get(), end.get()};
+    starts = op::cat({parts, 2}, 0);
+    own.values[kStarts] = to_value(*starts);
+  }
+  const TensorRef factors = all_channels(b, kFactors);
   own.values[kBags].i = bags * b.level.size;
   if (factors) own.values[kFactors] = to_value(*factors);
   TensorList found;
   call_operator(b, own.values.data(), found);
   return give_all(b, op::unflatten(*found[0], 0, Shape({b.level.size, bags})));
+}
+
+// ---- ctc_loss ----
+
+// From [samples, T, N, C] to [T, samples * N, C], and back.
+TensorRef joined_columns(const Tensor& all) { return op::flatten(*op::transpose(all, 0, 1), 1, 2); }
+TensorRef columns_apart(const Tensor& joined, const VmapLevel& level) {
+  const Shape apart({level.size, joined.size(1) / level.size});
+  return op::transpose(*op::unflatten(joined, 1, apart), 0, 1);
+}
+// Sequences of all samples in one call: log_probs is argument `at`, then follow labels, offsets of
+// each sequence in the labels, and lengths.
+class CtcCall : public OwnArgs {
+ public:
+  CtcCall(const BatchCall& b, int32_t at) : OwnArgs(b) {
+    set(at, joined_columns(*all_of(b, at)));
+    TensorRef offsets = all_of(b, at + 2);
+    if (batched(b, at + 1)) {
+      offsets = op::add(*offsets, *sample_offsets(b, tensor(b, at + 1).numel, 2));
+      set(at + 1, op::flatten(*b.batch(at + 1), 0, -1));
+    }
+    set(at + 2, op::flatten(*offsets, 0, 1));
+    for (int32_t i = at + 3; i < at + 5; i++) join(b, i);
+  }
+  // Of an argument with a row for each sequence.
+  void join(const BatchCall& b, int32_t i) { set(i, op::flatten(*all_of(b, i), 0, 1)); }
+
+ private:
+  void set(int32_t i, TensorRef t) {
+    values[i] = to_value(*t);
+    owned_.push_back(std::move(t));
+  }
+  SmallVec<TensorRef, 8> owned_;
+};
+bool ctc_loss(const BatchCall& b) {
+  const int64_t n = tensor(b, 0).size(1);
+  if (!n || !b.level.size) return false;
+  const CtcCall own(b, 0);
+  TensorList found;
+  call_operator(b, own.values.data(), found);
+  for (const TensorRef& r : found) give_all(b, op::unflatten(*r, 0, Shape({b.level.size, n})));
+  return true;
+}
+bool ctc_loss_backward(const BatchCall& b) {
+  enum { kGrad, kLogProbs, kLoss = 6, kLogAlpha };
+  if (!tensor(b, kLogProbs).size(1) || !b.level.size) return false;
+  CtcCall own(b, kLogProbs);
+  for (int32_t i : {int32_t(kGrad), int32_t(kLoss), int32_t(kLogAlpha)}) own.join(b, i);
+  TensorList found;
+  call_operator(b, own.values.data(), found);
+  return give_all(b, columns_apart(*found[0], b.level));
+}
+
+// A condition of each sample.
+bool check_holds(const BatchCall& b) {
+  OwnArgs own(b);
+  const TensorRef every = op::all(*b.batch(0));
+  own.values[0] = to_value(*every);
+  call_and_wrap(b, own.values.data());
+  return true;
 }
 
 // ---- joining, indexing ----
@@ -781,6 +870,8 @@ constexpr Row kRows[] = {
     {"bernoulli_p_", leading},
     {"cat", cat},
     {"cauchy_", leading},
+    {"check_holds", check_holds},
+    {"check_indices", leading},
     {"cholesky_inverse", leading},
     {"cholesky_solve", aligned},
     {"clone", leading_copy},
@@ -789,6 +880,7 @@ constexpr Row kRows[] = {
     {"convolution", convolution},
     {"convolution_backward", convolution_backward},
     {"copy_", aligned},
+    {"ctc_loss_backward", ctc_loss_backward},
     {"cummax", shifted},
     {"cummin", shifted},
     {"cumprod", shifted},
@@ -858,6 +950,7 @@ constexpr Row kRows[] = {
     {"native_attention", merged},
     {"native_batch_norm", batch_norm},
     {"native_cross_entropy", cross_entropy},
+    {"native_ctc_loss", ctc_loss},
     {"native_det", leading},
     {"native_eig", leading},
     {"native_eigh", leading},

@@ -6,6 +6,8 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 void check_same_device(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name) {
@@ -168,7 +170,7 @@ Workspace::Workspace(int64_t bytes, Device device) {
 }
 
 void check_readable(const Tensor& t) {
-  if (t.keys & bit(kKeyVmap))
+  if (stands_for_samples(t))
     fail_arg(TT_NOT_IMPLEMENTED, "self",
              "in vmap, a tensor stands for all samples: the elements of one cannot be read");
 }
@@ -206,8 +208,11 @@ static TT_COLD bool require_later(const Tensor& holds, tt_status status, const c
   return true;
 }
 
+static Str text_of(const char* s) { return {s, int64_t(strlen(s))}; }
+
 void require(const Tensor& holds, tt_status status, const char* arg, const char* text) {
-  check_readable(holds);
+  if (TT_UNLIKELY(stands_for_samples(holds)))
+    return op::check_holds(holds, status, text_of(arg), text_of(text), {"", 0});
   if (recorded_check({CheckCall::kHolds, holds, arg, 0, 0, 0, status, text})) return;
   if (holds.device.type == TT_CUDA && require_later(holds, status, arg, text)) return;
   if (TT_UNLIKELY(ctx().watched & kWatchWork)) {

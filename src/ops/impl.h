@@ -91,10 +91,12 @@ Scalar load_element(const Tensor& t);
 // Fails with `text` unless the one element of `holds`, a bool, is true. On a CUDA device the call
 // continues, and the next synchronisation fails instead: work that relies on it must be harmless.
 void require(const Tensor& holds, tt_status status, const char* arg, const char* text);
+// Whether t stands for all samples of a vmap.
+inline bool stands_for_samples(const Tensor& t) { return t.keys & bit(kKeyVmap); }
 // Whether a check should be a call of `require`, so that neither a device nor a captured graph
-// waits for the host.
+// waits for the host, and that each sample of a vmap is checked.
 inline bool checks_later(const Tensor& t) {
-  return t.device.type == TT_CUDA || (ctx().watched & kWatchWork);
+  return t.device.type == TT_CUDA || (ctx().watched & kWatchWork) || stands_for_samples(t);
 }
 // Fails for a sample inside vmap, whose elements have no place of their own.
 void check_readable(const Tensor& t);

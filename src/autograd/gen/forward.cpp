@@ -341,6 +341,25 @@ static void native_cross_entropy_forward([[maybe_unused]] const Value* args,
   found.push_back(formula::class_sums(op::mul(op::cross_entropy_backward(op::ones_like(r0), input,
       target, r1, r2, ignore_index), t0), r0));
 }
+static void native_ctc_loss_forward([[maybe_unused]] const Value* args,
+                                    [[maybe_unused]] const TensorList& results,
+                                    [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& log_probs = Unbox<const Tensor&>::get(args[0]);
+  const auto& targets = Unbox<const Tensor&>::get(args[1]);
+  const auto& offsets = Unbox<const Tensor&>::get(args[2]);
+  const auto& input_lengths = Unbox<const Tensor&>::get(args[3]);
+  const auto& target_lengths = Unbox<const Tensor&>::get(args[4]);
+  const auto& max_target = Unbox<int64_t>::get(args[5]);
+  const auto& blank = Unbox<int64_t>::get(args[6]);
+  const auto& zero_infinity = Unbox<bool>::get(args[7]);
+  const Tensor& r0 = *results[0];
+  const Tensor& r1 = *results[1];
+  const Tensor& t0 = *tangents[0];
+  found.push_back(
+      formula::sum_along(formula::sum_along(op::mul(t0, op::ctc_loss_backward(op::ones_like(r0),
+      log_probs, targets, offsets, input_lengths, target_lengths, r0, r1, max_target, blank,
+      zero_infinity)), 2, false), 0, false));
+}
 static void native_det_forward([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& results,
                                [[maybe_unused]] TensorSpan tangents, TensorList& found) {
@@ -793,7 +812,7 @@ constinit const ForwardRow forward_rows[] = {
     {"native_attention", ForwardRule::kFormula, 0x3333, native_attention_forward},
     {"native_batch_norm", ForwardRule::kFormula, 0x333, native_batch_norm_forward},
     {"native_cross_entropy", ForwardRule::kFormula, 0x443, native_cross_entropy_forward},
-    {"native_ctc_loss", ForwardRule::kTwice, 0x44443, nullptr},
+    {"native_ctc_loss", ForwardRule::kFormula, 0x44443, native_ctc_loss_forward},
     {"native_det", ForwardRule::kFormula, 0x3, native_det_forward},
     {"native_dropout", ForwardRule::kSymmetric, 0x3, nullptr},
     {"native_eig", ForwardRule::kFormula, 0x3, native_eig_forward},

@@ -6,6 +6,8 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 // The smallest bad position, on the device of the indices. A tensor, unless a kernel of the CPU
@@ -106,6 +108,8 @@ static void check(IndexCheckPlan& plan, const Kernel& k, const Tensor& index, co
 
 void check_indices(const Tensor& index, const char* arg, int64_t low, int64_t size,
                    int64_t allowed) {
+  if (TT_UNLIKELY(stands_for_samples(index)))
+    return op::check_indices(index, low, size, allowed, {arg, int64_t(strlen(arg))}, {"", 0});
   if (index.device.type == TT_EXT)
     return check_indices(*op::to_device(index, kCpuDevice), arg, low, size, allowed);
   if (index.numel && recorded_check({CheckCall::kIndices, index, arg, low, size, allowed})) return;

@@ -73,6 +73,7 @@ static TensorRef index_copy_of(const Tensor& t, const char* arg, const Tensor& l
   check_index_dtype(t, arg);
   check_same_device(log_probs, "log_probs", t, arg);
   if (ctx().graph) return op::contiguous(*op::to_dtype(t, Dtype::kI64));
+  if (stands_for_samples(t)) return op::clone(*op::to_dtype(t, Dtype::kI64));
   TensorRef copy = new_tensor(t.sizes(), Dtype::kI64, t.device);
   copy_elements(*copy, t);
   return copy;
@@ -113,7 +114,7 @@ struct CtcTargets {
     } else {
       TensorRef ends = op::cumsum(*lengths, 0);
       offsets = op::sub(*ends, *lengths);
-      if (ctx().graph) {
+      if (ctx().graph || stands_for_samples(*lengths)) {
         use_all(last);
         check_indices(*labels, "targets", 0, log_probs.size(-1));
         return;
@@ -129,7 +130,8 @@ struct CtcTargets {
   }
 
  private:
-  // Sizes of a graph do not depend on lengths: there is room for one target that has all labels.
+  // Sizes do not depend on lengths of a graph, or of samples: there is room for one target that has
+  // all labels.
   void use_all(int64_t last) {
     max_length = last;
     const TensorRef total = op::sum(*lengths);

@@ -466,13 +466,93 @@ def test_recurrent_layers_and_bags_do_not_loop():
     assert counted(func.vmap(bags), x, h) < 40
     with pytest.raises(RuntimeError, match="no rule for vmap over 0 samples"):
         func.vmap(recurrent)(randn(0, 3, 3), randn(0, 3, 3))
-    sizes = [2, 2, 1]  # packed rows: samples are taken one after another
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_packed_rows_do_not_loop(reverse):
     w = randn(12, 3)
-    packed = lambda x: tt.lstm(  # noqa: E731
-        x, (x[None, :2], x[None, :2]), [w, w], False, 1, 0.0, False, False, False, sizes
-    )[0]
-    x = randn(4, 5, 3)
+
+    def packed(x):
+        states = (x[None, :2].repeat(1 + reverse, 1, 1),) * 2
+        weights = [w, w] * (1 + reverse)
+        return tt.lstm(x, states, weights, False, 1, 0.0, False, reverse, False, [2, 2, 1])[0]
+
+    x = randn(50, 5, 3)
+    assert counted(func.vmap(packed), x) < 40
     close(func.vmap(packed)(x), tt.stack([packed(t) for t in x]))
+    grad = func.grad(lambda x: (packed(x) ** 2).sum())
+    assert counted(func.vmap(grad), x) < 40
+    close(func.vmap(grad)(x), tt.stack([grad(t) for t in x]))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("dims", [(None, 0, 0), (0, None, None), (0, 0, None), (0, 0, 0)])
+def test_bags_with_offsets_do_not_loop(mode, dims):
+    tables, indices = randn(50, 6, 2), tt.randint(0, 6, (50, 7))
+    offsets = tt.tensor([[0, 2, 5], [0, 0, 3]]).repeat(25, 1)
+    args = [t if d == 0 else t[0] for t, d in zip((tables, indices, offsets), dims)]
+
+    def bag(w, i, o):
+        return nn.functional.embedding_bag(i, w, o, mode=mode)
+
+    for f in (bag, func.grad(lambda w, i, o: (bag(w, i, o) ** 3).sum())):
+        sample = lambda k: [t if d is None else t[k] for t, d in zip(args, dims)]  # noqa: E731
+        close(func.vmap(f, dims)(*args), tt.stack([f(*sample(k)) for k in range(50)]))
+    assert counted(func.vmap(bag, dims), *args) < 40
+    wrong = offsets.clone()
+    wrong[49, 1] = 9
+    with pytest.raises(IndexError, match="offsets holds 9 at"):
+        func.vmap(bag, (None, None, 0))(tables[0], indices[0], wrong)
+    wrong[49, 1] = 6
+    with pytest.raises(ValueError, match="offsets descends: must be ascending"):
+        func.vmap(bag, (None, None, 0))(tables[0], indices[0], wrong)
+
+
+def ctc(x, targets, lengths, target_lengths, **options):
+    log_probs = x.log_softmax(-1)
+    return nn.functional.ctc_loss(log_probs, targets, lengths, target_lengths, **options)
+
+
+@pytest.mark.parametrize("dims", [(0, None, None, None), (0, 0, None, None), (0, 0, 0, 0)])
+def test_ctc_of_samples_does_not_loop(dims):
+    x, targets = randn(50, 6, 3, 4), tt.randint(1, 4, (50, 3, 2))
+    lengths, sizes = tt.randint(4, 7, (50, 3)), tt.randint(1, 3, (50, 3))
+    args = [t if d == 0 else t[0] for t, d in zip((x, targets, lengths, sizes), dims)]
+    tangent = randn(6, 3, 4)
+
+    def tangents(*args):
+        return func.jvp(lambda x: ctc(x, *args[1:]), (args[0],), (tangent,))
+
+    for f in (lambda *a: ctc(*a, reduction="none"), func.grad(ctc), tangents):
+        assert counted(func.vmap(f, dims), *args) < 40
+        found = func.vmap(f, dims)(*args)
+        each = [f(*[t if d is None else t[k] for t, d in zip(args, dims)]) for k in range(50)]
+        if f is tangents:
+            found, each = found[1], [e[1] for e in each]
+        close(found, tt.stack(each))
+    wrong = targets.clone()
+    wrong[49, 2, 0] = 4
+    with pytest.raises(IndexError, match="targets holds 4 at"):
+        func.vmap(ctc, (0, 0, None, None))(x, wrong, lengths[0], sizes[0])
+
+
+def test_tangents_of_ctc():
+    x, t = randn(6, 3, 4).double(), randn(6, 3, 4).double()
+    given = tt.tensor([[1, 2], [3, 0], [2, 2]]), tt.tensor([6, 4, 5]), tt.tensor([2, 1, 2])
+    f = lambda x: ctc(x, *given, reduction="none")  # noqa: E731
+    differences = (f(x + 1e-6 * t) - f(x - 1e-6 * t)) / 2e-6
+    assert (func.jvp(f, (x,), (t,))[1] - differences).abs().max() < 1e-7
+    close(func.jacfwd(f)(x), func.jacrev(f)(x))
+
+
+@pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
+def test_rows_of_nested_samples(norm):
+    f = lambda x, y: (getattr(nn.functional, norm)(x, (3,)) * y).sum()  # noqa: E731
+    for shape in ((3,), (2, 3)):
+        x, y = randn(4, *shape), randn(5, *shape)
+        for g in (f, func.grad(f)):
+            found = func.vmap(lambda x: func.vmap(g, (None, 0))(x, y))(x)
+            close(found, tt.stack([tt.stack([g(a, b) for b in y]) for a in x]))
 
 
 def test_jacrev_refuses_numbers_that_are_not_real():
