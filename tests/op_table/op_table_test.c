@@ -172,14 +172,14 @@ static const char* const kReadsValues[] = {
     "argwhere", "bincount", "histc", "histogram", "index_put", "masked_scatter", "masked_select",
     "matrix_exp", "nonzero", "nonzero_static", "one_hot", "repeat_interleave_tensor",
     "tensor_split_tensor", "unique", "unique_consecutive",
-    /* computed on the CPU */
+    /* tell whether a matrix could be decomposed, or how pivots exchange rows */
     "cholesky", "inverse", "linalg_cholesky", "linalg_cond", "linalg_eig", "linalg_eigh",
     "linalg_eigvals", "linalg_eigvalsh", "linalg_inv", "linalg_ldl_factor", "linalg_ldl_solve",
     "linalg_lstsq", "linalg_lu", "linalg_lu_solve", "linalg_matrix_rank", "linalg_pinv",
     "linalg_solve", "linalg_svd", "linalg_svdvals", "linalg_tensorinv", "linalg_tensorsolve",
-    "lu_solve", "lu_unpack", "pinverse", "svd",
-    /* check arguments that decide sizes */
-    "ctc_loss", "embedding_bag"};
+    "lu_solve", "lu_unpack", "svd",
+    /* checks arguments that decide sizes */
+    "ctc_loss"};
 
 static int reads_values(const Row* r) {
   for (size_t i = 0; i < sizeof kReadsValues / sizeof *kReadsValues; i++)
