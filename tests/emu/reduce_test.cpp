@@ -407,7 +407,7 @@ constexpr uint64_t kOrders[] = {0, 1, 7};
 int main() {
   for (const Shape& s : kShapes)
     for (uint64_t order : kOrders) {
-      if (kFew && s.size[0] * s.size[1] * s.size[2] > 30000) continue;
+      if (kFew && s.size[0] * s.size[1] * s.size[2] > 12000) continue;
       test_shape(s, order);
       test_moments(s, order);
       test_terms(s, order);
@@ -417,7 +417,10 @@ int main() {
     test_exponentials(order);
     for (int32_t dtype : {TT_F32, TT_BF16, TT_F64})
       for (double sign : {1, -1})
-        for (int64_t offset : {0, 1}) test_extremes(dtype, sign, offset, 8, order);
+        for (int64_t offset : {0, 1}) {
+          if (kFew && (dtype != TT_F32 || sign < 0 || offset == 0)) continue;
+          test_extremes(dtype, sign, offset, 8, order);
+        }
   }
   if (!kFew) test_extremes(TT_F64, -1, 0, 2048, 0);  // blocks of half as many threads
   printf(g_failed ? "FAILED\n" : "ok\n");
