@@ -304,9 +304,9 @@ class Tensor(Arithmetic, TensorLayout):
     @property
     def grad_fn(self) -> tt.autograd.graph.Node | None:
         """The recorded operator that computed self; None for a leaf."""
-        from .autograd.graph import Node
+        from .autograd.graph import grad_fn_of
 
-        return result(Node, "tt_tensor_grad_fn", self)
+        return grad_fn_of(self)
 
     @property
     def _base(self) -> Tensor | None:
@@ -755,6 +755,9 @@ class Tensor(Arithmetic, TensorLayout):
 
     def __repr__(self) -> str:
         text = filled(c_char, "tt_tensor_print", self, cap=4096).decode()
+        operator = text.rfind("grad_fn=<")
+        if operator >= 0 and text.endswith(">)"):
+            text = f"{text[:operator]}grad_fn=<{type(self.grad_fn).__name__}>)"
         return text.replace("dtype=", f"dtype={FLOAT32.library}.")
 
     def __format__(self, spec: str) -> str:

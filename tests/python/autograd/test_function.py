@@ -518,3 +518,28 @@ def test_in_place_functions_of_older_programs():
     assert x.grad.tolist() == [2, 2]
     with pytest.raises(TypeError, match="call Double.apply"):
         Double(inplace=True)
+
+
+def test_nodes_have_pytorchs_names():
+    x = tt.randn(3, 3, requires_grad=True)
+    for name, y in {
+        "SumBackward0": x.sum(),
+        "SumBackward1": x.sum(0),
+        "MaxBackward1": x.max(),
+        "MaxBackward0": x.max(0)[0],
+        "MaximumBackward0": tt.maximum(x, x),
+        "BmmBackward0": tt.stack([x, x]) @ tt.stack([x, x]),
+        "MmBackward0": x @ x,
+        "Log1PBackward0": x.log1p(),
+        "LinalgDetBackward0": tt.linalg.det(x),
+        "ToCopyBackward0": x.double(),
+        "MaxPool2DWithIndicesBackward0": tt.nn.functional.max_pool2d(x[None], 2),
+        "RsubBackward1": 1 - x,
+    }.items():
+        assert type(y.grad_fn).__name__ == y.grad_fn.name() == name
+        assert repr(y.grad_fn).startswith(f"<{name} object") and f"grad_fn=<{name}>" in repr(y)
+        assert isinstance(y.grad_fn, tt.autograd.graph.Node)
+    y = x.clone()
+    y[0] = 1.0
+    assert y.grad_fn.name() == "torch::autograd::CopySlices"
+    assert y.grad_fn.next_functions[0][0].name() == "CloneBackward0"

@@ -1,6 +1,7 @@
 """The nodes of the autograd graph, as in torch.autograd.graph."""
 from __future__ import annotations
 
+import re
 from ctypes import c_int64
 from functools import partial
 from threading import Lock, get_ident
@@ -28,16 +29,76 @@ __all__ = [
 ]
 
 
-PYTORCHS = {  # name of an operator -> what PyTorch calls its node after
-    "div_true": "div",
-    "gelu_exact": "gelu",
-    "linear_rows": "addmm",
-    "matmul_stack": "mm",
-    "native_cross_entropy": "nll_loss",
-    "native_log_softmax": "log_softmax",
-    "native_softmax": "softmax",
-    "pow_number": "pow",
+NAMES = {  # of an operator's node in PyTorch, where it is not made of the operator's name
+    "clamp": "ClampBackward1",
+    "copy_": "CopyBackwards",
+    "copy_slices": "CopySlices",
+    "div_true": "DivBackward0",
+    "gated": "GluBackward0",
+    "gelu_exact": "GeluBackward0",
+    "linear_rows": "AddmmBackward0",
+    "logsigmoid": "LogSigmoidBackward0",
+    "matmul_stack": "MmBackward0",
+    "max_pool2d": "MaxPool2DWithIndicesBackward0",
+    "max_pool3d": "MaxPool3DWithIndicesBackward0",
+    "native_attention": "ScaledDotProductFlashAttentionForCpuBackward0",
+    "native_cross_entropy": "NllLossBackward0",
+    "native_ctc_loss": "CtcLossBackward0",
+    "native_hardtanh": "HardtanhBackward0",
+    "native_inv": "LinalgInvExBackward0",
+    "native_log_softmax": "LogSoftmaxBackward0",
+    "native_nll_loss": "NllLossBackward0",
+    "native_softmax": "SoftmaxBackward0",
+    "native_solve": "LinalgSolveExBackward0",
+    "norm": "LinalgVectorNormBackward0",
+    "pow_number": "PowBackward0",
+    "rest_floor": "RemainderBackward0",
+    "rest_trunc": "FmodBackward0",
+    "round_even": "RoundBackward0",
+    "rsub": "RsubBackward1",
+    "scatter_fill": "ScatterBackward1",
+    "selu": "EluBackward0",
+    "to_dtype": "ToCopyBackward0",
 }
+OF_PAIRS = {"max": "MaximumBackward0", "min": "MinimumBackward0"}
+REDUCED = {"max": "10", "min": "10", "sum": "01", "mean": "01", "prod": "01"}  # to 0-d; by dim
+LINALG = ("native_det", "native_eig", "native_eigh", "native_qr", "native_slogdet", "native_svd")
+classes: dict[str, type[Node]] = {}
+
+
+def pytorchs_name(op: str, num_inputs: int, ndim: int | None) -> str:
+    """Returns PyTorch's name of an operator's node.
+
+    ndim: the number of dimensions of the result; None if it is not at hand.
+    """
+    if op[:1].isupper():  # a Function
+        return op + "Backward"
+    if num_inputs == 2 and op in OF_PAIRS:
+        return OF_PAIRS[op]
+    if op == "matmul_stack" and ndim is not None and ndim > 2:
+        return "BmmBackward0"
+    if op in NAMES:
+        return NAMES[op]
+    if op in LINALG:
+        op = op.replace("native", "linalg")
+    words = re.sub(r"(?<=\d)[a-z]", lambda letter: letter[0].upper(), op).split("_")
+    form = REDUCED[op][bool(ndim)] if op in REDUCED and ndim is not None else "0"
+    return "".join(word[:1].upper() + word[1:] for word in words) + "Backward" + form
+
+
+def grad_fn_of(tensor: Tensor) -> Node | None:
+    """Returns the operator that computed a tensor."""
+    node = result(Node, "tt_tensor_grad_fn", tensor)
+    return None if node is None else named(node, tensor.ndim)
+
+
+def named(node: Node, ndim: int | None = None) -> Node:
+    """Gives a node the class of PyTorch's name: scripts print type(node).__name__."""
+    name = pytorchs_name(NodeHandle.name(node), node.num_inputs(), ndim)
+    if name not in classes:
+        classes[name] = type(name, (Node,), {"__slots__": (), "__module__": __name__})
+    node.__class__ = classes[name]
+    return node
 
 
 class Node(NodeHandle):
@@ -50,10 +111,8 @@ class Node(NodeHandle):
 
     def name(self) -> str:
         """Returns the name in PyTorch's style: "AddBackward0"."""
-        op = PYTORCHS.get(super().name(), super().name())
-        if op[:1].isupper():  # a Function
-            return op + "Backward"
-        return "".join(part[:1].upper() + part[1:] for part in op.split("_")) + "Backward0"
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name.startswith("Copy") else name
 
     @property
     def next_functions(self) -> tuple[tuple[Node | AccumulateGrad | None, int], ...]:
@@ -66,8 +125,9 @@ class Node(NodeHandle):
             node = result(Node, "tt_node_next", self, c_int64(i))
             if node is None:
                 leaf = tensor_result("tt_node_leaf", self, c_int64(i))
-                node = None if leaf is None else AccumulateGrad(known_leaf(leaf))
-            functions.append(node)
+                functions.append(None if leaf is None else AccumulateGrad(known_leaf(leaf)))
+            else:
+                functions.append(named(node))
         return tuple((function, 0) for function in functions)
 
     def register_hook(self, fn: Callable[..., Any]) -> HookHandle:
@@ -101,7 +161,7 @@ class Node(NodeHandle):
         return hash(self._address)
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {self._address:#x}>"
+        return f"<{type(self).__name__} object at {self._address:#x}>"
 
 
 class AccumulateGrad:
