@@ -19,7 +19,11 @@ from ._layout import per_tensor_affine as per_tensor_affine
 from ._layout import per_tensor_symmetric as per_tensor_symmetric
 from ._layout import qscheme as qscheme
 from ._layout import sparse_coo as sparse_coo
+from ._layout import jagged as jagged
 from ._layout import sparse_csr as sparse_csr
+from ._layout import sparse_bsc as sparse_bsc
+from ._layout import sparse_bsr as sparse_bsr
+from ._layout import sparse_csc as sparse_csc
 from ._layout import strided as strided
 from ._types import Size as Size
 from ._types import device as device
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
     from . import masked as masked
     from . import mps as mps
     from . import multiprocessing as multiprocessing
+    from . import nested as nested
     from . import nn as nn
     from . import onnx as onnx
     from . import ops as ops
@@ -170,6 +175,10 @@ if TYPE_CHECKING:
     from .sparse import sparse_coo_tensor as sparse_coo_tensor
     from .sparse import sparse_csr_tensor as sparse_csr_tensor
     from .sparse import spmm as spmm
+    from ._compressed import sparse_bsc_tensor as sparse_bsc_tensor
+    from ._compressed import sparse_bsr_tensor as sparse_bsr_tensor
+    from ._compressed import sparse_compressed_tensor as sparse_compressed_tensor
+    from ._compressed import sparse_csc_tensor as sparse_csc_tensor
     from .storage import TypedStorage as TypedStorage
     from .storage import UntypedStorage as UntypedStorage
     from ._ops.functions import *  # noqa: F403
@@ -195,8 +204,8 @@ if TYPE_CHECKING:
 __torch_version__ = "2.15.0"  # the PyTorch whose names and behaviour tt's are
 MODULES = (
     "accelerator amp ao array_api autograd backends compiler cpu cuda distributed distributions "
-    "errors export fft files func futures fx hub jit library linalg masked mps multiprocessing nn "
-    "onnx ops optim overrides profiler quasirandom random return_types runtime safetensors "
+    "errors export fft files func futures fx hub jit library linalg masked mps multiprocessing nested "
+    "nn onnx ops optim overrides profiler quasirandom random return_types runtime safetensors "
     "serialization signal sparse special storage testing torch_version types utils version xpu"
 )
 # modules and functions that programs touch, private ones and former names
@@ -206,7 +215,8 @@ PRIVATE = (
 ).split()
 CHECKS = (
     "_assert _assert_async _check _check_tensor_all _check_value _check_with _grouped_mm "
-    "_sample_dirichlet _shape_as_tensor _standard_gamma"
+    "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _sample_dirichlet "
+    "_shape_as_tensor _standard_gamma"
 ).split()
 # module -> names of it that users find here
 ELSEWHERE = {
@@ -252,12 +262,15 @@ ELSEWHERE = {
         "ShortStorage TypedStorage UntypedStorage"
     ),
     "sparse": "sparse_coo_tensor sparse_csr_tensor spmm",
+    "_compressed": (
+        "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor"
+    ),
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}
 OWN = (
-    "Size Tensor TtError device dtype is_tensor layout memory_format per_channel_affine "
-    "per_channel_symmetric per_tensor_affine per_tensor_symmetric qscheme sparse_coo sparse_csr "
-    "strided"
+    "Size Tensor TtError device dtype is_tensor jagged layout memory_format per_channel_affine "
+    "per_channel_symmetric per_tensor_affine per_tensor_symmetric qscheme sparse_bsc sparse_bsr "
+    "sparse_coo sparse_csc sparse_csr strided"
 )
 __all__ = sorted(
     {*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_dtypes.__all__, *OWN.split()}

@@ -27,8 +27,12 @@ class layout(Named):
 
 
 strided = layout("strided")
+jagged = layout("jagged")  # of nested tensors
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")
+sparse_bsc = layout("sparse_bsc")
 
 
 class qscheme(Named):
@@ -268,12 +272,16 @@ class TensorLayout:
         raise dense_error("col_indices", "sparse_csr")
 
     def to_sparse(
-        self: Any, sparse_dim: int | None = None, *, layout: _Layout | None = None
+        self: Any,
+        sparse_dim: int | None = None,
+        *,
+        layout: _Layout | None = None,
+        blocksize: Any = None,
     ) -> tt.sparse.SparseTensor:
         """Returns self as a sparse tensor: see tt.sparse."""
         from . import sparse
 
-        return sparse.to_sparse(self, sparse_dim, layout)
+        return sparse.to_sparse(self, sparse_dim, layout, blocksize)
 
     def to_sparse_coo(self: Any) -> tt.sparse.SparseTensor:
         """Returns self as a sparse tensor of coordinates: see tt.sparse."""
@@ -282,6 +290,18 @@ class TensorLayout:
     def to_sparse_csr(self: Any) -> tt.sparse.SparseTensor:
         """Returns a sparse matrix in compressed rows: see tt.sparse."""
         return self.to_sparse(layout=sparse_csr)
+
+    def to_sparse_csc(self: Any) -> tt.sparse.SparseTensor:
+        """Returns a sparse matrix in compressed columns: see tt.sparse_compressed_tensor."""
+        return self.to_sparse(layout=sparse_csc)
+
+    def to_sparse_bsr(self: Any, blocksize: Any) -> tt.sparse.SparseTensor:
+        """Returns a sparse matrix of blocks in compressed rows: see tt.sparse_compressed_tensor."""
+        return self.to_sparse(layout=sparse_bsr, blocksize=blocksize)
+
+    def to_sparse_bsc(self: Any, blocksize: Any) -> tt.sparse.SparseTensor:
+        """Returns a sparse matrix of blocks in compressed columns."""
+        return self.to_sparse(layout=sparse_bsc, blocksize=blocksize)
 
     def to_dense(self) -> Self:
         """Returns self, which is dense."""

@@ -2,7 +2,7 @@
 
 A mask is a bool tensor that broadcasts to the shape of the input; None keeps all elements. Elements
 that are masked out count as the value that changes nothing, such as 0 in a sum, and a result
-without elements is that value. tt has no masked tensors.
+without elements is that value.
 """
 from __future__ import annotations
 
@@ -11,21 +11,28 @@ from typing import Any, Callable
 
 from . import _ops as ops
 from . import _types
-from ._absent import absent_class, absent_function
 from ._limits import iinfo
+from ._masked_tensor import MaskedTensor as MaskedTensor
+from ._masked_tensor import as_masked_tensor as as_masked_tensor
+from ._masked_tensor import is_masked_tensor as is_masked_tensor
+from ._masked_tensor import masked_tensor as masked_tensor
 from ._tensor import Tensor
 from ._types import dtype as DType
 
 __all__ = [
+    "MaskedTensor",
     "amax",
     "amin",
     "argmax",
     "argmin",
+    "as_masked_tensor",
     "cumprod",
     "cumsum",
+    "is_masked_tensor",
     "log_softmax",
     "logaddexp",
     "logsumexp",
+    "masked_tensor",
     "mean",
     "median",
     "norm",
@@ -37,10 +44,6 @@ __all__ = [
     "sum",
     "var",
 ]
-WHY = "tt has no masked tensors: give the functions of tt.masked a mask"
-MaskedTensor = absent_class("masked.MaskedTensor", WHY)
-masked_tensor = absent_function("masked.masked_tensor", WHY)
-as_masked_tensor = absent_function("masked.as_masked_tensor", WHY)
 
 
 def mask_of(input: Tensor, mask: Tensor | None) -> Tensor | None:

@@ -7,6 +7,7 @@ matrix is a bag of rows of the dense one, which its values multiply.
 from __future__ import annotations
 
 from math import prod
+from textwrap import indent
 from typing import Any, Callable, NamedTuple
 
 from . import _ops as ops
@@ -15,7 +16,7 @@ from ._create import as_tensor
 from ._interception import overridable
 from ._kinds import kind_name
 from ._layout import layout as Layout
-from ._layout import sparse_coo, sparse_csr
+from ._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ._tensor import Tensor
 from ._types import BY_NAME, Size, int64
 from ._types import device as Device
@@ -131,6 +132,8 @@ class SparseTensor:
     def dim(self) -> int:
         return len(self.shape)
 
+    ndimension = dim
+
     def size(self, dim: int | None = None) -> Any:
         """Returns the size of all dimensions, or of one."""
         return self.shape if dim is None else self.shape[dim]
@@ -228,10 +231,14 @@ class SparseTensor:
         places = tuple(self._indices_.unbind(0))
         return ops.index_put(zeros, places, self._values_, True)
 
-    def to_sparse(self, *args: Any, layout: Any = None) -> SparseTensor:
-        """Returns self in the layout sparse_coo, or sparse_csr."""
+    def to_sparse(self, *args: Any, layout: Any = None, blocksize: Any = None) -> SparseTensor:
+        """Returns self in the layout sparse_coo, or another one."""
         if layout is sparse_csr:
             return self.to_sparse_csr()
+        if layout not in (None, sparse_coo):
+            from ._compressed import compressed
+
+            return compressed(self, layout, blocksize)
         return SparseTensor(self._indices_, self._values_, self.shape, self._coalesced)
 
     to_sparse_coo = to_sparse
@@ -245,6 +252,18 @@ class SparseTensor:
         zero = ops.zeros(1, dtype=int64, device=self.device)
         crow = ops.cat([zero, ops.cumsum(counts, 0)])
         return SparseTensor(matrix._indices_, matrix._values_, self.shape, True, crow)
+
+    def to_sparse_csc(self) -> SparseTensor:
+        """Returns a matrix in the layout sparse_csc."""
+        return self.to_sparse(layout=sparse_csc)
+
+    def to_sparse_bsr(self, blocksize: Any) -> SparseTensor:
+        """Returns a matrix in the layout sparse_bsr."""
+        return self.to_sparse(layout=sparse_bsr, blocksize=blocksize)
+
+    def to_sparse_bsc(self, blocksize: Any) -> SparseTensor:
+        """Returns a matrix in the layout sparse_bsc."""
+        return self.to_sparse(layout=sparse_bsc, blocksize=blocksize)
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """Converts the values and moves all parts: see Tensor.to."""
@@ -306,6 +325,10 @@ class SparseTensor:
         order, size = list(range(n)), list(self.shape)
         order[a], order[b] = order[b], order[a]
         size[a], size[b] = size[b], size[a]
+        if self._crow is not None and a != b:
+            from ._compressed import CompressedTensor
+
+            return CompressedTensor(self._crow, self.col_indices(), self._values_, size, sparse_csc)
         return SparseTensor(self._indices_[order], self._values_, size)
 
     def t(self) -> SparseTensor:
@@ -397,11 +420,30 @@ class SparseTensor:
             return self._values_.sum()
         return self.to_dense().sum(dim)
 
+    def _shown_parts(self) -> dict[str, Tensor]:
+        """Returns the tensors that repr shows, by name."""
+        if self._crow is None:
+            return {"indices": self._indices_, "values": self._values_}
+        crow, columns = self.crow_indices(), self.col_indices()
+        return {"crow_indices": crow, "col_indices": columns, "values": self._values_}
+
     def __repr__(self) -> str:
-        return (
-            f"tensor(indices={self._indices_},\n       values={self._values_},\n       "
-            f"size={tuple(self.shape)}, nnz={self._nnz()}, layout={self.layout})"
-        )
+        margin = " " * len("tensor(")
+        lines = []
+        for name, part in self._shown_parts().items():
+            text = indent(repr(part.detach()), margin + " " * (len(name) + 1))
+            lines.append(f"{name}={text.lstrip()}")
+        shown = f"tensor({(',' + chr(10) + margin).join(lines)}"
+        facts = [f"size={tuple(self.shape)}", f"nnz={self._nnz()}"]
+        if self.dtype not in (BY_NAME["float32"], BY_NAME["int64"], BY_NAME["bool"]):
+            facts.append(f"dtype={self.dtype}")
+        facts.append(f"layout={self.layout}")
+        if self.requires_grad:
+            facts.append("requires_grad=True")
+        for fact in facts:
+            width = len(shown) - shown.rfind("\n") - 1
+            shown += f",\n{margin}{fact}" if width + len(fact) + 4 > 80 else f", {fact}"
+        return shown + ")"
 
 
 # ---- construction ----
@@ -494,8 +536,14 @@ def sparse_csr_tensor(
     return SparseTensor(coo._indices_, coo._values_, size, True, crow)
 
 
-def to_sparse(x: Tensor, sparse_dim: int | None = None, layout: Any = None) -> SparseTensor:
+def to_sparse(
+    x: Tensor, sparse_dim: int | None = None, layout: Any = None, blocksize: Any = None
+) -> SparseTensor:
     """Returns the elements of a dense tensor that differ from 0. See Tensor.to_sparse."""
+    if layout in (sparse_csc, sparse_bsr, sparse_bsc):
+        from ._compressed import compressed
+
+        return compressed(x, layout, blocksize)
     n = x.ndim if sparse_dim is None else sparse_dim
     if not 1 <= n <= x.ndim:
         raise OutOfRangeError(f"to_sparse: sparse_dim is {n}: self has {x.ndim} dimensions")

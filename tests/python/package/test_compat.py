@@ -38,7 +38,7 @@ assert torch._dynamo is tt._dynamo and torch.distributed.tensor is tt.distribute
 assert torch.distributed.tensor.__spec__.name == "tt.distributed.tensor"
 assert importlib.metadata.version("torch") == tt.__torch_version__
 assert torch.torch is torch and torch.__name__ == "torch"
-assert importlib.util.find_spec("torch.nested") is None
+assert importlib.util.find_spec("torch.monitor") is None
 from torch.distributions.relaxed_bernoulli import RelaxedBernoulli
 from torch.nn.modules.distance import PairwiseDistance
 from torch.nn.parallel.data_parallel import DataParallel
@@ -63,9 +63,9 @@ for absent in (get_model_state_dict, CheckpointWrapper):
     else:
         raise AssertionError(absent)
 try:
-    import torch.nested
+    import torch.monitor
 except ModuleNotFoundError as error:
-    assert "torch.nested" in str(error)
+    assert "torch.monitor" in str(error)
     print("one package")
 """
 

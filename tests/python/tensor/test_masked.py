@@ -66,5 +66,35 @@ def test_bad_arguments_of_masked_reductions():
         masked.sum(X, (0, 0))
     with pytest.raises(RuntimeError, match="correction"):
         masked.var(X, 0, True, correction=1)
-    with pytest.raises(NotImplementedError, match="masked.masked_tensor"):
-        masked.masked_tensor(X, M)
+
+
+def test_masked_tensors():
+    a = masked.masked_tensor(X, M)
+    assert masked.is_masked_tensor(a) and not masked.is_masked_tensor(X)
+    assert a.shape == (2, 3) and a.to_tensor(0).tolist() == [[1, 0, 3], [0, 0, 0]]
+    assert (a.exp() * 2 + a).get_mask() is not None and (1 + a).to_tensor(0)[0].tolist() == [
+        2,
+        0,
+        4,
+    ]
+    assert a.sum(1).to_tensor(9).tolist() == [4, 9] and tt.amax(a, 1).tolist() == [3, None]
+    assert float(a.mean().get_data()) == 2 and a.t()[2].tolist() == [3, None]
+    assert repr(a[0]) == "MaskedTensor(\n  [  1.0000,       --,   3.0000]\n)"
+    assert repr(a.sum()) == "MaskedTensor(  4.0000, True)"
+    both = tt.where(M, a, masked.masked_tensor(X * 2, M))
+    assert both.tolist() == [[1, None, 3], [None, None, None]]
+    with pytest.raises(ValueError, match="match"):
+        a + masked.masked_tensor(X, ~M)
+    with pytest.raises(TypeError, match="cumsum"):
+        tt.cumsum(a, 0)
+    with pytest.raises(ValueError, match="mask"):
+        masked.masked_tensor(X, M[0])
+
+
+def test_gradients_of_masked_tensors():
+    x = X.clone().requires_grad_()
+    masked.as_masked_tensor(x, M).square().sum().backward()
+    assert x.grad.tolist() == [[2, 0, 6], [0, 0, 0]]
+    a = masked.masked_tensor(X, M, requires_grad=True)
+    (a * a).mean().backward()
+    assert a.grad.tolist() == [[1, None, 3], [None, None, None]]

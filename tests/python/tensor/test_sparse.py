@@ -478,3 +478,58 @@ def test_dense_tensors_name_the_layout_that_a_method_needs():
     for method in ("crow_indices", "col_indices"):
         with pytest.raises(RuntimeError, match=f"^{method}: self is dense.* sparse_csr"):
             getattr(dense, method)()
+
+
+def test_compressed_layouts():
+    dense = tt.tensor([[0.0, 2, 0, 0], [1, 0, 0, 3]])
+    csc, bsr, bsc = dense.to_sparse_csc(), dense.to_sparse_bsr((1, 2)), dense.to_sparse_bsc((2, 2))
+    assert csc.layout is tt.sparse_csc and csc.ccol_indices().tolist() == [0, 1, 2, 2, 3]
+    assert csc.row_indices().tolist() == [1, 0, 1] and csc.values().tolist() == [1, 2, 3]
+    assert bsr.crow_indices().tolist() == [0, 1, 3] and bsr.col_indices().tolist() == [0, 0, 1]
+    assert bsr.values().tolist() == [[[0, 2]], [[1, 0]], [[0, 3]]] and bsr._nnz() == 3
+    assert bsc.ccol_indices().tolist() == [0, 1, 2] and bsc.row_indices().tolist() == [0, 0]
+    x = tt.randn(4, 3)
+    for m in (csc, bsr, bsc, dense.to_sparse_csr().to_sparse_csc(), csc.to_sparse_bsr((1, 2))):
+        assert tt.equal(m.to_dense(), dense) and tt.equal(m.t().to_dense(), dense.t())
+        assert tt.allclose(m @ x, dense @ x) and (-m).layout is m.layout
+        assert tt.equal(m.to_sparse_csr().to_dense(), dense)
+        assert tt.equal(m.to_sparse().to_dense(), dense) and m.double().dtype is tt.float64
+    assert dense.to_sparse_csr().t().layout is tt.sparse_csc
+    assert (bsr.t().layout, csc.t().layout) == (tt.sparse_bsc, tt.sparse_csr)
+    assert repr(csc) == (
+        "tensor(ccol_indices=tensor([0, 1, 2, 2, 3]),\n       row_indices=tensor([1, 0, 1]),\n"
+        "       values=tensor([1., 2., 3.]), size=(2, 4), nnz=3, layout=tt.sparse_csc)"
+    )
+
+
+def test_construction_of_compressed_layouts():
+    values = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    m = tt.sparse_csc_tensor([0, 1, 3], [1, 0, 1], values, (2, 2))
+    (m.to_dense() * tt.tensor([[1.0, 2], [3, 4]])).sum().backward()
+    assert values.grad.tolist() == [3, 2, 4]
+    blocks = tt.arange(8.0).view(2, 2, 2)
+    m = tt.sparse_compressed_tensor([0, 1, 2], [1, 0], blocks, layout=tt.sparse_bsr)
+    assert m.shape == (4, 4) and m.to_dense()[0].tolist() == [0, 0, 0, 1]
+    assert tt.equal(tt.sparse_bsc_tensor([0, 1, 2], [1, 0], blocks).to_dense()[2:, :2], blocks[0])
+    for wrong in (
+        lambda: tt.sparse_csc_tensor([0, 1, 2], [1, 0, 1], [1.0, 2.0, 3.0]),
+        lambda: tt.sparse_bsr_tensor([0, 1, 2], [0, 5], blocks, (4, 4)),
+        lambda: tt.sparse_csc_tensor([0, 2, 1], [0], [1.0]),
+        lambda: tt.ones(4, 4).to_sparse_bsr((3, 3)),
+        lambda: tt.sparse_compressed_tensor([0], [0], [1.0], layout=tt.strided),
+    ):
+        with pytest.raises((RuntimeError, ValueError), match="sparse_"):
+            wrong()
+    with pytest.raises(RuntimeError, match="layout"):
+        tt.ones(2, 2).to_sparse_csc().crow_indices()
+
+
+def test_row_indices_are_compressed_and_expanded():
+    rows = tt.tensor([0, 0, 2])
+    starts = tt._convert_indices_from_coo_to_csr(rows, 4)
+    assert starts.tolist() == [0, 2, 2, 3, 3] and starts.dtype is tt.int64
+    assert tt._convert_indices_from_coo_to_csr(rows, 4, out_int32=True).dtype is tt.int32
+    pairs = tt._convert_indices_from_csr_to_coo(starts, tt.tensor([1, 0, 3]))
+    assert pairs.tolist() == [[0, 0, 2], [1, 0, 3]]
+    flipped = tt._convert_indices_from_csr_to_coo(starts, tt.tensor([1, 0, 3]), transpose=True)
+    assert flipped.tolist() == [[1, 0, 3], [0, 0, 2]]

@@ -18,6 +18,8 @@ class TransformedDistribution(Distribution):
     """The distribution of t(x), where x ~ base_distribution and t is a transform, or a list of
     transforms that are applied in order."""
 
+    base_dist: Any
+
     def __init__(
         self,
         base_distribution: Distribution,

@@ -56,6 +56,7 @@ class Transform:
     event_dim_in = 0
     event_dim_out = 0
     _cache_size = 0
+    _cached_x_y: tuple[Any, Any]
 
     def __init__(self, cache_size: int = 0) -> None:
         """cache_size: 1 keeps the last x and y, so that the inverse of that y is that x."""
@@ -148,7 +149,7 @@ class Transform:
         return f"{type(self).__name__}()"
 
 
-def parameters(transform: Transform) -> dict[str, Any]:
+def parameters(transform: object) -> dict[str, Any]:
     """Returns the attributes of a transform except its cache."""
     return {key: x for key, x in vars(transform).items() if not key.startswith("_cache")}
 
