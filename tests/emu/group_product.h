@@ -17,6 +17,7 @@ enum Fault {
   kOtherOrder,
   kOtherPanels,
   kNoOperandFence,
+  kLateFence,
   kNoBarrier,
   kNoRegisterFence,
   kNoCommit,
@@ -73,8 +74,12 @@ __global__ void multiply_group(GroupProduct<n>* all, [[maybe_unused]] Fault plan
                kRightAcross ? n : 64, fault);
   device::commit_copies();
   device::wait_for_copies<0>();
-  if (fault != kNoOperandFence) device::fence_operands();
+  if (fault != kNoOperandFence && fault != kLateFence) device::fence_operands();
   if (fault != kNoBarrier) __syncthreads();
+  if (fault == kLateFence) {
+    device::fence_operands();
+    __syncwarp();  // lets other threads go first, whose fences are late, too
+  }
   const int warp = int(threadIdx.x) / 32;
   const int lane = int(threadIdx.x) % 32;
   const int row = 16 * warp + lane / 4;

@@ -87,7 +87,8 @@ struct Running {
   int product_groups = 0;
   size_t begun = 0;  // products
   bool fenced = false;
-  uint32_t fences = 0;  // of operands
+  uint32_t fences = 0;     // of operands
+  uint32_t published = 0;  // of these, before a barrier
 };
 
 // While it lives, ThreadSanitizer ignores what this file does in the name of a kernel's thread.
@@ -453,6 +454,7 @@ int Scheduler::barrier(int value, Where where) {
   me.state = kAtBarrier;
   me.where = where;
   me.operation = "__syncthreads";
+  me.published = me.fences;
   at_barrier_++;
   fiber_release(&barrier_happens_before_[mine]);
   open_barrier_if_full();
@@ -560,10 +562,13 @@ const void* Scheduler::operand_place(uint32_t address) {
   const Unseen unseen;
   const size_t at = address - kSharedAddress;  // large below it
   if (at / 4 >= writers_.size()) fault("a product reads outside of dynamic shared memory");
-  const uint32_t writer = writers_[at / 4] & 2047;
-  if (!writer) fault("a product reads what neither store_operand nor a copy has written");
-  if (threads_[writer - 1].fences <= writers_[at / 4] >> 11)
-    fault("a product reads what was written without fence_operands");
+  const uint32_t number = writers_[at / 4] & 2047;
+  const uint32_t before = writers_[at / 4] >> 11;
+  if (!number) fault("a product reads what neither store_operand nor a copy has written");
+  const Running& writer = threads_[number - 1];
+  if (writer.fences <= before) fault("a product reads what was written without fence_operands");
+  if (&writer != running_ && writer.published <= before)
+    fault("a product reads what another thread wrote without a barrier after fence_operands");
   return arena_ + at;
 }
 
