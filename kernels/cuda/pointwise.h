@@ -447,7 +447,9 @@ int32_t run_pointwise(Set<Ts...>, const ElementPlan& p, void* stream, void* work
   int32_t status = TT_INTERNAL;
   const auto run_if = [&]<class T>(T) {
     if (p.compute != Traits<T>::kDtype && !__is_same(Set<Ts...>, Set_logical)) return false;
-    status = run_pointwise_as<F, T, kArity, kBoolOperands<F, T, kOut>, false>(p, stream, workspace);
+    using Functor = FunctorFor<F, T>;
+    constexpr uint32_t kBools = kBoolOperands<F, T, kOut>;
+    status = run_pointwise_as<Functor, T, kArity, kBools, false>(p, stream, workspace);
     return true;
   };
   (void)(run_if(Ts{}) || ...);

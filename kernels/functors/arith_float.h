@@ -1,17 +1,20 @@
 // Functors of arithmetic on floating numbers, and of integers' common divisors and multiples.
 #pragma once
 
+#include "kernels/functors/arith.h"
 #include "kernels/functors/math.h"
 
 TT_FUNCTORS_BEGIN
 
 // The extreme of two numbers, or the one that is not nan.
 struct Fmax {
+  using OfIntegers = Maximum;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     return a >= b || b != b ? a : b;
   }
 };
 struct Fmin {
+  using OfIntegers = Minimum;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     return a <= b || b != b ? a : b;
   }

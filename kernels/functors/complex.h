@@ -6,10 +6,8 @@
 TT_FUNCTORS_BEGIN
 
 struct Conj {
-  template <class T> static TT_FN T op(T a, const Param<T>&) {
-    if constexpr (kIsComplex<T>) return {a.re, -a.im};
-    else return a;
-  }
+  using OfReals = Identity;
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return {a.re, -a.im}; }
 };
 
 struct AngleOfReal {  // 0 or pi; nan stays nan

@@ -14,6 +14,8 @@
 //   kLong, kLongInDouble (base classes Long, LongInDouble)
 //       op takes many instructions in float, or in double, too, and is vectorised: a loop over
 //       whole vectors is its only copy
+//   OfReals, OfIntegers
+//       the functor that computes real numbers, or integers, in place of op
 //   OfFloats
 //       the functor that computes floats in double: its op takes doubles
 //   kVector, kPairVector
@@ -93,6 +95,18 @@ template <> struct UnsignedOf<int32_t> { using type = uint32_t; };
 template <> struct UnsignedOf<int64_t> { using type = uint64_t; };
 template <class T> using Unsigned = typename UnsignedOf<T>::type;
 
+// The functor whose loop computes F of numbers of type T.
+template <class F, class T> struct FunctorForType { using type = F; };
+template <class F, class T>
+requires(kIsInt<T>&& requires { typename F::OfIntegers; }) struct FunctorForType<F, T> {
+  using type = typename F::OfIntegers;
+};
+template <class F, class T>
+requires(!kIsComplex<T> && requires { typename F::OfReals; }) struct FunctorForType<F, T> {
+  using type = typename F::OfReals;
+};
+template <class F, class T> using FunctorFor = typename FunctorForType<F, T>::type;
+
 // The value of a scalar as T, converted as between dtypes; only a float outside the range of an
 // integer type saturates, which the implementation has refused before.
 template <class T> TT_FN T scalar_as(const tt_scalar& s) {
@@ -116,6 +130,10 @@ template <class T> TT_FN T scalar_as(const tt_scalar& s) {
 template <class T> struct Param {
   T v[2];
   bool has[2];
+};
+
+struct Identity {
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return a; }
 };
 
 template <class T> constexpr T kLowest = T(kIsSame<T, int32_t> ? INT32_MIN : INT64_MIN);

@@ -19,13 +19,10 @@ struct Sign {  // nan gives 0, as PyTorch's
   template <class T> static TT_FN T op(T a, const Param<T>&) { return T((a > 0) - (a < 0)); }
 };
 struct Sgn {  // a / |a|, and 0 for 0
-  template <class T> static TT_FN T op(T a, const Param<T>& p) {
-    if constexpr (kIsComplex<T>) {
-      const Real<T> m = math::hypot(a.re, a.im);
-      return m == 0 ? T{0, 0} : T{a.re / m, a.im / m};
-    } else {
-      return Sign::op(a, p);
-    }
+  using OfReals = Sign;
+  template <class T> static TT_FN T op(T a, const Param<T>&) {
+    const Real<T> m = math::hypot(a.re, a.im);
+    return m == 0 ? T{0, 0} : T{a.re / m, a.im / m};
   }
 };
 struct Reciprocal {
@@ -143,31 +140,23 @@ struct Tan : Long {
 // ---- rounding: integers stay ----
 
 struct Floor {
-  template <class T> static TT_FN T op(T a, const Param<T>&) {
-    if constexpr (kIsInt<T>) return a;
-    else return math::floor(a);
-  }
+  using OfIntegers = Identity;
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::floor(a); }
 };
 struct Ceil {
-  template <class T> static TT_FN T op(T a, const Param<T>&) {
-    if constexpr (kIsInt<T>) return a;
-    else return math::ceil(a);
-  }
+  using OfIntegers = Identity;
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::ceil(a); }
 };
 struct Trunc {
-  template <class T> static TT_FN T op(T a, const Param<T>&) {
-    if constexpr (kIsInt<T>) return a;
-    else return math::trunc(a);
-  }
+  using OfIntegers = Identity;
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::trunc(a); }
 };
 struct Frac {  // with the sign of a
   template <class T> static TT_FN T op(T a, const Param<T>&) { return a - math::trunc(a); }
 };
 struct RoundEven {
-  template <class T> static TT_FN T op(T a, const Param<T>&) {
-    if constexpr (kIsInt<T>) return a;
-    else return math::rint(a);
-  }
+  using OfIntegers = Identity;
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::rint(a); }
 };
 struct RoundUp {  // tens, hundreds … (param 0 is 10, 100 …)
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
@@ -250,9 +239,9 @@ struct Signbit {
 
 template <class R> TT_FN R nan_to(R a, R value) { return a == a ? a : value; }
 struct ReplaceNan {  // by param 0
+  using OfIntegers = Identity;
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
     if constexpr (kIsComplex<T>) return {nan_to(a.re, p.v[0].re), nan_to(a.im, p.v[0].re)};
-    else if constexpr (kIsInt<T>) return a;
     else return nan_to(a, p.v[0]);
   }
 };
@@ -261,10 +250,10 @@ template <class R> TT_FN R infinity_to(R a, R positive, R negative) {
   return b == kLowest<R> ? negative : b;
 }
 struct ReplaceInf {  // inf by param 0, -inf by param 1
+  using OfIntegers = Identity;
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
     if constexpr (kIsComplex<T>)
       return {infinity_to(a.re, p.v[0].re, p.v[1].re), infinity_to(a.im, p.v[0].re, p.v[1].re)};
-    else if constexpr (kIsInt<T>) return a;
     else return infinity_to(a, p.v[0], p.v[1]);
   }
 };

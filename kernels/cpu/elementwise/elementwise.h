@@ -324,17 +324,18 @@ TT_INLINE int32_t dispatch(Set<First, Rest...>, const ElementPlan& plan, int64_t
     using OfFloats = Loop<typename F::OfFloats, double, kArity, kOut, false>;
     if (is_dtype(plan.compute, TT_F32)) return run_in_double(plan, begin, end, OfFloats::block);
   } else if (is_dtype(plan.compute, kUsual)) {
-    return Loop<F, First, kArity, kOut, false>::run(plan, begin, end, kUsual);
+    return Loop<FunctorFor<F, First>, First, kArity, kOut, false>::run(plan, begin, end, kUsual);
   }
   Block block = nullptr;
   uint32_t native = 0;
   bool ran = false;
   const auto pick_if = [&]<class T>(T) TT_INLINE_BODY {
+    using OfT = Loop<FunctorFor<F, T>, T, kArity, kOut, false>;
     constexpr int32_t kDtype = Traits<T>::kDtype;
     if (!is_dtype(plan.compute, kDtype)) return false;
-    block = Loop<F, T, kArity, kOut, false>::block;
-    native = Loop<F, T, kArity, kOut, false>::native(kDtype);
-    ran = Loop<F, T, kArity, kOut, false>::ran_by_one(plan, begin, end, kDtype);
+    block = OfT::block;
+    native = OfT::native(kDtype);
+    ran = OfT::ran_by_one(plan, begin, end, kDtype);
     return true;
   };
   (void)(pick_if(Rest{}) || ...);

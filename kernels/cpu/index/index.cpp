@@ -369,14 +369,23 @@ inline const Move& accumulation_of(int32_t dtype) {
   }
 }
 
+// E in the baseline, whose kernel combines integers for all instruction sets: one element at a time
+// takes the same instructions.
+template <class E> struct BaselineType { using type = float; };
+template <class E>
+requires(TT_VEC_BYTES <= 16) struct BaselineType<E> {
+  using type = E;
+};
+template <class E> using Baseline = typename BaselineType<E>::type;
+
 template <class Op> inline const Move& combination_of(int32_t dtype) {
   switch (dtype) {
-    case TT_BOOL: return kMove<Combine<Bool, Op>>;
-    case TT_U8: return kMove<Combine<uint8_t, Op>>;
-    case TT_I8: return kMove<Combine<int8_t, Op>>;
-    case TT_I16: return kMove<Combine<int16_t, Op>>;
-    case TT_I32: return kMove<Combine<int32_t, Op>>;
-    case TT_I64: return kMove<Combine<int64_t, Op>>;
+    case TT_BOOL: return kMove<Combine<Baseline<Bool>, Op>>;
+    case TT_U8: return kMove<Combine<Baseline<uint8_t>, Op>>;
+    case TT_I8: return kMove<Combine<Baseline<int8_t>, Op>>;
+    case TT_I16: return kMove<Combine<Baseline<int16_t>, Op>>;
+    case TT_I32: return kMove<Combine<Baseline<int32_t>, Op>>;
+    case TT_I64: return kMove<Combine<Baseline<int64_t>, Op>>;
     case TT_F16: return kMove<Combine<Built<TT_F16, F16>, Op>>;
     case TT_BF16: return kMove<Combine<Built<TT_BF16, BF16>, Op>>;
     case TT_F64: return kMove<Combine<Built<TT_F64, double>, Op>>;
@@ -387,13 +396,13 @@ template <class Op> inline const Move& combination_of(int32_t dtype) {
 inline const Move& product_of(int32_t dtype) {
   switch (dtype) {
     case TT_U8:
-    case TT_I8: return kMove<Combine<uint8_t, Product>>;
-    case TT_I16: return kMove<Combine<uint16_t, Product>>;
-    case TT_I32: return kMove<Combine<uint32_t, Product>>;
-    case TT_I64: return kMove<Combine<uint64_t, Product>>;
+    case TT_I8: return kMove<Combine<Baseline<uint8_t>, Product>>;
+    case TT_I16: return kMove<Combine<Baseline<uint16_t>, Product>>;
+    case TT_I32: return kMove<Combine<Baseline<uint32_t>, Product>>;
+    case TT_I64: return kMove<Combine<Baseline<uint64_t>, Product>>;
     case TT_C64: return kMove<Combine<Built<TT_C64, C64>, Product>>;
     case TT_C128: return kMove<Combine<Built<TT_C128, C128>, Product>>;
-    case TT_BOOL: return kMove<Combine<Bool, Product>>;
+    case TT_BOOL: return kMove<Combine<Baseline<Bool>, Product>>;
     case TT_F16: return kMove<Combine<Built<TT_F16, F16>, Product>>;
     case TT_BF16: return kMove<Combine<Built<TT_BF16, BF16>, Product>>;
     case TT_F64: return kMove<Combine<Built<TT_F64, double>, Product>>;
@@ -406,7 +415,17 @@ inline const Move& combination_of(int32_t combine, int32_t dtype) {
                                 : combination_of<Extreme<false>>(dtype);
 }
 
+[[maybe_unused]] inline bool is_floating(int32_t dtype) {
+  return dtype >= TT_F16 && dtype <= TT_C128;
+}
+
 TT_ISA_END
+
+#if TT_VEC_BYTES > 16
+namespace TT_NS::baseline {
+int32_t index_combine(const void* plan, int64_t begin, int64_t end) noexcept;
+}
+#endif
 
 TT_ENTRY_BEGIN
 
@@ -427,6 +446,9 @@ TT_KERNEL(index_accumulate)(const void* plan, int64_t begin, int64_t end) noexce
 
 TT_KERNEL(index_combine)(const void* plan, int64_t begin, int64_t end) noexcept {
   const IndexPlan& p = *static_cast<const IndexPlan*>(plan);
+#if TT_VEC_BYTES > 16
+  if (!is_floating(p.dtype)) return baseline::index_combine(plan, begin, end);
+#endif
   return run_nest(combination_of(p.combine, p.dtype), p, begin, end);
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/functors/linalg/eigh.h"
 
 #include "kernels/cpu/linalg/lanes.h"
+#include "kernels/cpu/simd/transpose.h"
 
 TT_ISA_BEGIN
 

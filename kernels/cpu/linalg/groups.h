@@ -5,7 +5,22 @@
 #include "base/arith.h"
 #include "kernels/cpu/linalg/dense.h"
 #include "kernels/cpu/simd/room.h"
-#include "kernels/cpu/simd/transpose.h"
+#include "kernels/cpu/simd/vec.h"
+
+TT_ENTRY_BEGIN
+
+#if TT_VEC_BYTES > 16
+// Reads as many arrays of `count` numbers as a vector has lanes, which follow each other, the i-th
+// number of each into room[i]; writes them back.
+void read_group(Vec<double>* room, const double* from, int64_t count) noexcept;
+void read_group(Vec<double>* room, const float* from, int64_t count) noexcept;
+void write_group(double* to, const Vec<double>* room, int64_t count) noexcept;
+void write_group(float* to, const Vec<double>* room, int64_t count) noexcept;
+#endif
+void convert_floats(double* to, const float* from, int64_t n) noexcept;
+void convert_doubles(float* to, const double* from, int64_t n) noexcept;
+
+TT_ENTRY_END
 
 TT_ISA_BEGIN
 
@@ -58,42 +73,6 @@ template <class N> TT_INLINE N from_real_lanes(F x) {
 
 TT_INLINE F larger_or_nan(F x, F y) { return chosen((y > x) | (y != y), y, x); }
 TT_INLINE bool any_of(Mask m) { return sign_bits(m) != 0; }
-
-// Reads L arrays of `count` numbers that follow each other; writes them back.
-TT_INLINE void read_group(F* room, const double* from, int64_t count) {
-  transpose<uint64_t>(reinterpret_cast<char*>(room), int64_t(sizeof(F)),
-                      reinterpret_cast<const char*>(from), count * 8, count, L);
-}
-TT_INLINE void write_group(double* to, const F* room, int64_t count) {
-  transpose<uint64_t>(reinterpret_cast<char*>(to), count * 8, reinterpret_cast<const char*>(room),
-                      int64_t(sizeof(F)), L, count);
-}
-inline TT_NOINLINE void read_group(F* room, const float* from, int64_t count) {
-  float tile[L * L];
-  int64_t at = 0;
-  for (; at + L <= count; at += L) {
-    transpose_tile<uint32_t, L>(reinterpret_cast<char*>(tile), L * 4,
-                                reinterpret_cast<const char*>(from + at), count * 4);
-    for (int64_t i = 0; i < L; i++) room[at + i] = load_as_double(tile + i * L);
-  }
-  for (; at < count; at++) {
-    for (int64_t lane = 0; lane < L; lane++) tile[lane] = from[lane * count + at];
-    room[at] = load_as_double(tile);
-  }
-}
-inline TT_NOINLINE void write_group(float* to, const F* room, int64_t count) {
-  float tile[L * L];
-  int64_t at = 0;
-  for (; at + L <= count; at += L) {
-    for (int64_t i = 0; i < L; i++) store_as_float(tile + i * L, room[at + i]);
-    transpose_tile<uint32_t, L>(reinterpret_cast<char*>(to + at), count * 4,
-                                reinterpret_cast<const char*>(tile), L * 4);
-  }
-  for (; at < count; at++) {
-    store_as_float(tile, room[at]);
-    for (int64_t lane = 0; lane < L; lane++) to[lane * count + at] = tile[lane];
-  }
-}
 
 // Reads the arrays of `count` numbers of a plan's matrices from `first` on; writes them back.
 template <class N>
@@ -152,13 +131,6 @@ TT_ONE_BODY void subtract_rows(N* b, int64_t i, const N* a, int64_t from, int64_
   });
 }
 #endif
-
-inline TT_NOINLINE void convert_floats(double* to, const float* from, int64_t n) {
-  for (int64_t i = 0; i < n; i++) to[i] = double(from[i]);
-}
-inline TT_NOINLINE void convert_doubles(float* to, const double* from, int64_t n) {
-  for (int64_t i = 0; i < n; i++) to[i] = float(from[i]);
-}
 
 // Computes matrices one by one; those of floats in double precision, in `room`.
 template <class Group, class One>

@@ -13,6 +13,7 @@
 #include "kernels/cpu/linalg/svd.h"
 
 #include "kernels/cpu/linalg/lanes.h"
+#include "kernels/cpu/simd/transpose.h"
 
 TT_ISA_BEGIN
 

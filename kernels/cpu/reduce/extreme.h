@@ -5,6 +5,18 @@
 #include "kernels/cpu/simd/load.h"
 #include "kernels/cpu/simd/virtual_lanes.h"
 
+TT_ENTRY_BEGIN
+
+// The largest of x[0 … n), each with the bits of `flip` inverted, or NaN if there is one; the
+// result is inverted, too. Between +0 and -0 it depends on their positions, but not on the ISA: the
+// fold has 64 lanes everywhere.
+float max_block(const float* x, int64_t n, uint64_t flip) noexcept;
+double max_block(const double* x, int64_t n, uint64_t flip) noexcept;
+int32_t max_block(const int32_t* x, int64_t n, uint64_t flip) noexcept;
+int64_t max_block(const int64_t* x, int64_t n, uint64_t flip) noexcept;
+
+TT_ENTRY_END
+
 TT_ISA_BEGIN
 
 template <bool kMax> TT_INLINE F32v pick(F32v x, F32v m) {
@@ -13,8 +25,6 @@ template <bool kMax> TT_INLINE F32v pick(F32v x, F32v m) {
 }
 
 // The largest (smallest) of x[0 … n) and start. kWithNan: NaN if any is; else NaNs are skipped.
-// Between +0 and -0 the result depends on their positions, but not on the ISA: the fold has 64
-// lanes everywhere.
 template <bool kMax, bool kWithNan>
 TT_NOINLINE float extreme(const float* x, int64_t n, float start) {
   constexpr int L = kLanes<float>;
@@ -145,13 +155,6 @@ TT_INLINE typename S::T fold_block(const typename S::T* x, int64_t n, uint64_t f
     TT_SCALAR_LOOP;
   }
   return r;
-}
-TT_INLINE float max_block(const float* x, int64_t n, uint64_t flip) {
-  const float start = kLowest<float>;
-  return flip ? -extreme<false, true>(x, n, -start) : extreme<true, true>(x, n, start);
-}
-template <class T> TT_INLINE T max_block(const T* x, int64_t n, uint64_t flip) {
-  return fold_block<Max<T>, kBlockLanes>(x, n, flip);
 }
 
 TT_ISA_END

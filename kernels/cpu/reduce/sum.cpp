@@ -148,12 +148,17 @@ template <class Term> TT_NOINLINE void sum_short(const ReducePlan& p, int64_t be
 
 // Sums of terms that are computed as elements are loaded.
 template <class E> struct TermSum : Sum<E, E> {
-  static constexpr bool kPuts = false;
   static TT_INLINE void finish(const ReducePlan& p, const ReduceOps&, E r, char* out, char*) {
     r /= E(p.divisor);
     store_one(out, p.root ? math::sqrt(r) : r, p.out_dtype);
   }
 };
+template <class E> constexpr ReduceOps kTermSum = [] {
+  ReduceOps parts = kParts<Sum<E, E>>;
+  parts.put = nullptr;
+  parts.finish = Parts<TermSum<E>>::finish;
+  return parts;
+}();
 template <class E, ReduceTerm kTerm> TT_INLINE E term_of(E x) {
   if constexpr (kTerm == kReduceNonzero) return x != E(0) ? E(1) : E(0);
   else if constexpr (kTerm == kReduceMagnitudes) return math::fabs(x);
@@ -171,7 +176,7 @@ void load_terms(void* dst, const char* src, int64_t stride, int64_t n, int32_t d
   for (int64_t i = 0; i < n; i++) terms[i] = term_of<E, kTerm>(terms[i]);
 }
 template <class E, ReduceTerm kTerm> constexpr ReduceOps kTermParts = [] {
-  ReduceOps parts = kParts<TermSum<E>>;
+  ReduceOps parts = kTermSum<E>;
   parts.load = load_terms<E, kTerm>;
   parts.native = 0;
   return parts;
@@ -194,7 +199,7 @@ struct Square {
   static TT_INLINE F32v of(F32v x) { return x * x; }
 };
 template <class Term> constexpr ReduceOps kRowParts = [] {
-  ReduceOps parts = kParts<TermSum<float>>;
+  ReduceOps parts = kTermSum<float>;
   parts.row = [](Stream& stream, int64_t, void* partial) noexcept {
     *static_cast<float*>(partial) = Sum<float, float>::row_by<add_run<float, Term>>(stream);
   };
