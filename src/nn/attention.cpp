@@ -130,6 +130,58 @@ void check_inputs(const MultiheadAttentionArgs& a, const AttentionCall& call) {
   check_mask(call.attn_mask, "attn_mask");
 }
 
+// Appends the keys and values that every query sees: the bias, and zeros.
+void append_rows(const Module& m, const MultiheadAttentionArgs& a, Projected* p) {
+  if (a.add_bias_kv) {
+    p->k = with_row(*p->k, m.slot(kBiasK));
+    p->v = with_row(*p->v, m.slot(kBiasV));
+  }
+  if (a.add_zero_attn) {
+    const int64_t row[3] = {1, 1, a.embed_dim};
+    TensorRef zero = op::zeros(row, p->k->dtype, p->k->device);
+    p->k = with_row(*p->k, *zero);
+    p->v = with_row(*p->v, *zero);
+  }
+}
+
+// Returns the heads' outputs side by side (L, N, E) and their weights (N, heads, L, S), which are
+// empty unless needed. keys: number of those that the masks cover.
+TensorPair attend_heads(const AttentionCall& call, const MultiheadAttentionArgs& a,
+                        const Projected& p, int64_t keys, double dropout) {
+  const int64_t l = p.q->size(0);
+  const int64_t n = p.q->size(1);
+  // Then attn_mask adds nothing but for appended rows, which PyTorch leaves out here, too.
+  const bool causal = call.is_causal && !call.need_weights && !call.key_padding_mask;
+  TensorRef mask;
+  if (!causal) mask = combined_mask(call, n, a.num_heads, l, keys, p.k->size(0) - keys, p.q->dtype);
+  TensorRef q = split_heads(*p.q, a.num_heads);
+  TensorRef k = split_heads(*p.k, a.num_heads);
+  TensorRef v = split_heads(*p.v, a.num_heads);
+  TensorRef weights, out;
+  if (call.need_weights) {
+    const double scale = 1 / libm::sqrt(double(a.embed_dim / a.num_heads));
+    TensorRef scores = op::matmul(*op::mul(*q, Scalar(scale)), *op::transpose(*k, -2, -1));
+    if (mask) scores = op::add(*scores, *mask);
+    weights = op::softmax(*scores, -1);
+    if (dropout > 0) weights = op::dropout(*weights, dropout, true);
+    out = op::matmul(*weights, *v);
+  } else {
+    out = op::scaled_dot_product_attention(*q, *k, *v, mask.get(), dropout, causal);
+  }
+  const int64_t order[4] = {2, 0, 1, 3};
+  const int64_t sizes[3] = {l, n, a.embed_dim};
+  return {op::reshape(*op::permute(*out, order), sizes), std::move(weights)};
+}
+
+TensorRef project_out(Module& m, const Tensor& rows) {
+  const Tensor* input = &rows;
+  const ModuleRef out_proj = m.children[0].module;  // callbacks may replace it
+  TensorList results = forward(*out_proj, {&input, 1});
+  if (results.size() != 1)
+    fail_arg(TT_INVALID_ARG, "m", "out_proj returned {} results: must return one", results.size());
+  return std::move(results[0]);
+}
+
 }  // namespace
 
 void build(Module& m, const MultiheadAttentionArgs& a) {
@@ -176,9 +228,8 @@ bool is_attention(const Module& m) {
   return m.type->destroy == destroy_layer && !strcmp(m.type->name, "MultiheadAttention");
 }
 
-TensorPair attend(Module& m, const AttentionCall& given) {
+TensorPair attend(Module& m, const AttentionCall& call) {
   const auto& a = args_of<MultiheadAttentionArgs>(m);
-  AttentionCall call = given;
   check_inputs(a, call);
   const bool batched = call.query->ndim == 3;
   const bool swap = batched && a.batch_first;
@@ -192,51 +243,10 @@ TensorPair attend(Module& m, const AttentionCall& given) {
   if (k->size(1) != q->size(1))
     fail_arg(TT_SHAPE, "key", "key is {}, query is {}: must have the same batch size",
              call.key->sizes(), call.query->sizes());
-  const int64_t l = q->size(0);
-  const int64_t n = q->size(1);
-  const int64_t s = k->size(0);
-  const int64_t heads = a.num_heads;
   Projected p = project(m, a, *q, *k, *v);
-  if (a.add_bias_kv) {
-    p.k = with_row(*p.k, m.slot(kBiasK));
-    p.v = with_row(*p.v, m.slot(kBiasV));
-  }
-  if (a.add_zero_attn) {
-    const int64_t row[3] = {1, 1, a.embed_dim};
-    TensorRef zero = op::zeros(row, p.k->dtype, p.k->device);
-    p.k = with_row(*p.k, *zero);
-    p.v = with_row(*p.v, *zero);
-  }
-  const int64_t extra = int64_t(a.add_bias_kv) + int64_t(a.add_zero_attn);
-  // Then attn_mask adds nothing but for appended rows, which PyTorch leaves out here, too.
-  const bool causal = call.is_causal && !call.need_weights && !call.key_padding_mask;
-  TensorRef mask = causal ? TensorRef() : combined_mask(call, n, heads, l, s, extra, p.q->dtype);
-  TensorRef qh = split_heads(*p.q, heads);
-  TensorRef kh = split_heads(*p.k, heads);
-  TensorRef vh = split_heads(*p.v, heads);
-  const double dropout = m.training ? a.dropout : 0;
-  TensorRef weights, out;
-  if (call.need_weights) {
-    TensorRef scores =
-        op::matmul(*op::mul(*qh, Scalar(1 / libm::sqrt(double(a.embed_dim / heads)))),
-                   *op::transpose(*kh, -2, -1));
-    if (mask) scores = op::add(*scores, *mask);
-    weights = op::softmax(*scores, -1);
-    if (dropout > 0) weights = op::dropout(*weights, dropout, true);
-    out = op::matmul(*weights, *vh);
-  } else {
-    out = op::scaled_dot_product_attention(*qh, *kh, *vh, mask.get(), dropout, causal);
-  }
-  const int64_t order[4] = {2, 0, 1, 3};
-  const int64_t sizes[3] = {l, n, a.embed_dim};
-  out = op::reshape(*op::permute(*out, order), sizes);
-  const Tensor* rows = out.get();
-  const ModuleRef out_proj = m.children[0].module;  // callbacks may replace it
-  TensorList projected = forward(*out_proj, {&rows, 1});
-  if (projected.size() != 1)
-    fail_arg(TT_INVALID_ARG, "m", "out_proj returned {} results: must return one",
-             projected.size());
-  out = std::move(projected[0]);
+  append_rows(m, a, &p);
+  auto [out, weights] = attend_heads(call, a, p, k->size(0), m.training ? a.dropout : 0);
+  out = project_out(m, *out);
   if (!batched) out = op::select(*out, 1, 0);
   if (swap) out = op::transpose(*out, 0, 1);
   if (!call.need_weights) return {std::move(out), {}};

@@ -663,12 +663,8 @@ inline void narrow_teams(const ReducePlan& p, ReduceShape* s) {
   if (s->runs && fills && s->block.x == kReduceThreads) s->block.x = kReduceThreads / 2;
 }
 
-template <class R>
-int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* workspace) {
-  static_assert(sizeof(typename R::P) <= 16 && sizeof(typename R::Joined) <= 16);
-  if (p.n_out == 0) return TT_OK;
-  ReduceShape shape = reduce_shape(p);
-  if (sizeof(typename R::P) > 4) narrow_teams(p, &shape);
+inline ReduceArguments reduce_arguments(const ReducePlan& p, const ReduceShape& shape,
+                                        ReduceKind kind, void* workspace) {
   ReduceArguments a;
   a.kind = kind;
   a.dtype = p.dtype;
@@ -706,13 +702,23 @@ int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* 
   }
   a.columns = shape.columns;
   a.column_stride = p.n_kept ? p.kept_stride[0] : 0;
+  a.units =
+      shape.runs ? p.n_out * shape.splits : p.n_out / shape.columns * shape.tiles * shape.splits;
+  return a;
+}
+
+template <class R>
+int32_t launch_reduce(const ReducePlan& p, ReduceKind kind, void* stream, void* workspace) {
+  static_assert(sizeof(typename R::P) <= 16 && sizeof(typename R::Joined) <= 16);
+  if (p.n_out == 0) return TT_OK;
+  ReduceShape shape = reduce_shape(p);
+  if (sizeof(typename R::P) > 4) narrow_teams(p, &shape);
+  const ReduceArguments a = reduce_arguments(p, shape, kind, workspace);
   int32_t status;
   if (!shape.runs) {
-    a.units = p.n_out / shape.columns * shape.tiles * shape.splits;
     status =
         device::launch_early(reduce_columns<R>, reduce_grid(a.units, 1), shape.block, stream, a);
   } else {
-    a.units = p.n_out * shape.splits;
     void (*kernel)(ReduceArguments) = reduce_rows<R, false>;
     if constexpr (kPlain<R>)
       if (!a.two) kernel = reduce_rows<R, true>;
