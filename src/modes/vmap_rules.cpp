@@ -182,6 +182,39 @@ bool expand(const BatchCall& b) {
   return give_all(b, op::expand(*op::view(*b.batch(0), from), sizes));
 }
 
+// Geometry in memory: that of the first sample, which the others follow at equal distances.
+Shape behind(int64_t first, Ints rest) {
+  Shape all(rest);
+  all.insert(0, first);
+  return all;
+}
+Ints ints(const BatchCall& b, int32_t i) { return {b.args[i].ints, b.args[i].n}; }
+bool as_strided(const BatchCall& b) {
+  const TensorRef all = b.batch(0);
+  const int64_t offset = b.args[3].kind == Value::kInt ? b.args[3].i : all->offset();
+  return give_all(b, op::as_strided(*all, behind(b.level.size, ints(b, 1)),
+                                    behind(all->stride(0), ints(b, 2)), Opt<int64_t>(offset)));
+}
+int64_t extent_of(Ints sizes, Ints strides) {
+  int64_t extent = 1;
+  for (int64_t d = 0; d < sizes.n; d++) extent += (sizes[d] - 1) * strides[d];
+  return extent;
+}
+bool restride(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  if (!t.numel) return false;
+  const int64_t extent = extent_of(t.sizes(), ints(b, 1));
+  return give_all(b, op::restride(*b.batch(0), behind(extent, ints(b, 1))));
+}
+bool as_strided_put(const BatchCall& b) {
+  const Tensor& t = tensor(b, 0);
+  if (!t.numel) return false;
+  const int64_t extent = extent_of(t.sizes(), t.strides());
+  const TensorRef own = op::restride(*all_of(b, 0), behind(extent, t.strides()));
+  return give_all(b, op::as_strided_put(*own, *all_of(b, 1), behind(b.level.size, ints(b, 2)),
+                                        behind(extent, ints(b, 3)), b.args[4].i));
+}
+
 // ---- reductions over everything ----
 
 Shape dims_of_sample(const Tensor& t) {
@@ -523,9 +556,8 @@ bool convolution_of_weights(const BatchCall& b) {
   const TensorRef x = op::flatten(*op::transpose(*all_of(b, 0), 0, 1), 1, 2);
   const TensorRef w = op::flatten(*all_of(b, 1), 0, 1);
   const TensorRef bias = optional(b, 2) ? op::flatten(*all_of(b, 2), 0, 1) : TensorRef();
-  const auto ints = [&](int32_t i) { return Ints{b.args[i].ints, b.args[i].n}; };
-  const TensorRef out = op::convolution(*x, *w, bias.get(), ints(3), ints(4), ints(5), false,
-                                        ints(7), b.args[8].i * size);
+  const TensorRef out = op::convolution(*x, *w, bias.get(), ints(b, 3), ints(b, 4), ints(b, 5),
+                                        false, ints(b, 7), b.args[8].i * size);
   const TensorRef apart = op::unflatten(*out, 1, Shape({size, tensor(b, 1).size(0)}));
   return give_all(b, op::transpose(*apart, 0, 1));
 }
@@ -860,6 +892,8 @@ constexpr Row kRows[] = {
     {"argmax", shifted},
     {"argmin", shifted},
     {"argsort", shifted},
+    {"as_strided", as_strided},
+    {"as_strided_put", as_strided_put},
     {"attention_backward", merged},
     {"avg_pool2d", image},
     {"avg_pool2d_backward", images},
@@ -985,6 +1019,7 @@ constexpr Row kRows[] = {
     {"random_", leading},
     {"recurrent_layer", recurrent_layer},
     {"recurrent_layer_backward", recurrent_layer_backward},
+    {"restride", restride},
     {"roll", rolled},
     {"rrelu", leading},
     {"scatter_add", shifted_together},

@@ -22,7 +22,7 @@ static void copy__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
   if (n.needs(1)) {
     const Tensor& g0 = *grads[0];
-    out[1] = op::to_device(g0, s.src_device);
+    out[1] = formula::on_device(g0, s.src_device);
   }
 }
 static constinit const NodeType copy__type = {"copy_", copy__apply, destroy_parts<0, 0>,

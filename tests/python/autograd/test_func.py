@@ -996,3 +996,63 @@ def test_vmap_takes_containers_apart():
     close(whole, a.sum() * w)
     with pytest.raises(NotImplementedError, match="tt.vmap"):
         box._add_batch_dim(in_dim=0, vmap_level=1)
+
+
+def part_multiplied(x):
+    y = x.clone()
+    y[..., 1:] *= x[..., :-1]
+    return y
+
+
+def parts_written(x):
+    y = x * x
+    y[0].add_(x[1])
+    y.T[1:].mul_(x.T[1:])
+    y.diagonal().copy_(x[:, 2])
+    return y
+
+
+def in_place(x):
+    return x.clone().mul_(x).add_(x * x)
+
+
+@pytest.mark.parametrize("f", [part_multiplied, parts_written, in_place])
+def test_writes_in_place_inside_transforms(f):
+    x, size = randn(3, 4), 12
+    rows = tt.stack([func.vjp(f, x)[1](e.reshape(3, 4))[0] for e in tt.eye(size).double()])
+    matrix = rows.reshape(3, 4, 3, 4)
+    close(func.jacrev(f)(x), matrix)
+    close(func.jacfwd(f)(x), matrix)
+    close(func.vmap(func.jacrev(f))(tt.stack([x, 2 * x]))[0], matrix)
+    leaf = x.clone().requires_grad_()
+    batched = {"grad_outputs": tt.eye(size).double().reshape(size, 3, 4), "is_grads_batched": True}
+    close(tt.autograd.grad(f(leaf), leaf, **batched)[0], rows)
+    hessians = [
+        outer(inner(lambda x: (f(x) ** 2).sum()))(x)
+        for outer in (func.jacfwd, func.jacrev)
+        for inner in (func.jacfwd, func.jacrev)
+    ]
+    for h in hessians[:3]:
+        close(h, hessians[3])
+
+
+def test_geometry_of_samples():
+    x = randn(4, 6)
+    for f in (
+        lambda r: r.as_strided((2, 2), (1, 2), 1),
+        lambda r: r.as_strided((3, 2), (1, 1)),
+        lambda r: tt.as_strided_scatter(r, r[:4].reshape(2, 2), (2, 2), (1, 2), 1),
+    ):
+        each = lambda f: tt.stack([f(r.clone()) for r in x])  # noqa: E731, B023
+        close(func.vmap(f)(x), each(f))
+        g = func.grad(lambda r: (f(r) ** 2).sum())  # noqa: B023
+        close(func.vmap(g)(x), each(g))
+
+
+def test_gradients_of_copies_leave_the_cotangent_a_leaf():
+    x, w = randn(3).requires_grad_(), randn(3).requires_grad_()
+    y = tt.zeros(3, dtype=tt.float64).copy_(x * x)
+    (product,) = tt.autograd.grad(y, x, w, create_graph=True)
+    assert w.is_leaf and w.grad_fn is None
+    product.sum().backward()
+    close(w.grad, 2 * x)
