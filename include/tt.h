@@ -1027,6 +1027,27 @@ tt_status tt_gguf_load(tt_ctx *c, const char *path, tt_state_dict **out);
    end the process. */
 tt_status tt_gguf_map(tt_ctx *c, const char *path, tt_state_dict **out);
 
+/* ---- event files of TensorBoard ----
+   Each call appends one value under a tag, at a step, to the file of a path; the first creates it,
+   in a folder that exists. TensorBoard shows files whose names contain "tfevents". A negative
+   global_step is no step. As torch.utils.tensorboard. */
+
+/* Appends a number, as float32. */
+tt_status tt_tensorboard_add_scalar(tt_ctx *c, const char *path, const char *tag,
+                                    double scalar_value, int64_t global_step);
+
+/* Appends a text, which TensorBoard renders as Markdown. */
+tt_status tt_tensorboard_add_text(tt_ctx *c, const char *path, const char *tag,
+                                  const char *text_string, int64_t global_step);
+
+/* Appends a histogram of values in TensorFlow's bins, whose edges are powers of 1.1. */
+tt_status tt_tensorboard_add_histogram(tt_ctx *c, const char *path, const char *tag,
+                                       const tt_tensor *values, int64_t global_step);
+
+/* Appends an image (C, H, W) of 1, 3 or 4 channels: uint8, or floating-point numbers in [0, 1]. */
+tt_status tt_tensorboard_add_image(tt_ctx *c, const char *path, const char *tag,
+                                   const tt_tensor *img_tensor, int64_t global_step);
+
 /* ---- checkpoints: the state of a training in one file ---- */
 
 /* What a checkpoint saves or restores; NULL parts are left out. */
@@ -1301,6 +1322,18 @@ tt_status tt_module_exchange_tensors(tt_ctx *c, tt_module *m, tt_state_dict *wit
 tt_status tt_checkpoint_function(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
                                  const tt_tensor *const *inputs, int64_t n_inputs,
                                  tt_tensor **outs, int64_t cap, int64_t *n_outs);
+
+/* As tt_checkpoint_function, but keeps the results of some operators, so that the second call has
+   them without computing: those of matrix products, for example, which cost more than the others.
+   An operator is one that the function calls (tt_op_find) or one of which that consists. Views, and
+   operators that write to their arguments, are always called again. Results that are kept must not
+   be written to: reading fails with TT_CALLBACK then. (create_selective_checkpoint_contexts of
+   torch.utils.checkpoint.) */
+tt_status tt_selective_checkpoint_function(tt_ctx *c, tt_fn fn, void *user,
+                                           void (*drop)(void *user),
+                                           const tt_tensor *const *inputs, int64_t n_inputs,
+                                           const tt_op *const *ops, int64_t n_ops, tt_tensor **outs,
+                                           int64_t cap, int64_t *n_outs);
 
 /* ---- hooks on the tensors that backward needs ---- */
 

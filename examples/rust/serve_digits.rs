@@ -55,13 +55,13 @@ fn parse() -> Outcome<Options> {
             options.self_test = true;
             continue;
         }
-        let value = args.next().ok_or_else(|| format!("no value for {name}"))?;
+        let mut value = || args.next().ok_or_else(|| format!("no value for {name}"));
         match name.as_str() {
-            "--model" => options.model = Some(value),
-            "--ask" => options.ask = Some(value),
-            "--address" => options.address = value,
-            "--workers" => options.workers = value.parse::<usize>()?.max(1),
-            "--data" => options.data = value,
+            "--model" => options.model = Some(value()?),
+            "--ask" => options.ask = Some(value()?),
+            "--address" => options.address = value()?,
+            "--workers" => options.workers = value()?.parse::<usize>()?.max(1),
+            "--data" => options.data = value()?,
             _ => return Err(format!("unknown option {name}").into()),
         }
     }

@@ -53,17 +53,17 @@ fn parse() -> Outcome<Options> {
             println!("{USAGE}");
             std::process::exit(0);
         }
-        let value = args.next().ok_or_else(|| format!("no value for {}", name))?;
+        let mut value = || args.next().ok_or_else(|| format!("no value for {name}"));
         match name.as_str() {
-            "--data" => o.data = value,
-            "--epochs" => o.epochs = value.parse()?,
-            "--lr" => o.lr = value.parse()?,
-            "--threads" => o.threads = value.parse()?,
-            "--seed" => o.seed = value.parse()?,
-            "--checkpoint" => o.checkpoint = Some(value),
-            "--resume" => o.resume = Some(value),
-            "--evaluate" => o.evaluate = Some(value),
-            "--logits" => o.logits = Some(value),
+            "--data" => o.data = value()?,
+            "--epochs" => o.epochs = value()?.parse()?,
+            "--lr" => o.lr = value()?.parse()?,
+            "--threads" => o.threads = value()?.parse()?,
+            "--seed" => o.seed = value()?.parse()?,
+            "--checkpoint" => o.checkpoint = Some(value()?),
+            "--resume" => o.resume = Some(value()?),
+            "--evaluate" => o.evaluate = Some(value()?),
+            "--logits" => o.logits = Some(value()?),
             _ => return Err(format!("unknown option {}", name).into()),
         }
     }

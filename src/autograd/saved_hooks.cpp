@@ -149,6 +149,11 @@ void push_saved_hooks(const SavedHooksDef& def) {
   }
 }
 
+const SavedHooksDef* innermost_saved_hooks() {
+  HookStack* s = of(ctx());
+  return s ? &s->hooks.back()->def : nullptr;
+}
+
 void pop_saved_hooks() {
   Ctx& c = ctx();
   HookStack* s = of(c);

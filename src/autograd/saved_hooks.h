@@ -21,6 +21,8 @@ struct SavedHooksDef {
 // the innermost pair counts.
 void push_saved_hooks(const SavedHooksDef& def);
 void pop_saved_hooks();
+// The pair of this ctx that counts; NULL: there is none.
+const SavedHooksDef* innermost_saved_hooks();
 
 struct SavedHookFunctions {
   // Returns a placeholder for t, whose gradient goes to `edge`, which is taken over.

@@ -64,6 +64,7 @@ const char* os_dlerror() noexcept { return "this system has no shared libraries"
 
 int os_file_open(const char*) noexcept { return -ENOSYS; }
 int os_file_create(const char*) noexcept { return -ENOSYS; }
+int os_file_append(const char*) noexcept { return -ENOSYS; }
 void os_file_close(int) noexcept {}
 int64_t os_file_size(int) noexcept { return -ENOSYS; }
 int64_t os_file_read(int, void*, int64_t, int64_t) noexcept { return -ENOSYS; }

@@ -7,6 +7,7 @@ namespace TT_NS {
 
 int os_file_open(const char* path) noexcept;    // for reading; regular files only (else -EINVAL)
 int os_file_create(const char* path) noexcept;  // for writing; -EEXIST if it exists
+int os_file_append(const char* path) noexcept;  // for writing at the end; created if need be
 void os_file_close(int file) noexcept;
 int64_t os_file_size(int file) noexcept;
 // Returns the number of bytes read: less than requested only at the end of the file.

@@ -35,6 +35,11 @@ int os_file_create(const char* path) noexcept {
   return file < 0 ? -errno : file;
 }
 
+int os_file_append(const char* path) noexcept {
+  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  return file < 0 ? -errno : file;
+}
+
 void os_file_close(int file) noexcept { close(file); }
 
 int64_t os_file_size(int file) noexcept {

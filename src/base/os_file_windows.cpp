@@ -68,6 +68,14 @@ int os_file_create(const char* path) noexcept {
   return file < 0 ? -errno : file;
 }
 
+int os_file_append(const char* path) noexcept {
+  const WidePath wide(path);
+  if (wide.error) return -wide.error;
+  const int flags = _O_WRONLY | _O_CREAT | _O_APPEND | _O_BINARY | _O_NOINHERIT;
+  const int file = _wopen(wide.text, flags, _S_IREAD | _S_IWRITE);
+  return file < 0 ? -errno : file;
+}
+
 void os_file_close(int file) noexcept { _close(file); }
 
 int64_t os_file_size(int file) noexcept {

@@ -4,6 +4,7 @@
 #include "io/dlpack.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
+#include "io/tensorboard.h"
 #include "io/torch/file.h"
 
 using namespace TT_NS;
@@ -191,4 +192,41 @@ tt_status tt_tensor_from_dlpack(tt_ctx* h, void* managed, int32_t major, tt_tens
     reserve_outs(c, 1);
     give(c, out, from_dlpack(managed, major));
   });
+}
+
+// ---- event files of TensorBoard ----
+
+template <class F> static tt_status add_event(tt_ctx* h, const char* call, const char* path,
+                                              const char* tag, int64_t step, const F& add) {
+  return api_call(h, call, [&](Ctx&) {
+    str_arg(path, "path", 1);
+    str_arg(tag, "tag", 2);
+    add(SummaryPlace{path, tag, step});
+  });
+}
+tt_status tt_tensorboard_add_scalar(tt_ctx* h, const char* path, const char* tag,
+                                    double scalar_value, int64_t global_step) {
+  return add_event(h, "tensorboard_add_scalar", path, tag, global_step,
+                   [&](const SummaryPlace& place) { add_scalar(place, scalar_value); });
+}
+tt_status tt_tensorboard_add_text(tt_ctx* h, const char* path, const char* tag,
+                                  const char* text_string, int64_t global_step) {
+  return add_event(h, "tensorboard_add_text", path, tag, global_step,
+                   [&](const SummaryPlace& place) {
+                     str_arg(text_string, "text_string", 3);
+                     add_text(place, text_string);
+                   });
+}
+tt_status tt_tensorboard_add_histogram(tt_ctx* h, const char* path, const char* tag,
+                                       const tt_tensor* values, int64_t global_step) {
+  return add_event(
+      h, "tensorboard_add_histogram", path, tag, global_step,
+      [&](const SummaryPlace& place) { add_histogram(place, tensor_arg(values, "values", 3)); });
+}
+tt_status tt_tensorboard_add_image(tt_ctx* h, const char* path, const char* tag,
+                                   const tt_tensor* img_tensor, int64_t global_step) {
+  return add_event(h, "tensorboard_add_image", path, tag, global_step,
+                   [&](const SummaryPlace& place) {
+                     add_image(place, tensor_arg(img_tensor, "img_tensor", 3));
+                   });
 }

@@ -7,6 +7,7 @@
 #include "base/finalizer.h"
 #include "capi/api.h"
 #include "capi/module.h"
+#include "dispatch/op_info.h"
 #include "modes/autocast.h"
 #include "modes/checkpoint.h"
 #include "modes/vmap.h"
@@ -72,17 +73,24 @@ void give_both(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorLis
 
 }  // namespace
 
-tt_status tt_checkpoint_function(tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),
-                                 const tt_tensor* const* inputs, int64_t n_inputs, tt_tensor** outs,
-                                 int64_t cap, int64_t* n_outs) {
+static tt_status checkpoint_call(tt_ctx* h, const char* name, tt_fn fn, void* user,
+                                 void (*drop)(void*), const tt_tensor* const* inputs,
+                                 int64_t n_inputs, const tt_op* const* ops, int64_t n_ops,
+                                 tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   clear_list(outs, cap, n_outs);
   bool taken = false;  // by checkpoint(), which drops it
-  const tt_status status = api_call(h, "checkpoint_function", [&](Ctx& c) {
+  const tt_status status = api_call(h, name, [&](Ctx& c) {
     if (!fn) fail_null("fn", 1);
     const TensorSpan in = tensors_arg(inputs, n_inputs, "inputs", 4, false);
+    if (n_ops < 0 || (n_ops && !ops))
+      fail_arg(TT_INVALID_ARG, "ops", "ops is {}, its length is {}", ops ? "a list" : "NULL",
+               n_ops);
+    const Span<const OpInfo* const> kept = {reinterpret_cast<const OpInfo* const*>(ops), n_ops};
+    for (const OpInfo* op : kept)
+      if (!op || op->tag != kTagOp) fail_handle(op, "ops", 6, "operator");
     check_list(outs, cap, n_outs);
     taken = true;
-    TensorList found = checkpoint({fn, user, drop}, in);
+    TensorList found = checkpoint({fn, user, drop}, in, kept);
     *n_outs = found.size();
     if (found.size() > cap)
       fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {}, there are {}", cap,
@@ -91,6 +99,19 @@ tt_status tt_checkpoint_function(tt_ctx* h, tt_fn fn, void* user, void (*drop)(v
   });
   if (!taken) run_drop(drop, user);
   return status;
+}
+tt_status tt_checkpoint_function(tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),
+                                 const tt_tensor* const* inputs, int64_t n_inputs, tt_tensor** outs,
+                                 int64_t cap, int64_t* n_outs) {
+  return checkpoint_call(h, "checkpoint_function", fn, user, drop, inputs, n_inputs, nullptr, 0,
+                         outs, cap, n_outs);
+}
+tt_status tt_selective_checkpoint_function(tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),
+                                           const tt_tensor* const* inputs, int64_t n_inputs,
+                                           const tt_op* const* ops, int64_t n_ops, tt_tensor** outs,
+                                           int64_t cap, int64_t* n_outs) {
+  return checkpoint_call(h, "selective_checkpoint_function", fn, user, drop, inputs, n_inputs, ops,
+                         n_ops, outs, cap, n_outs);
 }
 
 tt_status tt_vjp(tt_ctx* h, tt_fn fn, void* user, void (*drop)(void*),

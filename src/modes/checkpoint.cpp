@@ -4,6 +4,8 @@
 #include "autograd/saved_hooks.h"
 #include "base/finalizer.h"
 #include "core/ctx.h"
+#include "dispatch/changed_args.h"
+#include "dispatch/op_ref.h"
 #include "modes/autocast.h"
 #include "ops/impl.h"
 
@@ -79,6 +81,43 @@ class HooksPushed {
   HooksPushed(const HooksPushed&) = delete;
 };
 
+// Calls a function whose operators come to checkpoint_slot; as a callback, it begins without the
+// key.
+tt_status call_selecting(void* user, tt_ctx* c, const tt_tensor* const* inputs, int64_t n,
+                         tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  const auto& f = *static_cast<const OwnedFunction*>(user);
+  ctx().include |= bit(kKeyCheckpoint);
+  return f.fn(f.user, c, inputs, n, outs, cap, n_outs);
+}
+
+// Calls f(tensor) for each tensor among the arguments.
+template <class F> void for_each_argument(const OpSchema& schema, const Value* args, F f) {
+  for (int32_t i = 0; i < schema.n_args; i++) for_each_tensor(args[i], f);
+}
+bool same_place(const Tensor& a, const Tensor& b) {
+  return a.storage == b.storage && a.data == b.data && a.dtype == b.dtype &&
+         same(a.sizes(), b.sizes()) && same(a.strides(), b.strides());
+}
+
+// A tensor that a call has saved: argument number `argument`, or another one.
+struct SavedByCall {
+  int64_t argument;
+  TensorRef other;
+};
+// A result without its history.
+struct KeptResult {
+  TensorRef tensor;
+  uint32_t version;
+  bool requires_grad;
+};
+// A call whose results are kept.
+struct KeptCall {
+  const OpInfo* op;
+  SmallVec<SavedByCall, 4> saved;
+  SmallVec<KeptResult, 1> results;
+  Rng random_after;
+};
+
 // A call whose operators keep numbers of tensors. All packed tensors share it.
 class Frame {
  public:
@@ -86,7 +125,9 @@ class Frame {
       : f_(f), autocast_(AutocastModes::of(ctx())), random_(ctx().gen->state()) {}
   static void destroy(void* frame);
   void hold(TensorSpan inputs);
+  void keep(Span<const OpInfo* const> ops);
   TensorList first_call(TensorSpan inputs);
+  static void checkpoint_slot(Call c, const Value* args, TensorList& outs);
 
  private:
   // Tensors that backward has read last: formulas read some twice.
@@ -102,6 +143,7 @@ class Frame {
     int64_t n = 0;
     int64_t other = -1;  // the first tensor that differs from that of the first call
     Saved it = {};
+    int64_t next_kept = 0;  // in kept_
   };
 
   static tt_status pack(void* user, tt_ctx*, const tt_tensor* t, void** packed);
@@ -109,6 +151,14 @@ class Frame {
   static tt_status pack_again(void* user, tt_ctx*, const tt_tensor* t, void** packed);
   static tt_status unpack_again(void* user, tt_ctx*, void* packed, tt_tensor** out);
   static void drop_again(void* packed);
+  TensorList call(TensorSpan inputs) {
+    if (ops_.empty()) return call_function(f_.fn, f_.user, inputs);
+    return call_function(call_selecting, &f_, inputs);
+  }
+  bool keeps(const OpInfo& op) const;
+  void call_and_keep(Call c, const Value* args, TensorList& outs);
+  void note(const Tensor& t);
+  static void repeat(Again& again, Call c, const Value* args, TensorList& outs);
   TensorRef recent(int64_t number);
   TensorRef read(int64_t number);
   TensorList second_call();
@@ -119,6 +169,9 @@ class Frame {
   Rng random_;
   bool draws_ = false;  // random numbers
   SmallVec<Saved, 8> saved_;
+  SmallVec<OpRef, 4> ops_;  // whose results are kept
+  SmallVec<KeptCall, 4> kept_;
+  const Value* args_ = nullptr;  // of the running call that is the last of kept_
   Mutex mutex_;
   TensorList again_;        // under mutex_: of the last second call, without those that were read
   Recent recent_[kRecent];  // under mutex_
@@ -147,13 +200,111 @@ tt_status Frame::pack(void* user, tt_ctx*, const tt_tensor* t, void** packed) {
   Frame& frame = *static_cast<Frame*>(user);
   const Tensor& tensor = *reinterpret_cast<const Tensor*>(t);
   frame.saved_.push_back({Shape(tensor.sizes()), tensor.dtype});
+  if (frame.args_) frame.note(tensor);
   *packed = reinterpret_cast<void*>(uintptr_t(frame.saved_.size()));
   return TT_OK;
 }
 
+void Frame::keep(Span<const OpInfo* const> ops) {
+  for (const OpInfo* op : ops) ops_.push_back(op);
+}
+
+// Views are free, and what an operator writes is no result of its own.
+bool Frame::keeps(const OpInfo& op) const {
+  const OpSchema& schema = *op.schema;
+  if (schema.alias != Alias::kNone || !schema.n_outs) return false;
+  for (int32_t i = 0; i < schema.n_args; i++)
+    if (schema.args[i].mutates) return false;
+  for (const OpRef& one : ops_)
+    if (one.get() == &op) return true;
+  return false;
+}
+
+// Notes a tensor that the running call saves.
+void Frame::note(const Tensor& t) {
+  KeptCall& call = kept_.back();
+  int64_t argument = -1;
+  int64_t i = 0;
+  for_each_argument(*call.op->schema, args_, [&](const Tensor& x) {
+    if (argument < 0 && same_place(x, t)) argument = i;
+    i++;
+  });
+  call.saved.push_back({argument, argument < 0 ? new_alias(t) : TensorRef()});
+}
+
+void Frame::call_and_keep(Call c, const Value* args, TensorList& outs) {
+  const int64_t before = outs.size();
+  kept_.push_back({c.op, {}, {}, {}});
+  {
+    const MaskGuard whole(bit(kKeyCheckpoint));
+    struct Done {
+      Frame& frame;
+      ~Done() { frame.args_ = nullptr; }
+    } done{*this};
+    args_ = args;
+    c.op->call_boxed(c, args, outs);
+  }
+  KeptCall& call = kept_.back();
+  call.random_after = ctx().gen->state();
+  for (int64_t i = before; i < outs.size(); i++) {
+    if (!outs[i]) {
+      call.results.push_back({});
+      continue;
+    }
+    TensorRef plain = new_alias(*outs[i]);
+    const uint32_t version = plain->version();
+    call.results.push_back({std::move(plain), version, requires_grad(*outs[i])});
+  }
+}
+
+// A call again, with the results of the first one.
+void Frame::repeat(Again& again, Call c, const Value* args, TensorList& outs) {
+  const Frame& frame = again.frame;
+  const int64_t i = again.next_kept++;
+  if (i >= frame.kept_.size() || frame.kept_[i].op != c.op)
+    fail(TT_CALLBACK, "the function calls {} when it is called again, and not at first",
+         c.op->name());
+  const KeptCall& call = frame.kept_[i];
+  SmallVec<const Tensor*, 8> arguments;
+  for_each_argument(*c.op->schema, args, [&](const Tensor& t) { arguments.push_back(&t); });
+  for (const SavedByCall& saved : call.saved) {
+    const Tensor* t = saved.other.get();
+    if (!t && saved.argument < arguments.size()) t = arguments[saved.argument];
+    if (!t)
+      fail(TT_CALLBACK, "{} has fewer tensors when the function is called again", c.op->name());
+    void* packed = nullptr;
+    pack_again(&again, nullptr, reinterpret_cast<const tt_tensor*>(t), &packed);
+    drop_again(packed);
+  }
+  ctx().gen->set(call.random_after);
+  for (const KeptResult& r : call.results) {
+    if (r.tensor && r.tensor->version() != r.version)
+      fail(TT_CALLBACK, "a result of {} that the checkpoint has kept was written to", c.op->name());
+    TensorRef leaf = r.tensor ? new_alias(*r.tensor) : TensorRef();
+    if (r.requires_grad) set_requires_grad(*leaf, true);
+    outs.push_back(std::move(leaf));
+  }
+}
+
+void Frame::checkpoint_slot(Call c, const Value* args, TensorList& outs) {
+  c.keys &= ~bit(kKeyCheckpoint);
+  // Tensors that another pair of hooks keeps are none of the checkpoint's.
+  const SavedHooksDef* hooks = innermost_saved_hooks();
+  const bool first = hooks && hooks->pack == pack;
+  const bool second = hooks && hooks->pack == pack_again;
+  if (first) {
+    Frame& frame = *static_cast<Frame*>(hooks->user);
+    if (frame.keeps(*c.op)) return frame.call_and_keep(c, args, outs);
+  } else if (second) {
+    Again& again = *static_cast<Again*>(hooks->user);
+    if (again.frame.keeps(*c.op)) return repeat(again, c, args, outs);
+  }
+  c.op->call_boxed(c, args, outs);
+}
+
 TensorList Frame::first_call(TensorSpan inputs) {
   const HooksPushed hooks({this, pack, unpack, nullptr, destroy, true});
-  TensorList outs = call_function(f_.fn, f_.user, inputs);
+  TensorList outs = call(inputs);
   const Rng now = ctx().gen->state();
   draws_ = now.seed != random_.seed || now.offset != random_.offset;
   return outs;
@@ -201,7 +352,7 @@ TensorList Frame::second_call() {
   autocast.push(autocast_);
   {
     const HooksPushed hooks({&again, pack_again, unpack_again, drop_again, nullptr, true});
-    call_function(f_.fn, f_.user, inputs);
+    call(inputs);
   }
   if (again.other >= 0) {
     const Saved& first = saved_[again.other];
@@ -247,7 +398,7 @@ tt_status Frame::unpack(void* user, tt_ctx*, void* packed, tt_tensor** out) {
 
 }  // namespace
 
-TensorList checkpoint(const OwnedFunction& f, TensorSpan inputs) {
+TensorList checkpoint(const OwnedFunction& f, TensorSpan inputs, Span<const OpInfo* const> kept) {
   void* block = nullptr;
   try {
     block = mem_alloc(sizeof(Frame));
@@ -257,6 +408,8 @@ TensorList checkpoint(const OwnedFunction& f, TensorSpan inputs) {
   }
   Frame* const frame = new (block) Frame(f);
   try {
+    if (kept.n) use_mode(kKeyCheckpoint, &Frame::checkpoint_slot);
+    frame->keep(kept);
     frame->hold(inputs);
   } catch (...) {
     Frame::destroy(frame);

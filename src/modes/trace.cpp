@@ -18,7 +18,7 @@ DispatchTrace* of(Ctx& c) { return static_cast<DispatchTrace*>(c.trace); }
 
 constexpr const char* kSlotNames[kNumKeys] = {
     "cpu",      "cuda",     "meta",          "ext",  "layout",  "layout", "stream",  "capture",
-    "autograd", "autocast", "wide_unsigned", "vmap", "forward", "trace",  "profile", "reserved"};
+    "autograd", "autocast", "wide_unsigned", "vmap", "forward", "trace",  "profile", "checkpoint"};
 
 // Calls fn once per slot: each functionality key passes the call on to the next lower one, the last
 // to a backend.

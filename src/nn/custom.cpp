@@ -3,6 +3,7 @@
 #include "autograd/callback_outs.h"
 #include "base/finalizer.h"
 #include "core/callback.h"
+#include "modes/checkpoint.h"
 
 namespace TT_NS {
 
@@ -23,7 +24,9 @@ TensorList custom_forward(Module& m, TensorSpan inputs) {
   CallbackName what("forward", m.type->name);
   CallbackOuts outs(kMaxCustomOuts);
   int64_t n = 1;
+  const uint64_t checkpoint = ctx().include & bit(kKeyCheckpoint);
   run_callback(what.text, true, [&](tt_ctx* c) {
+    ctx().include |= checkpoint;
     return def.forward(def.user, c, reinterpret_cast<tt_module*>(&m),
                        reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n, outs.data(),
                        kMaxCustomOuts, &n);

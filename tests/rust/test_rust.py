@@ -332,6 +332,7 @@ def test_c_and_rust_agree_bit_by_bit(tmp_path, trained_by):
     "args, why",
     [
         (("--rate", "1"), "unknown option --rate"),
+        (("--rate",), "unknown option --rate"),
         (("--seed",), "no value for --seed"),
         (("--epochs", "many"), "invalid digit"),
         (("--data", "/nowhere"), "/nowhere: No such file"),
@@ -403,6 +404,7 @@ def test_the_server_answers_errors_and_continues(trained):
         ((), "--model FILE"),
         (("--model", "/nowhere"), "cannot be opened"),
         (("--workers", "many"), "invalid digit"),
+        (("--rate",), "unknown option --rate"),
         (("--ask",), "no value for --ask"),
         (("--ask", "127.0.0.1:1", "--data", "/nowhere"), "No such file"),
     ],

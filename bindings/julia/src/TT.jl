@@ -49,6 +49,7 @@ include("graph.jl")
 include("data.jl")
 include("distributed.jl")
 include("streams.jl")
+include("tensorboard.jl")
 
 export Tensor, tensor, typed, free!, backward, no_grad, nn, optim
 
@@ -68,7 +69,8 @@ const PUBLIC = (OPERATORS..., ALIASES...,
     :elapsed_ms, :is_done, :is_pinned, :pin_memory, :record!, :reset_peak_memory!, :set_stream!,
     :stream_ptr, :wait_event!, :wait_stream!, :with_stream,
     :SafeTensors, :accumulated_grad,
-    :AveragedModel, :add_param_group!, :attend,
+    :AveragedModel, :SummaryWriter, :add_histogram, :add_image, :add_scalar, :add_text,
+    :add_param_group!, :attend,
     :build_info, :call_op, :cancel, :clip_grad_norm!, :clip_grad_value!, :custom_module,
     :detect_anomaly, :device,
     :enable_grad, :eval!, :freeze!, :from_dlpack, :get_state, :get_submodule, :get_tensor, :grad,

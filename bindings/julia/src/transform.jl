@@ -13,14 +13,24 @@ one_or_all(list) = length(list) == 1 ? list[1] : (list...,)
 none_or_all(list) = isempty(list) ? nothing : one_or_all(list)
 
 """
-    TT.checkpoint(f, x…)
+    TT.checkpoint(f, x…; keep=())
 
 f(x…), without the tensors that its operators need for backward: the first that is read calls f
 again, with the same inputs, random numbers and autocast. Gradients of any order, those of
 parameters that f uses among them, are as without a checkpoint.
+
+The second call has the results of the operators named by `keep`, such as `("matmul",)`, without
+computing them; they must not be written to. Those are operators that f calls, or of which these
+consist. Views, and operators that write to their arguments, are always called again.
 """
-function checkpoint(f, x::Tensor...)
+function checkpoint(f, x::Tensor...; keep=())
     list, outs, n = handles(x), fill(C_NULL, RESULTS), Ref(Int64(0))
+    if !isempty(keep)
+        ops = [find_op(name) for name in keep]
+        transformed((fn, user, drop) -> check(GC.@preserve x C.tt_selective_checkpoint_function(
+            ctx(), fn, user, drop, list, length(list), ops, length(ops), outs, RESULTS, n)), f)
+        return one_or_all(taken(outs, n[]))
+    end
     transformed((fn, user, drop) -> check(GC.@preserve x C.tt_checkpoint_function(ctx(), fn, user,
         drop, list, length(list), outs, RESULTS, n)), f)
     return one_or_all(taken(outs, n[]))

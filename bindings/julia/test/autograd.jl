@@ -315,3 +315,19 @@ end
     end
     @test calls == 3 && all(grads[1] .== grads[2])
 end
+
+@testset "selective checkpoints" begin
+    w, x = tensor([2.0 -1; 1 3]; requires_grad=true), tensor([1.0 2; -1 0.5]; requires_grad=true)
+    function gradients(keep)
+        y = TT.checkpoint(x -> TT.sum(TT.tanh(TT.matmul(x, w))), x; keep=keep)
+        again = Ref(0)
+        g = trace(() -> TT.grad(y, [x, w]),
+            (op, slot, _...) -> again[] += op == "tanh" && slot == "cpu")
+        return map(Array, g), again[]
+    end
+    want, computed = gradients(())
+    @test computed == 1
+    @test gradients(("tanh",)) == (want, 0)
+    @test gradients(["matmul", "tanh", "sum"]) == (want, 0)
+    thrown(() -> TT.checkpoint(x -> x, x; keep=("no_operator",)), TT.Error)
+end

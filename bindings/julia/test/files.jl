@@ -98,3 +98,18 @@ mktempdir() do folder
         thrown(() -> load_checkpoint!(path; model=nn.Linear(4, 1)), TT.Error)
     end
 end
+
+@testset "event files of TensorBoard" begin
+    mktempdir() do folder
+        w = TT.SummaryWriter(joinpath(folder, "runs"))
+        add_scalar(w, "loss", 0.5, 1)
+        before = filesize(w.path)
+        add_scalar(w, "loss", tensor(0.25))
+        add_text(w, "note", "hello", 2)
+        add_histogram(w, "weights", [1.0, 2.0])
+        add_image(w, "digit", TT.zeros(1, 2, 2), 3)
+        @test before > 60 && filesize(w.path) > before + 100
+        @test TT.SummaryWriter(folder).path != TT.SummaryWriter(folder).path
+        thrown(() -> add_image(w, "digit", TT.zeros(2, 2), 3), TT.ShapeError)
+    end
+end

@@ -359,6 +359,240 @@ static void test_checkpoints_that_misbehave(void** state) {
   assert_int_equal(f.drops, 3);
 }
 
+/* ---- checkpoints that keep the results of some operators ---- */
+
+/* dropout(tanh(x w)) w, and the same through linear, plus 1 in place if f->fail. */
+static tt_status network(void* user, tt_ctx* ctx, const tt_tensor* const* in, int64_t n,
+                         tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  Function* f = user;
+  tt_tensor *h = NULL, *a = NULL, *flat = NULL, *shaped = NULL, *d = NULL, *p = NULL;
+  tt_status s;
+  (void)n;
+  (void)cap;
+  *n_outs = 1;
+  f->calls++;
+  s = tt_matmul(ctx, in[0], f->captured, &h);
+  if (!s) s = tt_tanh(ctx, h, &a);
+  if (!s && f->fail) s = tt_add_f64_(ctx, a, 1);
+  if (!s) s = tt_reshape(ctx, a, SHAPE(4), &flat);
+  if (!s) s = tt_reshape(ctx, flat, SHAPE(2, 2), &shaped);
+  if (!s) s = tt_dropout(ctx, shaped, NULL, &d);
+  if (!s) s = tt_linear(ctx, d, f->captured, NULL, &p);
+  if (!s) s = tt_dropout(ctx, p, NULL, outs);
+  tt_tensor_release(h);
+  tt_tensor_release(a);
+  tt_tensor_release(flat);
+  tt_tensor_release(shaped);
+  tt_tensor_release(d);
+  tt_tensor_release(p);
+  return s;
+}
+typedef struct Counted {
+  int tanh, dropout;
+} Counted;
+static void count_operators(void* user, const char* op, const char* slot, int32_t depth) {
+  Counted* counts = user;
+  (void)depth;
+  if (strcmp(slot, "cpu") != 0) return;
+  counts->tanh += !strcmp(op, "tanh");
+  counts->dropout += !strcmp(op, "dropout");
+}
+/* Gradients of a network whose operators of these names are kept; those that the second call
+   computes. names NULL: it is called without a checkpoint. */
+static Counted selective_gradients(const char* const* names, int64_t n_names, tt_tensor** grads) {
+  tt_tensor* x = param(SHAPE(2, 2), DATA(1, 2, -1, 0.5));
+  tt_tensor* w = param(SHAPE(2, 2), DATA(2, -1, 1, 3));
+  const tt_tensor *in[2] = {x, w}, *total;
+  const tt_op* ops[4] = {0};
+  tt_tensor* y = NULL;
+  Function f = {.captured = w};
+  Counted counts = {0};
+  int64_t i, n = 0;
+  OK(tt_manual_seed(c, 7));
+  if (!names) {
+    OK(network(&f, c, in, 1, &y, 1, &n));
+  } else {
+    for (i = 0; i < n_names; i++) OK(tt_op_find(c, names[i], &ops[i]));
+    OK(tt_selective_checkpoint_function(c, network, &f, count_drop, in, 1, ops, n_names, &y, 1,
+                                        &n));
+  }
+  OK(tt_randn(c, SHAPE(3), NULL, &grads[0])); /* draws between both calls */
+  total = sum_of(y);
+  OK(tt_ctx_trace_dispatch(c, count_operators, &counts));
+  OK(tt_grad(c, &total, 1, in, 2, NULL, grads));
+  OK(tt_ctx_trace_dispatch(c, NULL, NULL));
+  assert_int_equal(f.calls, names ? 2 : 1);
+  return counts;
+}
+static void test_selective_checkpoints(void** state) {
+  static const struct {
+    const char* names[4];
+    int64_t n;
+    Counted again; /* computed by the second call */
+  } kCases[] = {
+      {{0}, 0, {1, 2}},
+      {{"matmul"}, 1, {1, 2}},
+      {{"tanh"}, 1, {0, 2}},
+      {{"dropout"}, 1, {1, 0}},
+      {{"linear", "tanh"}, 2, {0, 2}},
+      {{"reshape"}, 1, {1, 2}}, /* a view is called again */
+      {{"linear", "tanh", "dropout", "matmul"}, 4, {0, 0}},
+  };
+  tt_tensor *want[2], *got[2];
+  size_t k;
+  int i;
+  (void)state;
+  selective_gradients(NULL, 0, want);
+  for (k = 0; k < sizeof kCases / sizeof *kCases; k++) {
+    const Counted found = selective_gradients(kCases[k].names, kCases[k].n, got);
+    for (i = 0; i < 2; i++) {
+      int32_t same = 0;
+      OK(tt_equal(c, want[i], got[i], &same));
+      assert_true(same);
+    }
+    assert_int_equal(found.tanh, kCases[k].again.tanh);
+    assert_int_equal(found.dropout, kCases[k].again.dropout);
+  }
+}
+static void test_selective_checkpoints_of_any_order(void** state) {
+  tt_tensor *x = leaf(DATA(2)), *b = leaf(DATA(5)), *a = numbers(TT_F64, DATA(3)), *y = NULL;
+  const tt_tensor* in[2] = {x, a};
+  const tt_op* mul = NULL;
+  Function f = {.captured = b};
+  int64_t n = 0;
+  (void)state;
+  OK(tt_op_find(c, "mul", &mul));
+  OK(tt_scope_push(c));
+  OK(tt_selective_checkpoint_function(c, cube, &f, count_drop, in, 2, &mul, 1, &y, 1, &n));
+  VALUES(y, 120);
+  tt_tensor* slope = derive(y, x, 1); /* 3 x^2 a b */
+  VALUES(slope, 180);
+  VALUES(derive(slope, x, 1), 180); /* 6 x a b */
+  VALUES(derive(slope, b, 1), 36);
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_int_equal(f.drops, 1);
+}
+/* A checkpoint in a checkpoint: the inner one is computed again by both. */
+typedef struct Nested {
+  Function f;
+  const tt_op* op;
+} Nested;
+static tt_status nested(void* user, tt_ctx* ctx, const tt_tensor* const* in, int64_t n,
+                        tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  Nested* own = user;
+  tt_tensor *inner = NULL, *squashed = NULL;
+  int64_t count = 0;
+  tt_status s = tt_tanh(ctx, in[0], &squashed);
+  const tt_tensor* given = squashed;
+  (void)n;
+  (void)cap;
+  *n_outs = 1;
+  if (!s)
+    s = tt_selective_checkpoint_function(ctx, network, &own->f, NULL, &given, 1, &own->op, 1,
+                                         &inner, 1, &count);
+  if (!s) s = tt_tanh(ctx, inner, outs);
+  tt_tensor_release(inner);
+  tt_tensor_release(squashed);
+  return s;
+}
+static void test_selective_checkpoints_in_one_another(void** state) {
+  tt_tensor* x = param(SHAPE(2, 2), DATA(1, 2, -1, 0.5));
+  tt_tensor* w = param(SHAPE(2, 2), DATA(2, -1, 1, 3));
+  const tt_tensor *in[2] = {x, w}, *total;
+  tt_tensor *y = NULL, *want[2], *got[2];
+  Nested own = {{.captured = w}, NULL};
+  int64_t n = 0;
+  int32_t same = 0;
+  int i;
+  (void)state;
+  OK(tt_op_find(c, "tanh", &own.op));
+  OK(tt_manual_seed(c, 7));
+  OK(nested(&own, c, in, 1, &y, 1, &n));
+  total = sum_of(y);
+  OK(tt_grad(c, &total, 1, in, 2, NULL, want));
+  OK(tt_manual_seed(c, 7));
+  OK(tt_selective_checkpoint_function(c, nested, &own, NULL, in, 1, &own.op, 1, &y, 1, &n));
+  total = sum_of(y);
+  OK(tt_grad(c, &total, 1, in, 2, NULL, got));
+  for (i = 0; i < 2; i++) {
+    OK(tt_equal(c, want[i], got[i], &same));
+    assert_true(same);
+  }
+}
+/* The operators of a module of the application count, too. */
+static tt_status squash(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* in,
+                        int64_t n_in, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user;
+  (void)m;
+  (void)n_in;
+  (void)cap;
+  (void)n_outs;
+  return tt_tanh(ctx, in[0], outs);
+}
+static tt_status call_module(void* user, tt_ctx* ctx, const tt_tensor* const* in, int64_t n,
+                             tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)n;
+  (void)cap;
+  *n_outs = 1;
+  return tt_module_call(ctx, (tt_module*)user, in[0], outs);
+}
+static void test_selective_checkpoints_of_modules(void** state) {
+  const tt_module_def def = {sizeof def, "Squash", NULL, squash, NULL, NULL};
+  tt_tensor *x = leaf(DATA(1, 2)), *y = NULL, *g = NULL;
+  const tt_tensor *in = x, *total;
+  const tt_op* op = NULL;
+  tt_module *m = NULL, *net = NULL;
+  Counted counts = {0};
+  int64_t n = 0;
+  (void)state;
+  OK(tt_module_new_custom(c, &def, &m));
+  OK(tt_nn_sequential(c, &net));
+  OK(tt_module_append(c, net, m));
+  OK(tt_op_find(c, "tanh", &op));
+  OK(tt_selective_checkpoint_function(c, call_module, net, NULL, &in, 1, &op, 1, &y, 1, &n));
+  total = sum_of(y);
+  OK(tt_ctx_trace_dispatch(c, count_operators, &counts));
+  OK(tt_grad(c, &total, 1, &in, 1, NULL, &g));
+  OK(tt_ctx_trace_dispatch(c, NULL, NULL));
+  assert_int_equal(counts.tanh, 0);
+  NEAR(g, 1e-12, 0.41997434161402614, 0.07065082485316443);
+  tt_module_release(m);
+  tt_module_release(net);
+}
+static void test_selective_checkpoints_that_misbehave(void** state) {
+  tt_tensor* x = param(SHAPE(2, 2), DATA(1, 2, -1, 0.5));
+  tt_tensor *y = NULL, *g = NULL;
+  const tt_tensor *in = x, *total;
+  const tt_op* op = NULL;
+  Function f = {.captured = param(SHAPE(2, 2), DATA(2, -1, 1, 3)), .fail = 1};
+  int64_t n = 0;
+  (void)state;
+  FAILS(tt_selective_checkpoint_function(c, network, &f, count_drop, &in, 1, &op, 1, &y, 1, &n),
+        TT_BAD_HANDLE, "operator");
+  FAILS(tt_selective_checkpoint_function(c, network, &f, count_drop, &in, 1, NULL, 1, &y, 1, &n),
+        TT_INVALID_ARG, "ops is NULL, its length is 1");
+  assert_int_equal(f.drops, 2);
+  OK(tt_op_find(c, "tanh", &op));
+  OK(tt_scope_push(c));
+  OK(tt_selective_checkpoint_function(c, network, &f, count_drop, &in, 1, &op, 1, &y, 1, &n));
+  total = sum_of(y);
+  FAILS(tt_grad(c, &total, 1, &in, 1, NULL, &g), TT_CALLBACK, NULL);
+  assert_non_null(strstr(tt_ctx_error(c)->cause->message, "a result of tanh"));
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_int_equal(f.drops, 3);
+
+  /* a further tanh in the second call */
+  f = (Function){.captured = numbers(TT_F64, DATA(2, -1)), .fail = TT_IO};
+  in = leaf(DATA(1, 2));
+  OK(tt_scope_push(c));
+  OK(tt_selective_checkpoint_function(c, dropped, &f, count_drop, &in, 1, &op, 1, &y, 1, &n));
+  total = sum_of(y);
+  FAILS(tt_grad(c, &total, 1, &in, 1, NULL, &g), TT_CALLBACK, NULL);
+  assert_non_null(strstr(tt_ctx_error(c)->cause->message, "calls tanh"));
+  OK(tt_scope_pop(c, NULL, 0));
+  assert_int_equal(f.drops, 1);
+}
+
 /* ---- hooks on saved tensors ---- */
 
 typedef struct Packing {
@@ -592,6 +826,11 @@ int main(void) {
       SCOPED(test_checkpoint_of_any_order),
       SCOPED(test_checkpoint_keeps_no_activations),
       SCOPED(test_checkpoints_that_misbehave),
+      SCOPED(test_selective_checkpoints),
+      SCOPED(test_selective_checkpoints_of_any_order),
+      SCOPED(test_selective_checkpoints_in_one_another),
+      SCOPED(test_selective_checkpoints_of_modules),
+      SCOPED(test_selective_checkpoints_that_misbehave),
       SCOPED(test_autocast),
       SCOPED(test_casts_of_weights),
       SCOPED(test_unscale),

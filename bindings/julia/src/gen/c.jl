@@ -3757,6 +3757,7 @@ tt_searchsorted
 tt_searchsorted_into
 tt_select
 tt_select_scatter
+tt_selective_checkpoint_function
 tt_selu
 tt_selu_
 tt_set_anomaly_enabled
@@ -3915,6 +3916,10 @@ tt_tensor_strides
 tt_tensor_to_dlpack
 tt_tensor_variable_data
 tt_tensor_version
+tt_tensorboard_add_histogram
+tt_tensorboard_add_image
+tt_tensorboard_add_scalar
+tt_tensorboard_add_text
 tt_tensordot
 tt_tensordot_into
 tt_threshold
@@ -4005,7 +4010,7 @@ tt_zeta_into
 """)
 
 # Addresses of the functions, in the order of NAMES.
-const FN = fill(C_NULL, 1838)
+const FN = fill(C_NULL, 1843)
 address_of(i::Int) = @inbounds FN[i]
 
 @inline tt_abs(c, self, out) = ccall(address_of(1), Int32,
@@ -7488,498 +7493,510 @@ self, opts, dst)
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, index, out)
 @inline tt_select_scatter(c, self, src, dim, index, out) = ccall(address_of(1593), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, src, dim, index, out)
-@inline tt_selu(c, input, out) = ccall(address_of(1594), Int32,
+@inline tt_selective_checkpoint_function(c, fn, user, drop, inputs, n_inputs, ops, n_ops, outs, cap,
+n_outs) = ccall(address_of(1594), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, fn, user,
+drop, inputs, n_inputs, ops, n_ops, outs, cap, n_outs)
+@inline tt_selu(c, input, out) = ccall(address_of(1595), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_selu_(c, input) = ccall(address_of(1595), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_set_anomaly_enabled(c, enabled, previous) = ccall(address_of(1596), Int32,
+@inline tt_selu_(c, input) = ccall(address_of(1596), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_set_anomaly_enabled(c, enabled, previous) = ccall(address_of(1597), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, enabled, previous)
-@inline tt_set_grad_enabled(c, enabled, previous) = ccall(address_of(1597), Int32,
+@inline tt_set_grad_enabled(c, enabled, previous) = ccall(address_of(1598), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, enabled, previous)
-@inline tt_set_memory_limit(c, bytes) = ccall(address_of(1598), Int32, (Ptr{Cvoid}, Int64), c,
+@inline tt_set_memory_limit(c, bytes) = ccall(address_of(1599), Int32, (Ptr{Cvoid}, Int64), c,
 bytes)
-@inline tt_set_num_threads(c, n) = ccall(address_of(1599), Int32, (Ptr{Cvoid}, Int32), c, n)
-@inline tt_sgn(c, self, out) = ccall(address_of(1600), Int32,
+@inline tt_set_num_threads(c, n) = ccall(address_of(1600), Int32, (Ptr{Cvoid}, Int32), c, n)
+@inline tt_sgn(c, self, out) = ccall(address_of(1601), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sgn_(c, self) = ccall(address_of(1601), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sgn_into(c, self, dst) = ccall(address_of(1602), Int32,
+@inline tt_sgn_(c, self) = ccall(address_of(1602), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sgn_into(c, self, dst) = ccall(address_of(1603), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sigmoid(c, self, out) = ccall(address_of(1603), Int32,
+@inline tt_sigmoid(c, self, out) = ccall(address_of(1604), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sigmoid_(c, self) = ccall(address_of(1604), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sigmoid_into(c, self, dst) = ccall(address_of(1605), Int32,
+@inline tt_sigmoid_(c, self) = ccall(address_of(1605), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sigmoid_into(c, self, dst) = ccall(address_of(1606), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sign(c, self, out) = ccall(address_of(1606), Int32,
+@inline tt_sign(c, self, out) = ccall(address_of(1607), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sign_(c, self) = ccall(address_of(1607), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sign_into(c, self, dst) = ccall(address_of(1608), Int32,
+@inline tt_sign_(c, self) = ccall(address_of(1608), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sign_into(c, self, dst) = ccall(address_of(1609), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_signbit(c, self, out) = ccall(address_of(1609), Int32,
+@inline tt_signbit(c, self, out) = ccall(address_of(1610), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_signbit_into(c, self, dst) = ccall(address_of(1610), Int32,
+@inline tt_signbit_into(c, self, dst) = ccall(address_of(1611), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_silu(c, input, out) = ccall(address_of(1611), Int32,
+@inline tt_silu(c, input, out) = ccall(address_of(1612), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_silu_(c, input) = ccall(address_of(1612), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_sin(c, self, out) = ccall(address_of(1613), Int32,
+@inline tt_silu_(c, input) = ccall(address_of(1613), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_sin(c, self, out) = ccall(address_of(1614), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sin_(c, self) = ccall(address_of(1614), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sin_into(c, self, dst) = ccall(address_of(1615), Int32,
+@inline tt_sin_(c, self) = ccall(address_of(1615), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sin_into(c, self, dst) = ccall(address_of(1616), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sinc(c, self, out) = ccall(address_of(1616), Int32,
+@inline tt_sinc(c, self, out) = ccall(address_of(1617), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sinc_(c, self) = ccall(address_of(1617), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sinc_into(c, self, dst) = ccall(address_of(1618), Int32,
+@inline tt_sinc_(c, self) = ccall(address_of(1618), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sinc_into(c, self, dst) = ccall(address_of(1619), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sinh(c, self, out) = ccall(address_of(1619), Int32,
+@inline tt_sinh(c, self, out) = ccall(address_of(1620), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sinh_(c, self) = ccall(address_of(1620), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sinh_into(c, self, dst) = ccall(address_of(1621), Int32,
+@inline tt_sinh_(c, self) = ccall(address_of(1621), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sinh_into(c, self, dst) = ccall(address_of(1622), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_slice(c, self, dim, opts, out) = ccall(address_of(1622), Int32,
+@inline tt_slice(c, self, dim, opts, out) = ccall(address_of(1623), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_slice_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_slice_scatter(c, self, src, opts, out) = ccall(address_of(1623), Int32,
+@inline tt_slice_scatter(c, self, src, opts, out) = ccall(address_of(1624), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_slice_scatter_opts}, Ptr{Ptr{Cvoid}}), c, self, src,
 opts, out)
-@inline tt_slice_scatter_into(c, self, src, opts, dst) = ccall(address_of(1624), Int32,
+@inline tt_slice_scatter_into(c, self, src, opts, dst) = ccall(address_of(1625), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_slice_scatter_opts}, Ptr{Cvoid}), c, self, src, opts,
 dst)
-@inline tt_slogdet(c, self, sign, logabsdet) = ccall(address_of(1625), Int32,
+@inline tt_slogdet(c, self, sign, logabsdet) = ccall(address_of(1626), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, sign, logabsdet)
-@inline tt_slogdet_into(c, self, dst_sign, dst_logabsdet) = ccall(address_of(1626), Int32,
+@inline tt_slogdet_into(c, self, dst_sign, dst_logabsdet) = ccall(address_of(1627), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst_sign, dst_logabsdet)
-@inline tt_smooth_l1_loss(c, input, target, opts, out) = ccall(address_of(1627), Int32,
+@inline tt_smooth_l1_loss(c, input, target, opts, out) = ccall(address_of(1628), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_smooth_l1_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_soft_margin_loss(c, input, target, opts, out) = ccall(address_of(1628), Int32,
+@inline tt_soft_margin_loss(c, input, target, opts, out) = ccall(address_of(1629), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_soft_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_softmax(c, self, dim, opts, out) = ccall(address_of(1629), Int32,
+@inline tt_softmax(c, self, dim, opts, out) = ccall(address_of(1630), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmax_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_softmax_into(c, self, dim, opts, dst) = ccall(address_of(1630), Int32,
+@inline tt_softmax_into(c, self, dim, opts, dst) = ccall(address_of(1631), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmax_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_softmin(c, input, dim, opts, out) = ccall(address_of(1631), Int32,
+@inline tt_softmin(c, input, dim, opts, out) = ccall(address_of(1632), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmin_opts}, Ptr{Ptr{Cvoid}}), c, input, dim, opts, out)
-@inline tt_softplus(c, input, opts, out) = ccall(address_of(1632), Int32,
+@inline tt_softplus(c, input, opts, out) = ccall(address_of(1633), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softplus_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_softplus_into(c, input, opts, dst) = ccall(address_of(1633), Int32,
+@inline tt_softplus_into(c, input, opts, dst) = ccall(address_of(1634), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softplus_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_softshrink(c, input, opts, out) = ccall(address_of(1634), Int32,
+@inline tt_softshrink(c, input, opts, out) = ccall(address_of(1635), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softshrink_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_softshrink_into(c, input, opts, dst) = ccall(address_of(1635), Int32,
+@inline tt_softshrink_into(c, input, opts, dst) = ccall(address_of(1636), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softshrink_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_softsign(c, input, out) = ccall(address_of(1636), Int32,
+@inline tt_softsign(c, input, out) = ccall(address_of(1637), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_sort(c, self, opts, values, indices) = ccall(address_of(1637), Int32,
+@inline tt_sort(c, self, opts, values, indices) = ccall(address_of(1638), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sort_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, opts,
 values, indices)
-@inline tt_sort_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(1638), Int32,
+@inline tt_sort_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(1639), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sort_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_values,
 dst_indices)
-@inline tt_split(c, self, split_size, opts, outs, cap, n_outs) = ccall(address_of(1639), Int32,
+@inline tt_split(c, self, split_size, opts, outs, cap, n_outs) = ccall(address_of(1640), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 split_size, opts, outs, cap, n_outs)
 @inline tt_split_with_sizes(c, self, split_sizes, n_split_sizes, opts, outs, cap, n_outs) =
-ccall(address_of(1640), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1641), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_split_with_sizes_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, split_sizes,
 n_split_sizes, opts, outs, cap, n_outs)
-@inline tt_sqrt(c, self, out) = ccall(address_of(1641), Int32,
+@inline tt_sqrt(c, self, out) = ccall(address_of(1642), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sqrt_(c, self) = ccall(address_of(1642), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sqrt_into(c, self, dst) = ccall(address_of(1643), Int32,
+@inline tt_sqrt_(c, self) = ccall(address_of(1643), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sqrt_into(c, self, dst) = ccall(address_of(1644), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_square(c, self, out) = ccall(address_of(1644), Int32,
+@inline tt_square(c, self, out) = ccall(address_of(1645), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_square_(c, self) = ccall(address_of(1645), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_square_into(c, self, dst) = ccall(address_of(1646), Int32,
+@inline tt_square_(c, self) = ccall(address_of(1646), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_square_into(c, self, dst) = ccall(address_of(1647), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_squeeze(c, self, out) = ccall(address_of(1647), Int32,
+@inline tt_squeeze(c, self, out) = ccall(address_of(1648), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_squeeze_dims(c, self, dim, n_dim, out) = ccall(address_of(1648), Int32,
+@inline tt_squeeze_dims(c, self, dim, n_dim, out) = ccall(address_of(1649), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, out)
-@inline tt_stack(c, tensors, n_tensors, opts, out) = ccall(address_of(1649), Int32,
+@inline tt_stack(c, tensors, n_tensors, opts, out) = ccall(address_of(1650), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_stack_opts}, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors,
 opts, out)
-@inline tt_stack_into(c, tensors, n_tensors, opts, dst) = ccall(address_of(1650), Int32,
+@inline tt_stack_into(c, tensors, n_tensors, opts, dst) = ccall(address_of(1651), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_stack_opts}, Ptr{Cvoid}), c, tensors, n_tensors, opts,
 dst)
-@inline tt_state_dict_find(c, state, name, out) = ccall(address_of(1651), Int32,
+@inline tt_state_dict_find(c, state, name, out) = ccall(address_of(1652), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Int64}), c, state, name, out)
-@inline tt_state_dict_get(c, state, i, out) = ccall(address_of(1652), Int32,
+@inline tt_state_dict_get(c, state, i, out) = ccall(address_of(1653), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, state, i, out)
-@inline tt_state_dict_name(state, i) = ccall(address_of(1653), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
+@inline tt_state_dict_name(state, i) = ccall(address_of(1654), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
 state, i)
-@inline tt_state_dict_new(c, out) = ccall(address_of(1654), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_state_dict_new(c, out) = ccall(address_of(1655), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_state_dict_release(state) = ccall(address_of(1655), Cvoid, (Ptr{Cvoid},), state)
-@inline tt_state_dict_retain(state) = ccall(address_of(1656), Cvoid, (Ptr{Cvoid},), state)
-@inline tt_state_dict_set(c, state, name, tensor) = ccall(address_of(1657), Int32,
+@inline tt_state_dict_release(state) = ccall(address_of(1656), Cvoid, (Ptr{Cvoid},), state)
+@inline tt_state_dict_retain(state) = ccall(address_of(1657), Cvoid, (Ptr{Cvoid},), state)
+@inline tt_state_dict_set(c, state, name, tensor) = ccall(address_of(1658), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}), c, state, name, tensor)
-@inline tt_state_dict_size(state) = ccall(address_of(1658), Int64, (Ptr{Cvoid},), state)
-@inline tt_state_dict_structure(state) = ccall(address_of(1659), Ptr{UInt8}, (Ptr{Cvoid},), state)
-@inline tt_status_name(s) = ccall(address_of(1660), Ptr{UInt8}, (Int32,), s)
-@inline tt_std(c, self, dim, n_dim, opts, out) = ccall(address_of(1661), Int32,
+@inline tt_state_dict_size(state) = ccall(address_of(1659), Int64, (Ptr{Cvoid},), state)
+@inline tt_state_dict_structure(state) = ccall(address_of(1660), Ptr{UInt8}, (Ptr{Cvoid},), state)
+@inline tt_status_name(s) = ccall(address_of(1661), Ptr{UInt8}, (Int32,), s)
+@inline tt_std(c, self, dim, n_dim, opts, out) = ccall(address_of(1662), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_std_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1662), Int32,
+@inline tt_std_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1663), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_std_mean(c, self, dim, n_dim, opts, std, mean) = ccall(address_of(1663), Int32,
+@inline tt_std_mean(c, self, dim, n_dim, opts, std, mean) = ccall(address_of(1664), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, std, mean)
-@inline tt_stft(c, self, n_fft, opts, out) = ccall(address_of(1664), Int32,
+@inline tt_stft(c, self, n_fft, opts, out) = ccall(address_of(1665), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_stft_opts}, Ptr{Ptr{Cvoid}}), c, self, n_fft, opts, out)
-@inline tt_stream_current(c, device, out) = ccall(address_of(1665), Int32,
+@inline tt_stream_current(c, device, out) = ccall(address_of(1666), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{Ptr{Cvoid}}), c, device, out)
-@inline tt_stream_default(c, device, out) = ccall(address_of(1666), Int32,
+@inline tt_stream_default(c, device, out) = ccall(address_of(1667), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{Ptr{Cvoid}}), c, device, out)
-@inline tt_stream_device_index(s) = ccall(address_of(1667), Int32, (Ptr{Cvoid},), s)
-@inline tt_stream_handle(s) = ccall(address_of(1668), Ptr{Cvoid}, (Ptr{Cvoid},), s)
-@inline tt_stream_import(c, device, handle, out) = ccall(address_of(1669), Int32,
+@inline tt_stream_device_index(s) = ccall(address_of(1668), Int32, (Ptr{Cvoid},), s)
+@inline tt_stream_handle(s) = ccall(address_of(1669), Ptr{Cvoid}, (Ptr{Cvoid},), s)
+@inline tt_stream_import(c, device, handle, out) = ccall(address_of(1670), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, device, handle, out)
-@inline tt_stream_new(c, device, priority, out) = ccall(address_of(1670), Int32,
+@inline tt_stream_new(c, device, priority, out) = ccall(address_of(1671), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Int32, Ptr{Ptr{Cvoid}}), c, device, priority, out)
-@inline tt_stream_query(c, s, out) = ccall(address_of(1671), Int32,
+@inline tt_stream_query(c, s, out) = ccall(address_of(1672), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, s, out)
-@inline tt_stream_release(s) = ccall(address_of(1672), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_stream_retain(s) = ccall(address_of(1673), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_stream_set(c, s) = ccall(address_of(1674), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
-@inline tt_stream_synchronize(c, s) = ccall(address_of(1675), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
-@inline tt_stream_wait_event(c, s, e) = ccall(address_of(1676), Int32,
+@inline tt_stream_release(s) = ccall(address_of(1673), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_stream_retain(s) = ccall(address_of(1674), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_stream_set(c, s) = ccall(address_of(1675), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
+@inline tt_stream_synchronize(c, s) = ccall(address_of(1676), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
+@inline tt_stream_wait_event(c, s, e) = ccall(address_of(1677), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, s, e)
-@inline tt_stream_wait_stream(c, s, other) = ccall(address_of(1677), Int32,
+@inline tt_stream_wait_stream(c, s, other) = ccall(address_of(1678), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, s, other)
-@inline tt_sub(c, self, other, out) = ccall(address_of(1678), Int32,
+@inline tt_sub(c, self, other, out) = ccall(address_of(1679), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_(c, self, other) = ccall(address_of(1679), Int32,
+@inline tt_sub_(c, self, other) = ccall(address_of(1680), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_sub_ex(c, self, other, opts, out) = ccall(address_of(1680), Int32,
+@inline tt_sub_ex(c, self, other, opts, out) = ccall(address_of(1681), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_sub_ex_(c, self, other, opts) = ccall(address_of(1681), Int32,
+@inline tt_sub_ex_(c, self, other, opts) = ccall(address_of(1682), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}), c, self, other, opts)
-@inline tt_sub_ex_into(c, self, other, opts, dst) = ccall(address_of(1682), Int32,
+@inline tt_sub_ex_into(c, self, other, opts, dst) = ccall(address_of(1683), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_sub_f64(c, self, other, out) = ccall(address_of(1683), Int32,
+@inline tt_sub_f64(c, self, other, out) = ccall(address_of(1684), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_f64_(c, self, other) = ccall(address_of(1684), Int32,
+@inline tt_sub_f64_(c, self, other) = ccall(address_of(1685), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_sub_f64_into(c, self, other, dst) = ccall(address_of(1685), Int32,
+@inline tt_sub_f64_into(c, self, other, dst) = ccall(address_of(1686), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_i64(c, self, other, out) = ccall(address_of(1686), Int32,
+@inline tt_sub_i64(c, self, other, out) = ccall(address_of(1687), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_i64_(c, self, other) = ccall(address_of(1687), Int32,
+@inline tt_sub_i64_(c, self, other) = ccall(address_of(1688), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_sub_i64_into(c, self, other, dst) = ccall(address_of(1688), Int32,
+@inline tt_sub_i64_into(c, self, other, dst) = ccall(address_of(1689), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_into(c, self, other, dst) = ccall(address_of(1689), Int32,
+@inline tt_sub_into(c, self, other, dst) = ccall(address_of(1690), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_scalar(c, self, other, out) = ccall(address_of(1690), Int32,
+@inline tt_sub_scalar(c, self, other, out) = ccall(address_of(1691), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_scalar_(c, self, other) = ccall(address_of(1691), Int32,
+@inline tt_sub_scalar_(c, self, other) = ccall(address_of(1692), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_sub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1692), Int32,
+@inline tt_sub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1693), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_sub_scalar_ex_(c, self, other, opts) = ccall(address_of(1693), Int32,
+@inline tt_sub_scalar_ex_(c, self, other, opts) = ccall(address_of(1694), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}), c, self, other, opts)
-@inline tt_sub_scalar_ex_into(c, self, other, opts, dst) = ccall(address_of(1694), Int32,
+@inline tt_sub_scalar_ex_into(c, self, other, opts, dst) = ccall(address_of(1695), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_sub_scalar_into(c, self, other, dst) = ccall(address_of(1695), Int32,
+@inline tt_sub_scalar_into(c, self, other, dst) = ccall(address_of(1696), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sum(c, self, opts, out) = ccall(address_of(1696), Int32,
+@inline tt_sum(c, self, opts, out) = ccall(address_of(1697), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sum_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_sum_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(1697), Int32,
+@inline tt_sum_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(1698), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_sum_dim_opts}, Ptr{Ptr{Cvoid}}), c, self, dim,
 n_dim, opts, out)
-@inline tt_sum_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1698), Int32,
+@inline tt_sum_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1699), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_sum_dim_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_sum_to_size(c, self, size, n_size, out) = ccall(address_of(1699), Int32,
+@inline tt_sum_to_size(c, self, size, n_size, out) = ccall(address_of(1700), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_svd(c, self, opts, U, S, V) = ccall(address_of(1700), Int32,
+@inline tt_svd(c, self, opts, U, S, V) = ccall(address_of(1701), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_svd_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, opts, U, S, V)
-@inline tt_svd_into(c, self, opts, dst_U, dst_S, dst_V) = ccall(address_of(1701), Int32,
+@inline tt_svd_into(c, self, opts, dst_U, dst_S, dst_V) = ccall(address_of(1702), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_svd_opts}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts,
 dst_U, dst_S, dst_V)
-@inline tt_synchronize(c, device) = ccall(address_of(1702), Int32, (Ptr{Cvoid}, Ptr{tt_device}), c,
+@inline tt_synchronize(c, device) = ccall(address_of(1703), Int32, (Ptr{Cvoid}, Ptr{tt_device}), c,
 device)
-@inline tt_t(c, self, out) = ccall(address_of(1703), Int32,
+@inline tt_t(c, self, out) = ccall(address_of(1704), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_take(c, self, index, out) = ccall(address_of(1704), Int32,
+@inline tt_take(c, self, index, out) = ccall(address_of(1705), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, index, out)
-@inline tt_take_along_dim(c, self, indices, opts, out) = ccall(address_of(1705), Int32,
+@inline tt_take_along_dim(c, self, indices, opts, out) = ccall(address_of(1706), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_take_along_dim_opts}, Ptr{Ptr{Cvoid}}), c, self,
 indices, opts, out)
-@inline tt_take_along_dim_into(c, self, indices, opts, dst) = ccall(address_of(1706), Int32,
+@inline tt_take_along_dim_into(c, self, indices, opts, dst) = ccall(address_of(1707), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_take_along_dim_opts}, Ptr{Cvoid}), c, self, indices,
 opts, dst)
-@inline tt_take_into(c, self, index, dst) = ccall(address_of(1707), Int32,
+@inline tt_take_into(c, self, index, dst) = ccall(address_of(1708), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, index, dst)
-@inline tt_tan(c, self, out) = ccall(address_of(1708), Int32,
+@inline tt_tan(c, self, out) = ccall(address_of(1709), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tan_(c, self) = ccall(address_of(1709), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_tan_into(c, self, dst) = ccall(address_of(1710), Int32,
+@inline tt_tan_(c, self) = ccall(address_of(1710), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_tan_into(c, self, dst) = ccall(address_of(1711), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_tanh(c, self, out) = ccall(address_of(1711), Int32,
+@inline tt_tanh(c, self, out) = ccall(address_of(1712), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tanh_(c, self) = ccall(address_of(1712), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_tanh_into(c, self, dst) = ccall(address_of(1713), Int32,
+@inline tt_tanh_(c, self) = ccall(address_of(1713), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_tanh_into(c, self, dst) = ccall(address_of(1714), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_tanhshrink(c, input, out) = ccall(address_of(1714), Int32,
+@inline tt_tanhshrink(c, input, out) = ccall(address_of(1715), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_tensor_base(c, self, out) = ccall(address_of(1715), Int32,
+@inline tt_tensor_base(c, self, out) = ccall(address_of(1716), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_data(t) = ccall(address_of(1716), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_index(t) = ccall(address_of(1717), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_type(t) = ccall(address_of(1718), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_dtype(t) = ccall(address_of(1719), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(1720), Int32,
+@inline tt_tensor_data(t) = ccall(address_of(1717), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_index(t) = ccall(address_of(1718), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_type(t) = ccall(address_of(1719), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_dtype(t) = ccall(address_of(1720), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(1721), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim,
 out)
-@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(1721), Int32,
+@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(1722), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, managed, major, out)
-@inline tt_tensor_get_info(t, out) = ccall(address_of(1722), Cvoid,
+@inline tt_tensor_get_info(t, out) = ccall(address_of(1723), Cvoid,
 (Ptr{Cvoid}, Ptr{tt_tensor_info}), t, out)
-@inline tt_tensor_grad(c, self, out) = ccall(address_of(1723), Int32,
+@inline tt_tensor_grad(c, self, out) = ccall(address_of(1724), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(1724), Int32,
+@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(1725), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
 @inline tt_tensor_import(c, data, dtype, shape, ndim, strides, writable, deleter, user, out) =
-ccall(address_of(1725), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
+ccall(address_of(1726), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
 Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim, strides, writable, deleter,
 user, out)
-@inline tt_tensor_is_contiguous(t) = ccall(address_of(1726), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_leaf(t) = ccall(address_of(1727), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_pinned(t) = ccall(address_of(1728), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_view(t) = ccall(address_of(1729), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_writable(t) = ccall(address_of(1730), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_ndim(t) = ccall(address_of(1731), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_numel(t) = ccall(address_of(1732), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_offset(t) = ccall(address_of(1733), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(1734), Int32,
+@inline tt_tensor_is_contiguous(t) = ccall(address_of(1727), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_leaf(t) = ccall(address_of(1728), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_pinned(t) = ccall(address_of(1729), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_view(t) = ccall(address_of(1730), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_writable(t) = ccall(address_of(1731), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_ndim(t) = ccall(address_of(1732), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_numel(t) = ccall(address_of(1733), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_offset(t) = ccall(address_of(1734), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(1735), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, t, buffer, cap, n)
-@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(1735), Int32,
+@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(1736), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, t, dst, bytes)
-@inline tt_tensor_release(t) = ccall(address_of(1736), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_requires_grad(t) = ccall(address_of(1737), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_retain(t) = ccall(address_of(1738), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(1739), Int32,
+@inline tt_tensor_release(t) = ccall(address_of(1737), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_requires_grad(t) = ccall(address_of(1738), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_retain(t) = ccall(address_of(1739), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(1740), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, leaf, src)
-@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(1740), Int32,
+@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(1741), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, grad)
-@inline tt_tensor_shape(t) = ccall(address_of(1741), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_size(t, dim) = ccall(address_of(1742), Int64, (Ptr{Cvoid}, Int64), t, dim)
-@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1743), Int32,
+@inline tt_tensor_shape(t) = ccall(address_of(1742), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_size(t, dim) = ccall(address_of(1743), Int64, (Ptr{Cvoid}, Int64), t, dim)
+@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1744), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_tensor_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c,
 self, sections, opts, outs, cap, n_outs)
 @inline tt_tensor_split_indices(c, self, indices, n_indices, opts, outs, cap, n_outs) =
-ccall(address_of(1744), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1745), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_tensor_split_indices_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, indices, n_indices,
 opts, outs, cap, n_outs)
 @inline tt_tensor_split_tensor(c, self, tensor_indices_or_sections, opts, outs, cap, n_outs) =
-ccall(address_of(1745), Int32,
+ccall(address_of(1746), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tensor_split_tensor_opts}, Ptr{Ptr{Cvoid}}, Int64,
 Ptr{Int64}), c, self, tensor_indices_or_sections, opts, outs, cap, n_outs)
-@inline tt_tensor_storage_bytes(t) = ccall(address_of(1746), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_storage_data(t) = ccall(address_of(1747), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_strides(t) = ccall(address_of(1748), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1749), Int32,
+@inline tt_tensor_storage_bytes(t) = ccall(address_of(1747), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_storage_data(t) = ccall(address_of(1748), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_strides(t) = ccall(address_of(1749), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1750), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, t, major, out)
-@inline tt_tensor_variable_data(c, self, out) = ccall(address_of(1750), Int32,
+@inline tt_tensor_variable_data(c, self, out) = ccall(address_of(1751), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_version(t) = ccall(address_of(1751), UInt32, (Ptr{Cvoid},), t)
+@inline tt_tensor_version(t) = ccall(address_of(1752), UInt32, (Ptr{Cvoid},), t)
+@inline tt_tensorboard_add_histogram(c, path, tag, values, global_step) = ccall(address_of(1753),
+Int32, (Ptr{Cvoid}, Cstring, Cstring, Ptr{Cvoid}, Int64), c, path, tag, values, global_step)
+@inline tt_tensorboard_add_image(c, path, tag, img_tensor, global_step) = ccall(address_of(1754),
+Int32, (Ptr{Cvoid}, Cstring, Cstring, Ptr{Cvoid}, Int64), c, path, tag, img_tensor, global_step)
+@inline tt_tensorboard_add_scalar(c, path, tag, scalar_value, global_step) = ccall(address_of(1755),
+Int32, (Ptr{Cvoid}, Cstring, Cstring, Float64, Int64), c, path, tag, scalar_value, global_step)
+@inline tt_tensorboard_add_text(c, path, tag, text_string, global_step) = ccall(address_of(1756),
+Int32, (Ptr{Cvoid}, Cstring, Cstring, Cstring, Int64), c, path, tag, text_string, global_step)
 @inline tt_tensordot(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out) =
-ccall(address_of(1752), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1757), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Ptr{Cvoid}}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out)
 @inline tt_tensordot_into(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst) =
-ccall(address_of(1753), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1758), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Cvoid}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst)
-@inline tt_threshold(c, self, threshold, value, out) = ccall(address_of(1754), Int32,
+@inline tt_threshold(c, self, threshold, value, out) = ccall(address_of(1759), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, threshold,
 value, out)
-@inline tt_threshold_(c, self, threshold, value) = ccall(address_of(1755), Int32,
+@inline tt_threshold_(c, self, threshold, value) = ccall(address_of(1760), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}), c, self, threshold, value)
-@inline tt_threshold_into(c, self, threshold, value, dst) = ccall(address_of(1756), Int32,
+@inline tt_threshold_into(c, self, threshold, value, dst) = ccall(address_of(1761), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, threshold, value,
 dst)
-@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1757), Int32,
+@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1762), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dims, n_dims, out)
-@inline tt_to(c, self, opts, out) = ccall(address_of(1758), Int32,
+@inline tt_to(c, self, opts, out) = ccall(address_of(1763), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_to_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1759), Int32,
+@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1764), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, k,
 opts, values, indices)
-@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1760), Int32,
+@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1765), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, k, opts,
 dst_values, dst_indices)
-@inline tt_torch_load(c, path, out) = ccall(address_of(1761), Int32,
+@inline tt_torch_load(c, path, out) = ccall(address_of(1766), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1762), Int32,
+@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1767), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Cvoid}, Cstring), c, path, tensors, structure)
-@inline tt_trace(c, self, out) = ccall(address_of(1763), Int32,
+@inline tt_trace(c, self, out) = ccall(address_of(1768), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1764), Int32,
+@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1769), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim0, dim1, out)
-@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1765), Int32,
+@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1770), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_trapezoid_opts}, Ptr{Ptr{Cvoid}}), c, y, x, opts, out)
 @inline tt_triangular_solve(c, self, A, opts, solution, cloned_coefficient) =
-ccall(address_of(1766), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triangular_solve_opts},
+ccall(address_of(1771), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triangular_solve_opts},
 Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, A, opts, solution, cloned_coefficient)
-@inline tt_tril(c, self, opts, out) = ccall(address_of(1767), Int32,
+@inline tt_tril(c, self, opts, out) = ccall(address_of(1772), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_tril_(c, self, opts) = ccall(address_of(1768), Int32,
+@inline tt_tril_(c, self, opts) = ccall(address_of(1773), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}), c, self, opts)
-@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1769), Int32,
+@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1774), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_tril_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1770), Int32,
+@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1775), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trim(c) = ccall(address_of(1771), Int32, (Ptr{Cvoid},), c)
-@inline tt_triplet_margin_loss(c, anchor, positive, negative, opts, out) = ccall(address_of(1772),
+@inline tt_trim(c) = ccall(address_of(1776), Int32, (Ptr{Cvoid},), c)
+@inline tt_triplet_margin_loss(c, anchor, positive, negative, opts, out) = ccall(address_of(1777),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triplet_margin_loss_opts},
 Ptr{Ptr{Cvoid}}), c, anchor, positive, negative, opts, out)
-@inline tt_triu(c, self, opts, out) = ccall(address_of(1773), Int32,
+@inline tt_triu(c, self, opts, out) = ccall(address_of(1778), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_triu_(c, self, opts) = ccall(address_of(1774), Int32,
+@inline tt_triu_(c, self, opts) = ccall(address_of(1779), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}), c, self, opts)
-@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1775), Int32,
+@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1780), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_triu_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1776), Int32,
+@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1781), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trunc(c, self, out) = ccall(address_of(1777), Int32,
+@inline tt_trunc(c, self, out) = ccall(address_of(1782), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_trunc_(c, self) = ccall(address_of(1778), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_trunc_into(c, self, dst) = ccall(address_of(1779), Int32,
+@inline tt_trunc_(c, self) = ccall(address_of(1783), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_trunc_into(c, self, dst) = ccall(address_of(1784), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1780), Int32,
+@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1785), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unbind_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, opts,
 outs, cap, n_outs)
-@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1781), Int32,
+@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1786), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, sizes, n_sizes,
 out)
-@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1782), Int32,
+@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1787), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dimension, size, step, out)
-@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1783), Int32,
+@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1788), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Float64, Ptr{tt_uniform__opts}), c, self, low, high, opts)
-@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1784), Int32,
+@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1789), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, opts, values, inverse, counts)
-@inline tt_unique_consecutive(c, self, opts, values, inverse, counts) = ccall(address_of(1785),
+@inline tt_unique_consecutive(c, self, opts, values, inverse, counts) = ccall(address_of(1790),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_consecutive_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, opts, values, inverse, counts)
-@inline tt_unpack_dual(c, self, primal, tangent) = ccall(address_of(1786), Int32,
+@inline tt_unpack_dual(c, self, primal, tangent) = ccall(address_of(1791), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, primal, tangent)
-@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1787),
+@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1792),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, indices,
 shape, n_shape, outs, cap, n_outs)
-@inline tt_unscale_grads_(c, params, n, factor, found_inf) = ccall(address_of(1788), Int32,
+@inline tt_unscale_grads_(c, params, n, factor, found_inf) = ccall(address_of(1793), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Float64, Ptr{Int32}), c, params, n, factor, found_inf)
-@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1789), Int32,
+@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1794), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, out)
-@inline tt_vander(c, x, opts, out) = ccall(address_of(1790), Int32,
+@inline tt_vander(c, x, opts, out) = ccall(address_of(1795), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_vander_opts}, Ptr{Ptr{Cvoid}}), c, x, opts, out)
-@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1791), Int32,
+@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1796), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1792), Int32,
+@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1797), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1793), Int32,
+@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1798), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, var, mean)
-@inline tt_vdot(c, self, other, out) = ccall(address_of(1794), Int32,
+@inline tt_vdot(c, self, other, out) = ccall(address_of(1799), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1795), Int32,
+@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1800), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_version() = ccall(address_of(1796), Ptr{UInt8}, ())
-@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1797), Int32,
+@inline tt_version() = ccall(address_of(1801), Ptr{UInt8}, ())
+@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1802), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_view_as_complex(c, self, out) = ccall(address_of(1798), Int32,
+@inline tt_view_as_complex(c, self, out) = ccall(address_of(1803), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_view_as_real(c, self, out) = ccall(address_of(1799), Int32,
+@inline tt_view_as_real(c, self, out) = ccall(address_of(1804), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
 @inline tt_vjp(c, fn, user, drop, inputs, n_inputs, cotangents, n_cotangents, outs, cap, n_outs,
-grads) = ccall(address_of(1800), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+grads) = ccall(address_of(1805), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64},
 Ptr{Ptr{Cvoid}}), c, fn, user, drop, inputs, n_inputs, cotangents, n_cotangents, outs, cap, n_outs,
 grads)
 @inline tt_vmap(c, fn, user, drop, inputs, n_inputs, opts, outs, cap, n_outs) =
-ccall(address_of(1801), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
+ccall(address_of(1806), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
 Int64, Ptr{tt_vmap_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, fn, user, drop, inputs, n_inputs,
 opts, outs, cap, n_outs)
-@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1802), Int32,
+@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1807), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, sections, outs, cap,
 n_outs)
-@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1803),
+@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1808),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 indices, n_indices, outs, cap, n_outs)
-@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1804), Int32,
+@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1809), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors, out)
-@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1805), Int32,
+@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1810), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}), c, tensors, n_tensors, dst)
-@inline tt_where(c, condition, self, other, out) = ccall(address_of(1806), Int32,
+@inline tt_where(c, condition, self, other, out) = ccall(address_of(1811), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, condition, self, other, out)
-@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1807), Int32,
+@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1812), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, condition, self, other, dst)
-@inline tt_work_on_done(c, w, fn, user, drop) = ccall(address_of(1808), Int32,
+@inline tt_work_on_done(c, w, fn, user, drop) = ccall(address_of(1813), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, w, fn, user, drop)
-@inline tt_work_release(w) = ccall(address_of(1809), Cvoid, (Ptr{Cvoid},), w)
-@inline tt_work_retain(w) = ccall(address_of(1810), Cvoid, (Ptr{Cvoid},), w)
-@inline tt_work_source(c, w, out) = ccall(address_of(1811), Int32,
+@inline tt_work_release(w) = ccall(address_of(1814), Cvoid, (Ptr{Cvoid},), w)
+@inline tt_work_retain(w) = ccall(address_of(1815), Cvoid, (Ptr{Cvoid},), w)
+@inline tt_work_source(c, w, out) = ccall(address_of(1816), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, w, out)
-@inline tt_work_test(c, w, out) = ccall(address_of(1812), Int32,
+@inline tt_work_test(c, w, out) = ccall(address_of(1817), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, w, out)
-@inline tt_work_wait(c, w, timeout_ms) = ccall(address_of(1813), Int32,
+@inline tt_work_wait(c, w, timeout_ms) = ccall(address_of(1818), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, w, timeout_ms)
-@inline tt_xlog1py(c, self, other, out) = ccall(address_of(1814), Int32,
+@inline tt_xlog1py(c, self, other, out) = ccall(address_of(1819), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_f64(c, self, other, out) = ccall(address_of(1815), Int32,
+@inline tt_xlog1py_f64(c, self, other, out) = ccall(address_of(1820), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_f64_into(c, self, other, dst) = ccall(address_of(1816), Int32,
+@inline tt_xlog1py_f64_into(c, self, other, dst) = ccall(address_of(1821), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_i64(c, self, other, out) = ccall(address_of(1817), Int32,
+@inline tt_xlog1py_i64(c, self, other, out) = ccall(address_of(1822), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_i64_into(c, self, other, dst) = ccall(address_of(1818), Int32,
+@inline tt_xlog1py_i64_into(c, self, other, dst) = ccall(address_of(1823), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_into(c, self, other, dst) = ccall(address_of(1819), Int32,
+@inline tt_xlog1py_into(c, self, other, dst) = ccall(address_of(1824), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_scalar(c, self, other, out) = ccall(address_of(1820), Int32,
+@inline tt_xlog1py_scalar(c, self, other, out) = ccall(address_of(1825), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_scalar_into(c, self, other, dst) = ccall(address_of(1821), Int32,
+@inline tt_xlog1py_scalar_into(c, self, other, dst) = ccall(address_of(1826), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy(c, self, other, out) = ccall(address_of(1822), Int32,
+@inline tt_xlogy(c, self, other, out) = ccall(address_of(1827), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_(c, self, other) = ccall(address_of(1823), Int32,
+@inline tt_xlogy_(c, self, other) = ccall(address_of(1828), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_xlogy_f64(c, self, other, out) = ccall(address_of(1824), Int32,
+@inline tt_xlogy_f64(c, self, other, out) = ccall(address_of(1829), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_f64_(c, self, other) = ccall(address_of(1825), Int32,
+@inline tt_xlogy_f64_(c, self, other) = ccall(address_of(1830), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_xlogy_f64_into(c, self, other, dst) = ccall(address_of(1826), Int32,
+@inline tt_xlogy_f64_into(c, self, other, dst) = ccall(address_of(1831), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_i64(c, self, other, out) = ccall(address_of(1827), Int32,
+@inline tt_xlogy_i64(c, self, other, out) = ccall(address_of(1832), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_i64_(c, self, other) = ccall(address_of(1828), Int32,
+@inline tt_xlogy_i64_(c, self, other) = ccall(address_of(1833), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_xlogy_i64_into(c, self, other, dst) = ccall(address_of(1829), Int32,
+@inline tt_xlogy_i64_into(c, self, other, dst) = ccall(address_of(1834), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_into(c, self, other, dst) = ccall(address_of(1830), Int32,
+@inline tt_xlogy_into(c, self, other, dst) = ccall(address_of(1835), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_scalar(c, self, other, out) = ccall(address_of(1831), Int32,
+@inline tt_xlogy_scalar(c, self, other, out) = ccall(address_of(1836), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_scalar_(c, self, other) = ccall(address_of(1832), Int32,
+@inline tt_xlogy_scalar_(c, self, other) = ccall(address_of(1837), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_xlogy_scalar_into(c, self, other, dst) = ccall(address_of(1833), Int32,
+@inline tt_xlogy_scalar_into(c, self, other, dst) = ccall(address_of(1838), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_zero_(c, self) = ccall(address_of(1834), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1835), Int32,
+@inline tt_zero_(c, self) = ccall(address_of(1839), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1840), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_zeros_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1836), Int32,
+@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1841), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_zeros_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_zeta(c, self, other, out) = ccall(address_of(1837), Int32,
+@inline tt_zeta(c, self, other, out) = ccall(address_of(1842), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_zeta_into(c, self, other, dst) = ccall(address_of(1838), Int32,
+@inline tt_zeta_into(c, self, other, dst) = ccall(address_of(1843), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
 
 const STRUCTS = (

@@ -8777,6 +8777,14 @@ extern "C" {
         -> tt_status;
     pub fn tt_gguf_map(c: *mut tt_ctx, path: *const c_char, out: *mut *mut tt_state_dict)
         -> tt_status;
+    pub fn tt_tensorboard_add_scalar(c: *mut tt_ctx, path: *const c_char, tag: *const c_char,
+        scalar_value: f64, global_step: i64) -> tt_status;
+    pub fn tt_tensorboard_add_text(c: *mut tt_ctx, path: *const c_char, tag: *const c_char,
+        text_string: *const c_char, global_step: i64) -> tt_status;
+    pub fn tt_tensorboard_add_histogram(c: *mut tt_ctx, path: *const c_char, tag: *const c_char,
+        values: *const tt_tensor, global_step: i64) -> tt_status;
+    pub fn tt_tensorboard_add_image(c: *mut tt_ctx, path: *const c_char, tag: *const c_char,
+        img_tensor: *const tt_tensor, global_step: i64) -> tt_status;
     pub fn tt_checkpoint_save(c: *mut tt_ctx, path: *const c_char, parts: *const tt_checkpoint)
         -> tt_status;
     pub fn tt_checkpoint_load(c: *mut tt_ctx, path: *const c_char, parts: *const tt_checkpoint)
@@ -8859,6 +8867,10 @@ extern "C" {
     pub fn tt_checkpoint_function(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
         drop: Option<unsafe extern "C" fn(user: *mut c_void)>, inputs: *const *const tt_tensor,
         n_inputs: i64, outs: *mut *mut tt_tensor, cap: i64, n_outs: *mut i64) -> tt_status;
+    pub fn tt_selective_checkpoint_function(c: *mut tt_ctx, fn_: tt_fn, user: *mut c_void,
+        drop: Option<unsafe extern "C" fn(user: *mut c_void)>, inputs: *const *const tt_tensor,
+        n_inputs: i64, ops: *const *const tt_op, n_ops: i64, outs: *mut *mut tt_tensor, cap: i64,
+        n_outs: *mut i64) -> tt_status;
     pub fn tt_saved_tensors_push(c: *mut tt_ctx, def: *const tt_saved_tensors_def) -> tt_status;
     pub fn tt_saved_tensors_pop(c: *mut tt_ctx) -> tt_status;
     pub fn tt_autocast_push(c: *mut tt_ctx, type_: tt_device_type, enabled: i32, dtype: tt_dtype,

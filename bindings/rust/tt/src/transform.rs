@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::generated::callbacks;
 use crate::handle::*;
 use crate::opts::TripletMarginWithDistanceLossOpts;
-use crate::{DType, DeviceType, GradScaler, Module, Optimizer, StateDict, Status, Tensor};
+use crate::{DType, DeviceType, GradScaler, Module, Op, Optimizer, StateDict, Status, Tensor};
 use std::borrow::Borrow;
 use std::os::raw::c_void;
 use std::ptr::null_mut;
@@ -87,6 +87,56 @@ where
                     drop,
                     x.as_ptr() as Inputs,
                     x.len() as i64,
+                    outs,
+                    cap,
+                    n,
+                )
+            })
+        }
+    })
+}
+
+/// As [`checkpoint`], but keeps the results of some operators, so that the second call of `f` has
+/// them without computing. An operator is one that `f` calls, or one of which that consists. Views,
+/// and operators that write to their arguments, are always called again. Results that are kept must
+/// not be written to.
+///
+/// ```
+/// let w = tt::randn(&[2, 2])?.requires_grad_(true)?;
+/// let kept = [tt::Op::find("matmul")?];
+/// let f = {
+///     let w = w.clone();
+///     move |x: &[tt::Tensor]| Ok(vec![x[0].matmul(&w)?.tanh()?.sum()?])
+/// };
+/// let y = tt::selective_checkpoint(f, &[&tt::ones(&[2, 2])?], &kept)?;
+/// y[0].backward()?; // computes tanh again, not the product
+/// assert!(w.grad()?.is_some());
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn selective_checkpoint<F>(
+    f: F,
+    inputs: &[impl Borrow<Tensor>],
+    ops: &[Op],
+) -> Result<Vec<Tensor>>
+where
+    F: Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+{
+    let x = raw_list(inputs);
+    let ops: Vec<*const sys::tt_op> = ops.iter().map(Op::raw).collect();
+    results(f, |fun, user, drop, outs, cap, n| {
+        // SAFETY: the lengths match the lists, and the handles are live. C may call f on any thread
+        // until it drops it.
+        unsafe {
+            call(|c| {
+                sys::tt_selective_checkpoint_function(
+                    c,
+                    fun,
+                    user,
+                    drop,
+                    x.as_ptr() as Inputs,
+                    x.len() as i64,
+                    ops.as_ptr(),
+                    ops.len() as i64,
                     outs,
                     cap,
                     n,

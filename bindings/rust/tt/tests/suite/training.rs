@@ -511,3 +511,42 @@ fn losses_with_layers_of_their_own() -> Result<()> {
     assert!(all[0].allclose(&scores.cross_entropy(&target)?, 1e-5, 1e-5, false)?);
     Ok(())
 }
+
+#[test]
+fn selective_checkpoints_keep_results() -> Result<()> {
+    let w = floats(&[2.0, -1.0, 1.0, 3.0]).reshape(&[2, 2])?.requires_grad_(true)?;
+    let x = floats(&[1.0, 2.0, -1.0, 0.5]).reshape(&[2, 2])?.requires_grad_(true)?;
+    let gradients = |keep: &[&str]| -> Result<(Vec<f32>, usize)> {
+        let held = w.clone();
+        let f = move |x: &[Tensor]| Ok(vec![x[0].matmul(&held)?.tanh()?.sum()?]);
+        let ops = keep.iter().map(|name| tt::Op::find(name)).collect::<Result<Vec<_>>>()?;
+        let y = tt::selective_checkpoint(f, &[&x], &ops)?;
+        let mut again = 0;
+        let see = |op: &str, slot: &str, _| again += usize::from(op == "tanh" && slot == "cpu");
+        let grad = tt::trace_dispatch(see, || tt::grad(&y[..1], &[&w], GradOpts::new()))??;
+        Ok((values(grad[0].as_ref().unwrap())?, again))
+    };
+    let (want, computed) = gradients(&[])?;
+    assert_eq!(computed, 1);
+    assert_eq!(gradients(&["tanh"])?, (want.clone(), 0));
+    assert_eq!(gradients(&["matmul"])?, (want, 1));
+    Ok(())
+}
+
+#[test]
+fn a_summary_writer_appends_to_its_file() -> Result<()> {
+    let folder = temporary("runs");
+    let writer = tt::SummaryWriter::new(&folder)?;
+    let other = tt::SummaryWriter::new(&folder)?;
+    assert_ne!(writer.path(), other.path());
+    writer.add_scalar("loss", 0.5, 1)?;
+    let size = || std::fs::metadata(writer.path()).unwrap().len();
+    let before = size();
+    writer.add_text("note", "hello", 1)?;
+    writer.add_histogram("weights", &tt::randn(&[10])?, 1)?;
+    writer.add_image("digit", &tt::zeros(&[1, 2, 2])?, -1)?;
+    assert!(before > 60 && size() > before + 100);
+    assert!(writer.add_scalar("a\0b", 0.5, 1).is_err());
+    std::fs::remove_dir_all(&folder).unwrap();
+    Ok(())
+}
