@@ -254,10 +254,27 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
     });
   }
 
+  // The signs of the real eigenvectors: see kMostUndivided. beside: the number where the matrix
+  // would be divided, before QL steps
+  TT_NOINLINE void choose_signs(F beside) const {
+    for (int64_t r = 0; r < n; r++) {
+      double* const row = z + r * n * L;
+      const F behind = load(row + n / 2 * L);
+      const F sum = load(row + (n / 2 - 1) * L) + chosen(beside < 0, F(-behind), behind);
+      for (int64_t i = 0; i < n; i++) {
+        const F x = load(row + i * L);
+        store(row + i * L, chosen(sum > 0, F(-x), x));
+      }
+    }
+  }
+
   // Returns the lanes that have converged, as bits.
   TT_NOINLINE uint32_t decompose() const {
     make_tridiagonal();
+    const bool divided = z && n > kMostUndivided;
+    const F beside = divided ? load(e + (n / 2 - 1) * L) : F{};
     const uint32_t converged = TridiagonalLanes{n, z, d, e, turns}.diagonalise();
+    if (divided) choose_signs(beside);
     if (z) make_vectors();
     return converged;
   }

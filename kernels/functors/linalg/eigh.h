@@ -12,6 +12,10 @@
 TT_FUNCTORS_BEGIN
 
 constexpr int kMaxSteps = 60;  // for one eigenvalue; two are usual
+// LAPACK divides a larger tridiagonal matrix in front of row m = n / 2 and conquers. The
+// eigenvectors v that it finds have v[m - 1] + u v[m] < 0, where u is the sign of the number beside
+// the diagonal there. The functions below choose the same signs.
+constexpr int64_t kMostUndivided = 25;
 // What counts as 0 beside a matrix of norm 1: squares of larger numbers do not underflow.
 constexpr double kNegligible = 0x1p-500;
 
@@ -109,6 +113,26 @@ template <class T> struct Hermitian {
     t.sync_warp();
     subtract_row(row, v, rest, tau[k] * sum, t.lanes());
     t.sync_warp();
+  }
+
+  // Leaves in the first row of a, which is no longer needed, the row whose product with an
+  // eigenvector is v[m - 1] + u v[m]: see kMostUndivided. The rows of z are not yet rotated.
+  TT_TEAM void save_division() {
+    const T* behind = z + n / 2 * n;
+    const double side = e[n / 2 - 1] < 0 ? -1 : 1;
+    for (int64_t i = t.all().from(); i < n; i += t.all().step())
+      a[i] = behind[i - n] + behind[i] * side;
+    t.sync();
+  }
+  // A warp turns whole rows of z.
+  TT_TEAM void choose_signs() {
+    for (int64_t r = t.rows().from(); r < n; r += t.rows().step()) {
+      T* row = z + r * n;
+      const T product = t.warp_sum(dot(a, row, n, t.lanes()));
+      const double by = real_part(product) > 0 ? -1 : 1;
+      for (int64_t i = t.lanes().from(); i < n; i += t.lanes().step()) row[i] = row[i] * by;
+    }
+    t.sync();
   }
 
   TT_TEAM bool is_split(int64_t i) const {
@@ -216,9 +240,12 @@ struct Eigh {
     t.sync();
     bool found = by >= 0;
     if (found) {
+      const bool divided = z && n > kMostUndivided;
       h.make_tridiagonal();
       if (z) h.make_vectors();
+      if (divided) h.save_division();
       found = h.diagonalise();
+      if (divided) h.choose_signs();
     }
     if (t.is_leader()) p.info[at] = found ? 0 : 1;
     if (!found) {

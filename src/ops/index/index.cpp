@@ -332,7 +332,9 @@ static void check_source(const Tensor& self, int64_t* dim, const Tensor& index,
 static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index,
                                  const Tensor& source, const Scalar& alpha) {
   check_source(self, dim, index, source);
-  if (!can_cast(alpha.natural_dtype(), self.dtype))
+  // bool takes the default, an integer, and others as true or false.
+  const Dtype held = self.dtype == Dtype::kBool ? Dtype::kI64 : self.dtype;
+  if (!can_cast(alpha.natural_dtype(), held))
     fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: alpha cannot be cast to self's dtype",
              fmt(alpha.natural_dtype()), fmt(self.dtype));
   if (alpha.is_one()) return TensorRef::share(&source);

@@ -27,8 +27,8 @@ static void compute_eigh(const EighPlan& p) {
 }
 constexpr Kernel kLapackEigh = lapack_kernel<EighPlan, compute_eigh>("lapack_eigh");
 
-// In LAPACK's order of columns a is its own conjugate.
-static TensorPair eigh_large(const Tensor& self, const TensorRef& a, bool upper, bool vectors) {
+static TensorPair eigh_large(const Tensor& self, bool upper, bool vectors) {
+  const TensorRef a = by_columns(self);
   const int64_t n = a->size(-1);
   TensorRef values = new_tensor(vector_shape(batch_of(*a), n), real_of(self.dtype), a->device);
   const TensorRef info = op::zeros(batch_of(*a), Dtype::kI32, a->device);
@@ -38,13 +38,13 @@ static TensorPair eigh_large(const Tensor& self, const TensorRef& a, bool upper,
                          .a = matrices_of(*a),
                          .values = vectors_of(*values),
                          .info = info->as<int32_t>(),
-                         .upper = !upper,
+                         .upper = upper,
                          .vectors = vectors};
   launch(kLapackEigh, kCpuDevice, &plan, 1);
   check_info(*info, kNoResult);
   const int64_t none[1] = {0};
   TensorRef basis = new_tensor(vectors ? self.sizes() : Ints(none, 1), self.dtype, self.device);
-  if (vectors) copy_elements(*basis, *adjoint_of(*a));
+  if (vectors) copy_elements(*basis, *transposed(*a));
   return {std::move(values), std::move(basis)};
 }
 
@@ -52,7 +52,7 @@ TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t n = self.size(-1);
   if (uses_lapack(self, decomposes(self.dtype) ? kOwnEigh : kLargeEigh))
-    return eigh_large(self, working_copy(self, self.dtype), upper, vectors);
+    return eigh_large(self, upper, vectors);
   const int64_t batch = numel_of(batch_of(self));
   const int64_t threads = pool_threads(ctx().rt->pool);
   const bool small = n <= kLargeEigh;  // others may overflow the product
@@ -179,7 +179,7 @@ TensorPair native_eig(Call, const Tensor& self, bool vectors) {
   const int64_t n = self.size(-1);
   const Dtype d = Dtype::kC128;
   // tt's kernel computes in complex128, which costs less than LAPACK's call for small matrices.
-  const int64_t small = is_complex(self.dtype) ? 24 : 8;
+  const int64_t small = 1;
   if (uses_lapack(self, small)) return eig_large(self, vectors);
   TensorRef a = new_tensor(self.sizes(), d, self.device);
   copy_elements(*a, self);

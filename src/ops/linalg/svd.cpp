@@ -4,6 +4,10 @@
 
 namespace TT_NS::impl {
 
+// LAPACK divides larger matrices and conquers. The signs of the vectors of smaller ones follow from
+// the steps that it takes.
+constexpr int64_t kMostUndivided = 25;
+
 struct LapackSvdPlan {
   Dtype dtype;
   int64_t batch, m, n;
@@ -21,7 +25,7 @@ static void compute_svd(const LapackSvdPlan& p) {
     }
     if (decomposes(p.dtype) && !p.vectors)
       p.info[i] = int32_t(own_svdvals(p.dtype, p.n, p.m, p.a.at(i), p.s.at(i)));
-    else if (decomposes(p.dtype))
+    else if (decomposes(p.dtype) && TT_NS::min(p.m, p.n) > kMostUndivided)
       own_svd(p.dtype, p.n, p.m, p.a.at(i), p.vh.at(i), p.s.at(i), p.u.at(i));
     else
       p.info[i] = int32_t(
@@ -70,9 +74,14 @@ static TensorTriple decomposed(const Tensor& self, bool vectors) {
   const bool complex = is_complex(self.dtype);
   const int64_t batch = numel_of(batch_of(self));
   // Jacobi's rotations are slower than LAPACK but for tiny matrices and where vectors have several.
-  const int64_t most = batch >= kSvdFewest ? 24 : 8;
-  if (self.dtype != Dtype::kF16 && self.dtype != Dtype::kBF16 && uses_lapack(self, most))
-    return svd_large(self, vectors);
+  const int64_t most = batch >= kSvdFewest ? 24 : 1;
+  if (self.dtype != Dtype::kF16 && self.dtype != Dtype::kBF16 && uses_lapack(self, most)) {
+    const bool divides = TT_NS::min(self.size(-2), self.size(-1)) > kMostUndivided;
+    if (!vectors || (divides && !complex)) return svd_large(self, vectors);
+    // Vectors are unique up to a factor, which LAPACK chooses otherwise for the transpose.
+    TensorTriple f = svd_large(*transposed(self), true);
+    return {by_columns(*f.third), std::move(f.second), by_columns(*f.first)};
+  }
   const bool wide = self.size(-2) < self.size(-1);
   const int64_t m = self.size(wide ? -1 : -2);
   const int64_t n = self.size(wide ? -2 : -1);

@@ -26,11 +26,18 @@ TensorPair std_mean(Call, const Tensor& self, Ints dim, double correction, bool 
 
 TensorRef nanmean(Call, const Tensor& self, Ints dim, bool keepdim, Dtype dtype) {
   check_dtype_float(self, "self");
-  TensorRef numbers = op::logical_not(*op::isnan(self));
-  TensorRef sum = is_complex(self.dtype)
-                      ? op::sum_dim(op::masked_fill(self, *op::isnan(self), 0), dim, keepdim, dtype)
-                      : op::nansum(self, dim, keepdim, dtype);
-  return op::div_true(*sum, *op::sum_dim(numbers, dim, keepdim, Dtype::kI64));
+  const TensorRef numbers = op::logical_not(*op::isnan(self));
+  const TensorRef count = op::sum_dim(*numbers, dim, keepdim, Dtype::kI64);
+  if (is_complex(self.dtype)) {
+    const TensorRef known = op::masked_fill(self, *op::isnan(self), 0);
+    return op::div_true(*op::sum_dim(*known, dim, keepdim, dtype), *count);
+  }
+  // float16 ends at 65,504, which sums and counts exceed.
+  const Dtype to = dtype == Dtype::kNone ? self.dtype : dtype;
+  const bool half = to == Dtype::kF16 || to == Dtype::kBF16;
+  const TensorRef sum = op::nansum(self, dim, keepdim, half ? Dtype::kF32 : dtype);
+  TensorRef mean = op::div_true(*sum, *count);
+  return half ? op::to_dtype(*mean, to) : std::move(mean);
 }
 
 // ---- cov, corrcoef ----

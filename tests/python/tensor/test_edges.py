@@ -734,3 +734,19 @@ def test_layouts_by_the_order_of_dimensions():
     assert x.shape == (2, 3, 4, 5) and x.stride() == (60, 1, 15, 3)
     with pytest.raises(ValueError, match="each of the 2 dimensions once"):
         tt.empty_permuted((2, 3), (0, 0))
+
+
+def test_nanmean_counts_more_than_float16_holds():
+    x = tt.ones(2, 70000, dtype=tt.float16)
+    x[0, :10] = float("nan")
+    assert x.nanmean(1).tolist() == [1, 1] and x.nanmean().dtype == tt.float16
+    assert x.nanmean(dtype=tt.float64).tolist() == 1
+
+
+def test_index_add_of_bool_is_or():
+    x, rows = tt.tensor([False, True, False, False]), tt.tensor([0, 0, 3])
+    source = tt.tensor([True, False, True])
+    assert x.index_add(0, rows, source).tolist() == [True, True, False, True]
+    assert x.index_add(0, rows, source, alpha=0).tolist() == x.tolist()
+    with pytest.raises(tt.TtError, match="alpha is a float32, self is bool"):
+        x.index_add(0, rows, source, alpha=1.5)

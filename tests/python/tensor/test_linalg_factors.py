@@ -502,3 +502,27 @@ def test_matrices_of_a_batch_have_the_bits_of_single_ones(m, n, dtype):
                 options = {"upper": upper, "unitriangular": unit}
                 solve = lambda x, y: (tt.linalg.solve_triangular(x, y, **options),)
                 assert agree(solve, a, b)
+
+
+def same_vectors(got, want):
+    """Columns, with their signs and phases. Where values are close, vectors of float32 are not."""
+    differ = np.abs(got - want).max(-2) > 0.05
+    assert differ.mean() <= 0.04
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(26, 26), (40, 40), (70, 70), (9, 33, 33)])
+def test_eigenvectors_have_the_signs_of_lapack(shape, dtype):
+    a = drawn(shape, dtype).astype(dtype)
+    h = a + adjoint(a)
+    same_vectors(linalg.eigh(of(h)).eigenvectors.numpy(), np.linalg.eigh(h)[1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)  # in float32, steps of small ones depend on roundings
+@pytest.mark.parametrize("n", [3, 8, 20, 33, 70])
+def test_singular_vectors_have_the_signs_of_lapack(n, dtype):
+    a = drawn((n, n), dtype).astype(dtype)
+    u, _, vh = linalg.svd(of(a))
+    left, _, right = np.linalg.svd(a)
+    same_vectors(u.numpy(), left)
+    same_vectors(adjoint(vh.numpy()), adjoint(right))
