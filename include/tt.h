@@ -1581,6 +1581,11 @@ tt_status tt_grad_scaler_unscale_list(tt_ctx *c, tt_grad_scaler *s, tt_tensor *c
 /* Takes the optimizer's step unless a gradient has inf or nan. Returns whether it was taken. */
 tt_status tt_grad_scaler_step(tt_ctx *c, tt_grad_scaler *s, tt_optimizer *opt, int32_t *out);
 
+/* Returns 1 if gradients of the optimizer had inf or nan when they were divided by the scale since
+   the last update, 0 if they had none, -1 if they were not divided. */
+tt_status tt_grad_scaler_found_inf(tt_ctx *c, const tt_grad_scaler *s, tt_optimizer *opt,
+                                   int64_t *out);
+
 /* Ends an iteration: lowers the scale if a gradient had inf or nan, and raises it after
    growth_interval iterations in a row without one. new_scale, if it is not 0, becomes the scale
    instead. */

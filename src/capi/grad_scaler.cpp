@@ -37,7 +37,7 @@ tt_status tt_grad_scaler_scale(tt_ctx* h, tt_grad_scaler* s, const tt_tensor* lo
                                tt_tensor** out) {
   if (out) *out = nullptr;
   return api_call(h, "grad_scaler_scale", [&](Ctx& c) {
-    const GradScaler& scaler = scaler_arg(s);
+    GradScaler& scaler = scaler_arg(s);
     const Tensor& t = tensor_arg(loss, "loss", 2);
     out_arg(out, "out", 3);
     give(c, out, scale_loss(scaler, t));
@@ -68,6 +68,18 @@ tt_status tt_grad_scaler_step(tt_ctx* h, tt_grad_scaler* s, tt_optimizer* opt, i
 }
 tt_status tt_grad_scaler_update(tt_ctx* h, tt_grad_scaler* s, double new_scale) {
   return api_call(h, "grad_scaler_update", [&](Ctx&) { update_scale(scaler_arg(s), new_scale); });
+}
+tt_status tt_grad_scaler_found_inf(tt_ctx* h, const tt_grad_scaler* s, tt_optimizer* opt,
+                                   int64_t* out) {
+  if (out) *out = 0;
+  return api_call(h, "grad_scaler_found_inf", [&](Ctx&) {
+    const GradScaler& scaler = scaler_arg(s);
+    const Optimizer& o = optimizer_arg(opt, "opt", 2);
+    out_arg(out, "out", 3);
+    *out = -1;
+    for (const GradScaler::Seen& e : scaler.seen)
+      if (e.has_gradients && e.optimizer.get() == &o) *out = e.found_inf;
+  });
 }
 double tt_grad_scaler_get_scale(const tt_grad_scaler* h) {
   const GradScaler* s = scaler_of(h);

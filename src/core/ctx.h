@@ -290,11 +290,13 @@ inline void note_host_read(const Tensor& t) {
 inline void note_host_write(const Tensor& t) {
   if (TT_UNLIKELY(ctx().watched & kWatchWork)) ctx().work->write(*ctx().work, t);
 }
-// Calls fn(object, data of t) in a call and in the replays of a captured one.
-inline void run_on_host(Object& object, HostFn fn, const Tensor& t) {
+// Calls fn(object, data of t) in a call and in the replays of a captured one. Returns its result,
+// or false where the replays call it.
+inline bool run_on_host(Object& object, HostFn fn, const Tensor& t) {
   WorkObserver* const work = ctx().watched & kWatchWork ? ctx().work : nullptr;
-  if (TT_UNLIKELY(work && work->call)) return work->call(*work, object, fn, t);
-  fn(object, t.data);
+  if (TT_LIKELY(!work || !work->call)) return fn(object, t.data);
+  work->call(*work, object, fn, t);
+  return false;
 }
 
 // The scratch memory of a kernel on a device, allocated before any kernel of a call runs. On the

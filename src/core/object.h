@@ -12,6 +12,7 @@ struct Object {
   static void destroy(Object* o) noexcept { o->destroy_fn(o); }
 };
 // Computes on the host, from an object, numbers that a kernel reads; data is in memory of the CPU.
-using HostFn = void (*)(Object& object, char* data);
+// Returns true if what the operator does until its next call on the host is to be left out.
+using HostFn = bool (*)(Object& object, char* data);
 
 }  // namespace TT_NS

@@ -508,6 +508,9 @@ constexpr Guard kGuards[] = {
     {"bag_reduce", reduces_bags},
     {"optim_step", always},  // checks its tensors; its object was read with it
     {"schedule_step", always},
+    {"scaler_scale", always},  // as optim_step
+    {"scaler_unscale", [](const Args& a) { return a.arg("grads").n > 0; }},
+    {"scaler_update", always},
     {"clip_norm", [](const Args& a) { return a.arg("grads").n > 0 && a.arg("norm_type").f > 0; }},
     {"clip_scale",
      [](const Args& a) {

@@ -1,5 +1,5 @@
 // The form of captured steps in files.
-#include "optim/captured.h"
+#include "optim/grad_scaler.h"
 
 #include "base/text/format.h"
 #include "core/shape.h"
@@ -28,6 +28,23 @@ bool is_schedule(const IrNode& n) { return &*n.op == &op_schedule_step.info; }
 StepCounter& counter_of(const IrNode& n) {
   return static_cast<StepCounter&>(*n.args[kCounter].object);
 }
+// What a node asks a GradScaler through; NULL: it asks none.
+const ScaledStep* scaled_of(const IrNode& n) {
+  if (is_step(n)) return static_cast<ScaledStep*>(counter_of(n).gate.get());
+  for (const IrArg& a : n.args)
+    if (a.object && is_scaled_step(*a.object)) return static_cast<ScaledStep*>(a.object.get());
+  return nullptr;
+}
+IrArg* scaler_arg(IrNode& n) {
+  const OpInfo* const ops[] = {&op_scaler_scale.info, &op_scaler_unscale.info,
+                               &op_scaler_update.info};
+  for (const OpInfo* op : ops) {
+    if (&*n.op != op) continue;
+    for (IrArg& a : n.args)
+      if (a.kind == Value::kObject) return &a;
+  }
+  return nullptr;
+}
 Scheduler& scheduler_of(const IrNode& n) {
   return *static_cast<ScheduledStep&>(*n.args[kScheduler].object).scheduler;
 }
@@ -50,18 +67,22 @@ class Writer {
   void check_step(const IrNode& n) const;
   void optimizer(const Used& u);
   void scheduler(const Scheduler& s);
+  void scaler(const GradScaler& s);
   void step(const IrNode& n);
+  void scaled(const ScaledStep& s);
   void number(double v) {
     char digits[32];
     out_.add(" ").add({digits, format_hex(digits, v)});
   }
   Text& word(int64_t v) { return out_.add(" ").add(v); }
   int64_t position_of(const Scheduler& s) const;
+  int64_t position_of(const GradScaler& s) const;  // or their number
 
   const Graph& g_;
   Text& out_;
   SmallVec<Used, 1> used_;
   SmallVec<Scheduler*, 2> schedulers_;  // parts before those that have them
+  SmallVec<GradScaler*, 1> scalers_;
 };
 
 Writer::Used& Writer::used(Optimizer& o) {
@@ -78,6 +99,12 @@ int64_t Writer::position_of(const Optimizer& o) const {
 int64_t Writer::position_of(const Scheduler& s) const {
   int64_t i = 0;
   while (schedulers_[i] != &s) i++;
+  return i;
+}
+
+int64_t Writer::position_of(const GradScaler& s) const {
+  int64_t i = 0;
+  while (i < scalers_.size() && scalers_[i] != &s) i++;
   return i;
 }
 
@@ -168,12 +195,33 @@ void Writer::step(const IrNode& n) {
     while (u.params[at] != p.param) at++;
     word(at);
   }
+  if (const ScaledStep* gate = scaled_of(n)) word(position_of(*gate->scaler));
+  out_.add("\n");
+}
+
+void Writer::scaler(const GradScaler& s) {
+  out_.add("scaler");
+  number(double(s.scale));
+  number(s.growth_factor);
+  number(s.backoff_factor);
+  word(s.growth_interval);
+  word(s.growth_tracker);
+  out_.add("\n");
+}
+void Writer::scaled(const ScaledStep& s) {
+  out_.add("scaled");
+  word(position_of(*s.scaler));
+  word(s.optimizer ? position_of(*s.optimizer) : -1);
   out_.add("\n");
 }
 
 void Writer::run() {
   for (const IrNode& n : g_.nodes) {
     if (is_schedule(n)) collect(scheduler_of(n));
+    if (const ScaledStep* s = scaled_of(n)) {
+      if (position_of(*s->scaler) == scalers_.size()) scalers_.push_back(s->scaler.get());
+      if (s->optimizer) used(*s->optimizer);
+    }
     if (!is_step(n)) continue;
     check_step(n);
     Used& u = used(*counter_of(n).optimizer);
@@ -185,8 +233,10 @@ void Writer::run() {
   }
   for (const Used& u : used_) optimizer(u);
   for (const Scheduler* s : schedulers_) scheduler(*s);
+  for (const GradScaler* s : scalers_) scaler(*s);
   for (const IrNode& n : g_.nodes) {
     if (is_step(n)) step(n);
+    else if (const ScaledStep* s = scaled_of(n)) scaled(*s);
     if (is_schedule(n)) out_.add("schedule ").add(position_of(scheduler_of(n))).add("\n");
   }
 }
@@ -216,7 +266,9 @@ class Reader {
   void group(Optimizer& o);
   void scheduler();
   void parts(Scheduler& s);
+  void scaler();
   void step(IrNode& n);
+  void scaled(IrArg& arg);
   void bind_step(const IrNode& n, StepCounter& c);
   TensorRef tensor_of(int32_t value) const;
   void bind(TensorRef& place, TensorRef t) const;
@@ -230,6 +282,7 @@ class Reader {
   int64_t line_ = 1;
   SmallVec<OptimizerRef, 1> optimizers_;
   SmallVec<SchedulerRef, 2> schedulers_;
+  SmallVec<Ref<GradScaler>, 1> scalers_;
   SmallVec<bool, 2> is_part_;  // of another scheduler
 };
 
@@ -424,9 +477,31 @@ void Reader::step(IrNode& n) {
     before = integer(before + 1, c->optimizer->params.size() - 1);
     c->params.push_back({0, before, nullptr, 0, 0, {}});
   }
+  if (*p_ == ' ') {
+    GradScaler& s = *scalers_[integer(0, scalers_.size() - 1)];
+    c->gate = Ref<StepGate>::share(new_scaled_step(s, c->optimizer.get()).get());
+  }
   end_of_line();
   bind_step(n, *c);
   n.args[kCounter].object = Ref<Object>::share(c.get());
+}
+
+void Reader::scaler() {
+  const double scale = number();
+  const double growth = number();
+  const double backoff = number();
+  if (!(growth > 1 && backoff < 1)) bad("a scaler has factors that its constructor refuses");
+  const int64_t interval = integer(INT64_MIN, INT64_MAX);
+  scalers_.push_back(new_grad_scaler(true, scale, growth, backoff, interval));
+  scalers_.back()->growth_tracker = integer(0, kMaxSteps);
+  end_of_line();
+}
+void Reader::scaled(IrArg& arg) {
+  GradScaler& s = *scalers_[integer(0, scalers_.size() - 1)];
+  const int64_t at = integer(-1, optimizers_.size() - 1);
+  end_of_line();
+  Optimizer* const of = at < 0 ? nullptr : optimizers_[at].get();
+  arg.object = Ref<Object>::share(new_scaled_step(s, of).get());
 }
 
 void Reader::check_bound() const {
@@ -438,7 +513,12 @@ void Reader::check_bound() const {
 void Reader::run() {
   while (at("optimizer")) optimizer();
   while (at("scheduler")) scheduler();
+  while (at("scaler")) scaler();
   for (IrNode& n : g_.nodes) {
+    if (IrArg* arg = scaler_arg(n)) {
+      if (!at("scaled")) bad("what a scaler does is missing");
+      scaled(*arg);
+    }
     if (is_step(n)) {
       if (!at("step")) bad("a step is missing");
       step(n);

@@ -15,6 +15,11 @@ struct CountedParam {
   uint32_t fresh;                   // bit k: state k was made for the captured step
   const char* state[kOptimStates];  // their memory when the step was recorded
 };
+// What a step may depend on in a graph, such as a GradScaler.
+struct StepGate : Object {
+  // Returns whether the step is to be left out. at_end: it has been taken, or left out.
+  bool (*is_closed)(StepGate& gate, bool at_end);
+};
 // The argument of optim_step besides tensors: the optimizer, which each run asks for factors and
 // counts, so that schedules continue in a captured step.
 struct StepCounter : Object {
@@ -22,6 +27,10 @@ struct StepCounter : Object {
   int64_t n_params;  // of the optimizer when the step was recorded
   SmallVec<CountedParam, 4> params;
   SmallVec<double, kMaxValues> values;  // of the groups when the step was recorded
+  Ref<StepGate> gate;                   // empty: each run takes the step
+  bool skips(bool at_end) const {
+    return TT_UNLIKELY(bool(gate)) && gate->is_closed(*gate.get(), at_end);
+  }
 };
 Ref<StepCounter> new_counter(Optimizer& o);
 // Fails unless is_current_step, but for new parameters, and names what has changed.
@@ -37,6 +46,8 @@ struct ScheduledStep : Object {
 };
 Ref<ScheduledStep> new_scheduled_step(Scheduler& s);
 const Scheduler* scheduler_of(const Object& o);  // NULL: it is no ScheduledStep
+bool is_scaled_step(const Object& o);            // a ScaledStep (grad_scaler.h)
+bool is_same_scaled_step(const Object& a, const Object& b);
 // Whether both are steps of one optimizer over the same parameters and states, or of one
 // scheduler: the SameObject of graphs.
 bool is_same_step(const Object& a, const Object& b);
@@ -65,7 +76,9 @@ inline bool calls_application(const Scheduler& s) { return s.lambda.fn != nullpt
 //   param 0x1p+0 nan nan      steps, numbers; for each parameter of the last optimizer
 //   scheduler 0 StepLR 3 4 …  optimizer, class, last epoch, steps, numbers, counts, rates of the
 //                             groups, milestones, parts
-//   step 0 [0,1]              for each node optim_step: optimizer, parameters
+//   scaler 0x1p+16 …          scale, factors, interval, steps since the scale changed
+//   step 0 [0,1]              for each node optim_step: optimizer, parameters; its scaler, if any
+//   scaled 0 -1               for each node of a scaler: scaler; optimizer, or -1
 //   schedule 0                for each node schedule_step: scheduler
 // Parameters and states are arguments of the nodes.
 extern const ObjectForms step_forms;

@@ -8,7 +8,7 @@
 #include "ops/elementwise.h"
 #include "ops/impl.h"
 #include "ops/undo.h"
-#include "optim/optimizer.h"
+#include "optim/grad_scaler.h"
 
 #include <string.h>
 
@@ -40,11 +40,13 @@ class Clip {
   void scale();
   void scale_by(const Tensor& total);
   bool unscale();
+  void unscale_by(Object& calls);
 
  private:
   void check();
   Amount add_gradients();
   void prepare_scale(const Amount& all);
+  void launch_unscale();
   void write(const Kernel& kernel);
   int64_t add(SmallVec<ClipItem, 8>& items, const Tensor& t, int64_t units);
 
@@ -171,12 +173,10 @@ void Clip::write(const Kernel& kernel) {
   for (const TensorRef& g : grads_) g->bump_version();
 }
 
-// The factor is max_norm. Gradients on one device; the total is 1 if a partial is, else 0.
-bool Clip::unscale() {
-  check();
+// Gradients on one device; the total is 1 if a partial is, else 0.
+void Clip::launch_unscale() {
   const Amount all = add_gradients();
   const Workspace partial(all.units * 8, place_);
-  total_ = new_tensor(Ints(), Dtype::kF32, place_);
   plan_.total_dtype = TT_F32;
   plan_.total = total_->data;
   plan_.n_items = items_.size();
@@ -186,14 +186,42 @@ bool Clip::unscale() {
   plan_.partial = reinterpret_cast<double*>(partial.data());
   plan_.run = {{all.units, 1}, {grain_of(all), 1}, 2, 0};
   write(kernel_clip_unscale);
+}
+
+// The factor is max_norm.
+bool Clip::unscale() {
+  check();
+  total_ = new_tensor(Ints(), Dtype::kF32, place_);
+  launch_unscale();
   return read_scalar(*total_).real() != 0;
 }
 
-bool unscale_grads(TensorSpan params, double factor) {
+// Calls on the host set the factor, and see the total.
+void Clip::unscale_by(Object& calls) {
+  check();
+  if (place_.type != TT_CPU)
+    fail(TT_NOT_IMPLEMENTED, "gradients are on {}: a graph unscales those of the CPU", fmt(place_));
+  const int64_t n = sizeof(UnscaleNumbers);
+  total_ = new_tensor(Ints(&n, 1), Dtype::kU8, place_);
+  auto* const numbers = reinterpret_cast<UnscaleNumbers*>(total_->data);
+  plan_.factor = &numbers->factor;
+  const auto& scaler = static_cast<const ScaledStep&>(calls);
+  run_on_host(calls, scaler.begin_unscale, *total_);
+  launch_unscale();
+  run_on_host(calls, scaler.end_unscale, *total_);
+}
+
+bool unscale_grads(TensorSpan params, double factor, ScaledStep* recorded) {
   const MaskGuard quiet(bit(kKeyAutograd));
   const TensorList grads = gradients(params);
   if (grads.empty()) return false;
   poll_if_watched(true);
+  if (TT_UNLIKELY(recorded != nullptr)) {
+    SmallVec<const Tensor*, 8> list;
+    for (const TensorRef& g : grads) list.push_back(g.get());
+    op::scaler_unscale(list, *recorded);
+    return recorded->found_inf;
+  }
   return Clip(grads, factor, 2).unscale();
 }
 
@@ -211,6 +239,12 @@ void impl::clip_scale(Call, TensorSpan grads, const Tensor& total, double max_no
   const MaskGuard no_grad(bit(kKeyAutograd));
   const TensorList list = shared(grads);
   Clip(list, max_norm, 0).scale_by(total);
+}
+
+void impl::scaler_unscale(Call, TensorSpan grads, Object& scaler) {
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  const TensorList list = shared(grads);
+  Clip(list, 0, 2).unscale_by(scaler);
 }
 
 static void check_finite(const Tensor& total, double norm_type) {

@@ -2,7 +2,7 @@
 // the gradients before a step. Steps with inf or nan are skipped and lower the scale.
 #pragma once
 
-#include "optim/optimizer.h"
+#include "optim/captured.h"
 
 namespace TT_NS {
 
@@ -28,12 +28,27 @@ struct GradScaler {
   static void destroy(GradScaler* s) noexcept;
 };
 
+// What scaler_unscale computes with, besides gradients.
+struct UnscaleNumbers {
+  float found_inf, factor;
+};
+// The argument of the operators of a GradScaler, whose runs go on with its scale. Also what
+// optim_step asks whether it takes a step.
+struct ScaledStep : StepGate {
+  Ref<GradScaler> scaler;
+  OptimizerRef optimizer;  // empty: of a list of parameters, or of the scaler alone
+  HostFn begin_unscale, end_unscale;
+  bool found_inf;  // by the last unscale
+};
+Ref<ScaledStep> new_scaled_step(GradScaler& s, Optimizer* o);
+
 Ref<GradScaler> new_grad_scaler(bool enabled, double scale, double growth_factor,
                                 double backoff_factor, int64_t growth_interval);
 // scale, growth_factor, backoff_factor, growth_interval, growth_tracker.
 void set_scaler_state(GradScaler& s, const double state[5]);
 // Returns t multiplied by the scale.
-TensorRef scale_loss(const GradScaler& s, const Tensor& t);
+TensorRef scale_loss(GradScaler& s, const Tensor& t);
+// While a graph is captured, the functions below call operators, which its runs repeat.
 // Divides the gradients by the scale.
 void unscale(GradScaler& s, Optimizer& o);
 // The same for parameters of an optimizer of the application's own; returns whether a gradient has

@@ -58,9 +58,10 @@ TensorRef new_zeros(const Tensor& param, const Shape& sizes) {
   return t;
 }
 
-void set_factors(Object& object, char* data) {
+bool set_factors(Object& object, char* data) {
   const auto& c = static_cast<const StepCounter&>(object);
   const Optimizer& o = *c.optimizer;
+  if (c.skips(false)) return true;
   check_current(c);
   auto* out = reinterpret_cast<double*>(data);
   for (const CountedParam& p : c.params) {
@@ -68,14 +69,17 @@ void set_factors(Object& object, char* data) {
     o.cls->matrix->factors(o.groups[p.group].value, next_step(slot), *slot.param, out);
     out += kMatrixFactors;
   }
+  return false;
 }
 
-void count_steps(Object& object, char*) {
+bool count_steps(Object& object, char*) {
   const auto& c = static_cast<const StepCounter&>(object);
+  if (c.skips(true)) return false;
   for (const CountedParam& p : c.params) {
     ParamSlot& slot = c.optimizer->params[p.param];
     if (c.optimizer->cls->counts_steps) slot.step = next_step(slot);
   }
+  return false;
 }
 
 // The tensors may be any: a graph can be edited.
@@ -105,11 +109,11 @@ void step_by_operators(TensorSpan params, TensorSpan grads, TensorSpan states, S
   remember(states);
   const int64_t n = params.n * kMatrixFactors;
   const TensorRef factors = new_tensor(Ints(&n, 1), Dtype::kF64, kCpuDevice);
-  run_on_host(c, set_factors, *factors);
+  const bool is_left_out = run_on_host(c, set_factors, *factors);
   TensorRef wide = factors;
   TensorRef narrow = factors;
   int64_t next = 0;
-  for (int64_t i = 0; i < params.n; i++) {
+  for (int64_t i = 0; i < params.n && !is_left_out; i++) {
     const CountedParam& p = c.params[i];
     Tensor* state[kOptimStates] = {};
     for (int k = 0; k < kOptimStates; k++) {

@@ -120,12 +120,19 @@ struct Optimizer {
 using OptimizerRef = Ref<Optimizer>;
 
 void add_param_group(Optimizer& o, TensorSpan params);
-void optimizer_step(Optimizer& o);
+struct StepGate;
+// gate (captured.h): what runs of a captured step ask whether they take it; NULL: they do.
+void optimizer_step(Optimizer& o, StepGate* gate = nullptr);
 // Evaluates the loss, then takes a step; returns the loss.
 TensorRef optimizer_step(Optimizer& o, const Evaluation& evaluate);
 void zero_grad(Optimizer& o, bool set_to_none);
 // Whether a mode of the ctx is to see steps and clipping as operators.
 bool modes_see_steps();
+// Whether a graph is captured, so that what runs repeat has to be an operator.
+inline bool is_captured() {
+  const Ctx& c = ctx();
+  return c.include & ~c.exclude & bit(kKeyCapture);
+}
 // Before the kernel of a step is launched again, with the n items that it had: gives them the
 // factors of the next step, such as Adam's bias corrections, and counts that step. Returns false,
 // and changes nothing, if they are not items of parameters that are still where they were.
@@ -135,8 +142,10 @@ bool renew_items(Optimizer& o, OptimItem* items, int64_t n);
 TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,
                          bool error_if_nonfinite);
 void clip_grad_value(TensorSpan params, double clip_value);
-// Multiplies all gradients by factor. Returns whether one had an infinite or nan element.
-bool unscale_grads(TensorSpan params, double factor);
+struct ScaledStep;
+// Multiplies all gradients by factor. Returns whether one had an infinite or nan element. recorded:
+// (grad_scaler.h) does so by an operator; NULL: directly.
+bool unscale_grads(TensorSpan params, double factor, ScaledStep* recorded = nullptr);
 
 // Returns a value by name, NULL if the class has none of that name.
 double* find_value(const Optimizer& o, ParamGroup& g, const char* name);

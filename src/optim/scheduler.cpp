@@ -233,27 +233,27 @@ Ref<ScheduledStep> new_scheduled_step(Scheduler& s) {
   return Ref<ScheduledStep>::adopt(own);
 }
 
-static void next_step(Object& object, char*) {
+static bool next_step(Object& object, char*) {
   scheduler_step(*static_cast<ScheduledStep&>(object).scheduler);
+  return false;
 }
-static void given_step(Object& object, char* data) {
+static bool given_step(Object& object, char* data) {
   int64_t epoch;
   memcpy(&epoch, data, sizeof epoch);
   scheduler_step_to(*static_cast<ScheduledStep&>(object).scheduler, epoch);
+  return false;
 }
 
 void impl::schedule_step(Call, Object& object, int64_t epoch) {
   const int64_t bytes = epoch < 0 ? 0 : int64_t(sizeof epoch);
   const TensorRef stored = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
-  if (epoch < 0) return run_on_host(object, next_step, *stored);
+  if (epoch < 0) {
+    run_on_host(object, next_step, *stored);
+    return;
+  }
   memcpy(stored->data, &epoch, sizeof epoch);
   note_host_write(*stored);
   run_on_host(object, given_step, *stored);
-}
-
-static bool is_captured() {
-  const Ctx& c = ctx();
-  return c.include & ~c.exclude & bit(kKeyCapture);
 }
 
 void take_scheduler_step(Scheduler& s) {

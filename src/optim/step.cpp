@@ -75,7 +75,7 @@ bool modes_see_steps() {
 
 class Step {
  public:
-  explicit Step(Optimizer& o) : o_(o) {}
+  explicit Step(Optimizer& o, StepGate* gate = nullptr) : o_(o), gate_(gate) {}
   void run();
 
  private:
@@ -95,6 +95,7 @@ class Step {
   TT_COLD void run_as_operator();
 
   Optimizer& o_;
+  StepGate* gate_;
   TensorList grads_;  // of each parameter at the start of the step; empty: none
   SmallVec<Change, 2> changes_;
   SmallVec<Batch, 2> batches_;
@@ -353,6 +354,7 @@ TT_COLD static void destroy_counter(Object* object) noexcept {
 // Two steps of one optimizer over the same parameters and states.
 static bool same_counter(const StepCounter& a, const StepCounter& b) {
   bool same = a.optimizer.get() == b.optimizer.get() && a.params.size() == b.params.size();
+  same = same && bool(a.gate) == bool(b.gate) && (!a.gate || is_same_step(*a.gate, *b.gate));
   for (int64_t i = 0; same && i < a.params.size(); i++) {
     const CountedParam &p = a.params[i], &q = b.params[i];
     same = p.group == q.group && p.param == q.param && p.data == q.data && p.states == q.states;
@@ -361,6 +363,7 @@ static bool same_counter(const StepCounter& a, const StepCounter& b) {
 }
 bool is_same_step(const Object& a, const Object& b) {
   if (a.destroy_fn != b.destroy_fn) return false;
+  if (is_scaled_step(a)) return is_same_scaled_step(a, b);
   if (a.destroy_fn == destroy_counter)
     return same_counter(static_cast<const StepCounter&>(a), static_cast<const StepCounter&>(b));
   const Scheduler* const of = scheduler_of(a);
@@ -458,8 +461,9 @@ TT_COLD Ref<StepCounter> new_counter(Optimizer& o) {
 }
 
 // Writes the factors of the next step into the items.
-static void set_factors(Object& object, char* data) {
+static bool set_factors(Object& object, char* data) {
   const StepCounter& c = counter_of(object);
+  if (c.skips(false)) return true;
   const Optimizer& o = *c.optimizer;
   auto* item = reinterpret_cast<OptimItem*>(data);
   const CountedParam* known = nullptr;  // for whose numbers `next` and `states` were computed
@@ -484,15 +488,18 @@ static void set_factors(Object& object, char* data) {
     item->fresh = slot.fresh;
     item++;
   }
+  return false;
 }
 
-static void count_steps(Object& object, char*) {
+static bool count_steps(Object& object, char*) {
   StepCounter& c = counter_of(object);
+  if (c.skips(true)) return false;
   Optimizer& o = *c.optimizer;
   for (const CountedParam& p : c.params) {
     count_step(*o.cls, o.groups[p.group], o.params[p.param]);
     o.params[p.param].fresh = 0;
   }
+  return false;
 }
 
 // Makes the states of the parameters on b.device that are missing or have another layout, before
@@ -567,6 +574,7 @@ void Step::run_as_operator() {
   const MatrixRule* const matrix = o_.cls->matrix;
   for (const Batch& b : batches_) {
     const Ref<StepCounter> counter = new_counter(o_);
+    if (TT_UNLIKELY(gate_ != nullptr)) counter->gate = Ref<StepGate>::share(gate_);
     make_states(*counter, b);
     NewStates made(o_, changes_);
     FreshStates fresh(o_, *counter);
@@ -650,24 +658,24 @@ TT_COLD void impl::optim_step(Call, TensorSpan params, TensorSpan grads, TensorS
   const TensorRef stored = new_tensor(Ints(&bytes, 1), Dtype::kU8, kCpuDevice);
   memcpy(stored->data, arrays.items.data(), size_t(bytes));
   note_host_write(*stored);
-  run_on_host(object, set_factors, *stored);
-  if (arrays.batch.units) {
+  const bool is_left_out = run_on_host(object, set_factors, *stored);
+  if (arrays.batch.units && !is_left_out) {
     OptimPlan plan =
         plan_of_items(cls, arrays.batch, reinterpret_cast<const OptimItem*>(stored->data));
     launch_stages(*cls.kernel, arrays.batch.device, &plan.run);
   }
-  for (int64_t i = 0; i < arrays.targets.size(); i++)
+  for (int64_t i = 0; i < arrays.targets.size() && !is_left_out; i++)
     copy_elements(*arrays.targets[i], *arrays.results[i]);
   run_on_host(object, count_steps, *stored);
   for (const Tensor* t : params) const_cast<Tensor*>(t)->bump_version();
   for (const Tensor* t : states) const_cast<Tensor*>(t)->bump_version();
 }
 
-void optimizer_step(Optimizer& o) {
+void optimizer_step(Optimizer& o, StepGate* gate) {
   if (TT_UNLIKELY(o.cls->solver != nullptr)) o.cls->solver->fail_step();
   MaskGuard quiet(bit(kKeyAutograd));
   EventScope event(EventKind::kOptimizer, o.cls->name);
-  Step(o).run();
+  Step(o, gate).run();
 }
 
 TensorRef optimizer_step(Optimizer& o, const Evaluation& evaluate) {

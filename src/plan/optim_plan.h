@@ -206,7 +206,8 @@ struct ClipItem {
 };
 // clip_norm: stage 0 stores sum |x|^norm_type (for infinity: max |x|) of each unit in partial,
 // stage 1 (one unit) the norm in *total. clip_scale: one stage; grad *= min(1, max_norm / (*total +
-// 1e-6)).
+// 1e-6)). clip_unscale: grad *= *factor, or max_norm if factor is NULL, as it is on devices; *total
+// is 1 if an element was not finite, or 0.
 struct ClipPlan {
   Stages run;
   int32_t total_dtype;  // f16 bf16 f32 f64
@@ -216,6 +217,7 @@ struct ClipPlan {
   int64_t n_partial;
   double* partial;
   char* total;
+  const float* factor;
 };
 
 constexpr int64_t optim_units(int64_t n) { return ceil_div(n, kOptimUnit); }

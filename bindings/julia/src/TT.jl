@@ -89,7 +89,7 @@ const PUBLIC = (OPERATORS..., ALIASES...,
     :set_memory_limit!, :set_num_threads!,
     :set_poll!, :set_state!, :state_dict, :step!, :structure, :synchronize, :to!, :to_dlpack,
     :torch_load, :torch_save, :csv_load, :idx_load, :npy_load, :npz_load, :get_scale, :scale,
-    :unscale!, :update!, :update_bn!, :update_parameters!, :trace, :train!, :trim,
+    :found_inf, :unscale!, :update!, :update_bn!, :update_parameters!, :trace, :train!, :trim,
     :with_cancel, :withgradient, :zero_grad!)
 VERSION >= v"1.11" && eval(Expr(:public, PUBLIC...))
 

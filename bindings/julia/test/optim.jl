@@ -198,3 +198,25 @@ end
     @test TT.get_scale(s) == 16 && TT.get_state(s) == (16.0, 2.0, 0.5, 1.0, 0.0)
     @test TT.get_scale(TT.set_state!(TT.GradScaler(), TT.get_state(s))) == 16
 end
+
+@testset "gradient scaler in a compiled step" begin
+    function steps(compiled)
+        x = tensor([1.0]; requires_grad=true)
+        opt = optim.SGD([x]; lr=0.5)
+        s = TT.GradScaler(; init_scale=8, growth_interval=2)
+        function train(factor)
+            zero_grad!(opt)
+            backward(TT.scale(s, sum(x .* factor)))
+            step!(s, opt)
+            TT.update!(s)
+            nothing
+        end
+        run = compiled ? TT.compile(train) : train
+        map([1.0, 1, Inf, 1, NaN]) do factor
+            run(tensor([factor]))
+            (x[1][], TT.get_scale(s), TT.found_inf(s, opt))
+        end
+    end
+    @test steps(true) == steps(false)
+    @test last.(steps(true)) == fill(-1, 5) && map(t -> t[2], steps(true)) == [8, 16, 8, 8, 4]
+end

@@ -461,12 +461,32 @@ class GradScalerHandle(Handle):
         """Returns a loss multiplied by the scale: call backward on it."""
         return tensor_result("tt_grad_scaler_scale", self, optional_tensor(loss, "scale", "loss"))
 
+    def unscale(self, opt: OptimizerHandle) -> None:
+        """Divides the gradients of the optimizer's parameters by the scale, for example before
+        clipping; otherwise the step does it. May be called once per optimizer between two
+        updates."""
+        call("tt_grad_scaler_unscale", self, opt)
+
     def unscale_list(self, params: Sequence[Tensor]) -> int:
         """Divides the gradients of parameters by the scale, for an optimizer of the
         application's own. Returns whether one of them has inf or nan."""
         found = c_int32()
         call("tt_grad_scaler_unscale_list", self,
              pointers(tensor_list(params, "unscale_list", "params")), length(params), byref(found))
+        return found.value
+
+    def step(self, opt: OptimizerHandle) -> int:
+        """Takes the optimizer's step unless a gradient has inf or nan. Returns whether it was
+        taken."""
+        found = c_int32()
+        call("tt_grad_scaler_step", self, opt, byref(found))
+        return found.value
+
+    def found_inf(self, opt: OptimizerHandle) -> int:
+        """Returns 1 if gradients of the optimizer had inf or nan when they were divided by the
+        scale since the last update, 0 if they had none, -1 if they were not divided."""
+        found = c_int64()
+        call("tt_grad_scaler_found_inf", self, opt, byref(found))
         return found.value
 
     def update(self, new_scale: float) -> None:

@@ -2,7 +2,8 @@
 // which stage 1 combines in total.
 //   clip_norm      total = the norm over all gradients
 //   clip_scale     scales the gradients by max_norm / (total + 1e-6) if that is below 1
-//   clip_unscale   scales the gradients by max_norm; total = 1 if an element was not finite, or 0
+//   clip_unscale   scales the gradients by *factor or max_norm; total = 1 if an element was not
+//                  finite, or 0
 #include "kernels/cpu/simd/row_primitives.h"
 #include "plan/optim_plan.h"
 
@@ -130,12 +131,13 @@ TT_KERNEL(clip_unscale)(const void* plan, int64_t begin, int64_t end) noexcept {
     *reinterpret_cast<float*>(p.total) = found;
     return TT_OK;
   }
+  const double factor = p.factor ? double(*p.factor) : p.max_norm;
   ItemWalk<ClipItem> walk(p.items, p.n_items, begin);
   for (int64_t u = begin; u < end; u++) {
     int64_t from, to;
     const ClipItem& item = walk.item(u, &from, &to);
-    p.partial[u] = item.dtype == TT_F64 ? unscale_part<double>(item, p.max_norm, from, to)
-                                        : unscale_part<float>(item, p.max_norm, from, to);
+    p.partial[u] = item.dtype == TT_F64 ? unscale_part<double>(item, factor, from, to)
+                                        : unscale_part<float>(item, factor, from, to);
   }
   return TT_OK;
 }

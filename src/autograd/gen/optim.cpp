@@ -43,6 +43,39 @@ static constexpr OpSchema clip_scale_schema =
 constinit Op<void(TensorSpan, const Tensor&, double)> op_clip_scale = make_op<void, TensorSpan,
     const Tensor&, double>(&clip_scale_schema, impl::clip_scale, nullptr);
 
+// ---- scaler_scale ----
+static constexpr ArgInfo scaler_scale_args[] = {{"out", ArgType::kTensor, true, false},
+                                                {"scaler", ArgType::kObject, false, false}};
+static constexpr OpSchema scaler_scale_schema =
+    schema_of({.name = "scaler_scale", .call = "scaler_scale",
+               .text = "scaler_scale(out: Tensor!, scaler: Object) -> ()",
+               .args = scaler_scale_args, .n_args = 2, .n_outs = 0, .internal = true,
+               .leaf = true});
+constinit Op<void(Tensor&, Object&)> op_scaler_scale = make_op<void, Tensor&,
+    Object&>(&scaler_scale_schema, impl::scaler_scale, nullptr);
+
+// ---- scaler_unscale ----
+static constexpr ArgInfo scaler_unscale_args[] = {{"grads", ArgType::kTensorList, true, false},
+                                                  {"scaler", ArgType::kObject, false, false}};
+static constexpr OpSchema scaler_unscale_schema =
+    schema_of({.name = "scaler_unscale", .call = "scaler_unscale",
+               .text = "scaler_unscale(grads: Tensor![], scaler: Object) -> ()",
+               .args = scaler_unscale_args, .n_args = 2, .n_outs = 0, .internal = true,
+               .leaf = true});
+constinit Op<void(TensorSpan, Object&)> op_scaler_unscale = make_op<void, TensorSpan,
+    Object&>(&scaler_unscale_schema, impl::scaler_unscale, nullptr);
+
+// ---- scaler_update ----
+static constexpr ArgInfo scaler_update_args[] = {{"scaler", ArgType::kObject, false, false},
+                                                 {"new_scale", ArgType::kFloat, false, false}};
+static constexpr OpSchema scaler_update_schema =
+    schema_of({.name = "scaler_update", .call = "scaler_update",
+               .text = "scaler_update(scaler: Object, new_scale: Float) -> ()",
+               .args = scaler_update_args, .n_args = 2, .n_outs = 0, .internal = true,
+               .leaf = true});
+constinit Op<void(Object&, double)> op_scaler_update = make_op<void, Object&,
+    double>(&scaler_update_schema, impl::scaler_update, nullptr);
+
 // ---- schedule_step ----
 static constexpr ArgInfo schedule_step_args[] = {{"scheduler", ArgType::kObject, false, false},
                                                  {"epoch", ArgType::kInt, false, false}};

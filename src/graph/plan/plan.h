@@ -12,8 +12,8 @@ enum class StepKind : uint8_t {
   kDraw,          // reserves random numbers
   kWrite,         // copies numbers that an implementation filled in on the host
   kCheck,         // fails if a check found something, such as an index out of range
-  kCall,          // computes numbers on the host
   kHost,          // calls an operator of the application
+  kCall,          // computes numbers on the host
   kDeviceLaunch,  // of a kernel on a device
   kDeviceCopy,    // within a device, or between it and the CPU
 };

@@ -81,16 +81,24 @@ void run_step(Plan& p, const PlanStep& s) {
     case StepKind::kDraw: return run_draw(p, s);
     case StepKind::kWrite: memcpy(s.to, s.plan, size_t(s.bytes)); return;
     case StepKind::kCheck: return run_check(p, s);
-    case StepKind::kCall: return s.call(*s.object, s.to);
     case StepKind::kHost: return s.run_host(p, s);
-    case StepKind::kDeviceLaunch:
+    case StepKind::kCall:                // run_call
+    case StepKind::kDeviceLaunch:        // PlanDevice::run
     case StepKind::kDeviceCopy: return;  // PlanDevice::run
   }
 }
 
+// Returns the step that comes next: the one behind step i, or the next call of its operator.
+int64_t run_call(const Plan& p, int64_t i) {
+  const PlanStep& s = p.steps[i++];
+  if (TT_LIKELY(!s.call(*s.object, s.to))) return i;
+  while (i < p.steps.size() && p.steps[i].kind != StepKind::kCall) i++;
+  return i;
+}
+
 }  // namespace
 
-static TT_INLINE bool is_of_device(const PlanStep& s) { return s.kind >= StepKind::kDeviceLaunch; }
+static TT_INLINE bool goes_on_elsewhere(const PlanStep& s) { return s.kind >= StepKind::kCall; }
 
 bool run_plan(Plan& p, int64_t ns) {
   const Running running(p);
@@ -100,8 +108,9 @@ bool run_plan(Plan& p, int64_t ns) {
   int64_t i = p.next;
   p.next = 0;  // a failing run begins anew
   while (i < end) {
-    if (TT_UNLIKELY(is_of_device(p.steps[i]))) i = p.device->run(p, i);
-    else run_step(p, p.steps[i++]);
+    if (TT_LIKELY(!goes_on_elsewhere(p.steps[i]))) run_step(p, p.steps[i++]);
+    else if (p.steps[i].kind == StepKind::kCall) i = run_call(p, i);
+    else i = p.device->run(p, i);
     if (ns >= 0 && i < end && os_now_ns() >= limit) {
       p.next = i;
       return false;

@@ -486,6 +486,9 @@ TensorRef local_response_norm(Call c, const Tensor& input, int64_t size, double 
 void optim_step(Call c, TensorSpan params, TensorSpan grads, TensorSpan states, Object& counter);
 TensorRef clip_norm(Call c, TensorSpan grads, double norm_type);
 void clip_scale(Call c, TensorSpan grads, const Tensor& total, double max_norm);
+void scaler_scale(Call c, Tensor& out, Object& scaler);
+void scaler_unscale(Call c, TensorSpan grads, Object& scaler);
+void scaler_update(Call c, Object& scaler, double new_scale);
 void schedule_step(Call c, Object& scheduler, int64_t epoch);
 TensorRef max_pool1d(Call c, const Tensor& self, Ints kernel_size, Ints stride, Ints padding,
                      Ints dilation, bool ceil_mode);

@@ -844,6 +844,9 @@ extern Op<TensorRef(const Tensor&, int64_t, double, double, double)> op_local_re
 extern Op<void(TensorSpan, TensorSpan, TensorSpan, Object&)> op_optim_step;
 extern Op<TensorRef(TensorSpan, double)> op_clip_norm;
 extern Op<void(TensorSpan, const Tensor&, double)> op_clip_scale;
+extern Op<void(Tensor&, Object&)> op_scaler_scale;
+extern Op<void(TensorSpan, Object&)> op_scaler_unscale;
+extern Op<void(Object&, double)> op_scaler_update;
 extern Op<void(Object&, int64_t)> op_schedule_step;
 extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d;
 extern Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices;
@@ -4010,6 +4013,15 @@ inline TensorRef clip_norm(TensorSpan grads, double norm_type) {
 }
 inline void clip_scale(TensorSpan grads, const Tensor& total, double max_norm) {
   return dispatch(op_clip_scale, grads, total, max_norm);
+}
+inline void scaler_scale(Tensor& out, Object& scaler) {
+  return dispatch(op_scaler_scale, out, scaler);
+}
+inline void scaler_unscale(TensorSpan grads, Object& scaler) {
+  return dispatch(op_scaler_unscale, grads, scaler);
+}
+inline void scaler_update(Object& scaler, double new_scale) {
+  return dispatch(op_scaler_update, scaler, new_scale);
 }
 inline void schedule_step(Object& scheduler, int64_t epoch) {
   return dispatch(op_schedule_step, scheduler, epoch);

@@ -15,6 +15,12 @@ namespace TT_NS {
 
 // clip_scale(grads: Tensor![], total: Tensor, max_norm: Float) -> ()
 
+// scaler_scale(out: Tensor!, scaler: Object) -> ()
+
+// scaler_unscale(grads: Tensor![], scaler: Object) -> ()
+
+// scaler_update(scaler: Object, new_scale: Float) -> ()
+
 // schedule_step(scheduler: Object, epoch: Int) -> ()
 
 }  // namespace TT_NS

@@ -204,6 +204,122 @@ static void test_schedules(void** state) {
   check_outside();
 }
 
+/* ---- under a GradScaler ---- */
+
+static tt_grad_scaler* new_scaler(void) {
+  const tt_grad_scaler_new_opts opts = {
+      .set = TT_GRAD_SCALER_NEW_INIT_SCALE | TT_GRAD_SCALER_NEW_GROWTH_INTERVAL,
+      .init_scale = 1024,
+      .growth_interval = 3};
+  tt_grad_scaler* s;
+  OK(tt_grad_scaler_new(c, &opts, &s));
+  return s;
+}
+static tt_tensor* train_scaled(const Model* m, tt_grad_scaler* s, const tt_tensor* x, int clips) {
+  tt_tensor *loss = loss_of(m, x), *scaled, *norm;
+  tt_tensor* const params[] = {m->w, m->v};
+  int32_t took;
+  OK(tt_grad_scaler_scale(c, s, loss, &scaled));
+  OK(tt_backward(c, scaled, NULL));
+  if (clips) {
+    OK(tt_grad_scaler_unscale(c, s, m->optimizer));
+    OK(tt_clip_grad_norm_(c, params, 2, 0.5, NULL, &norm));
+  }
+  OK(tt_grad_scaler_step(c, s, m->optimizer, &took));
+  OK(tt_grad_scaler_update(c, s, 0));
+  return loss;
+}
+/* The input of a step; that of every `each`th one makes infinite gradients. */
+static tt_tensor* scaled_batch(int k, int each) {
+  const tt_scalar huge = {.kind = TT_SCALAR_FLOAT, .re = 1e38};
+  tt_tensor* x = batch(k);
+  if (k % each == 0) OK(tt_mul_scalar_(c, x, &huge));
+  if (k % each == 0) OK(tt_mul_scalar_(c, x, &huge));
+  return x;
+}
+
+/* Replays unscale, skip the steps with infinite gradients, the first one among them, and move the
+   scale as eager calls do. Also from a file. */
+static void check_scaler(const char* name, Construct construct, int clips, int each) {
+  Model eager = new_model(construct, by_steps), replayed = new_model(construct, by_steps);
+  tt_grad_scaler *s = new_scaler(), *t = new_scaler();
+  Replay r, file = {NULL, NULL};
+  int64_t skipped = 0;
+  int k;
+  for (k = 0; k < kSteps; k++) {
+    tt_tensor *x = scaled_batch(k + 1, each), *loss, *out;
+    const double before = tt_grad_scaler_get_scale(s);
+    OK(tt_scope_push(c));
+    OK(tt_manual_seed(c, (uint64_t)k));
+    loss = train_scaled(&eager, s, x, clips);
+    skipped += tt_grad_scaler_get_scale(s) < before;
+    OK(tt_manual_seed(c, (uint64_t)k));
+    if (k == 0) {
+      OK(tt_capture_begin(c, LIST(x), NULL));
+      out = train_scaled(&replayed, t, x, clips);
+      OK(tt_capture_end(c, LIST(out), &r.graph));
+      OK(tt_plan_new(c, r.graph, NULL, &r.plan));
+    } else {
+      out = run(&r, x, k);
+    }
+    same_bits(name, out, loss);
+    same_bits(name, replayed.w, eager.w);
+    same_bits(name, replayed.v, eager.v);
+    assert_true(tt_grad_scaler_get_scale(t) == tt_grad_scaler_get_scale(s));
+    if (file.plan) same_bits("from a file", run(&file, x, k), loss);
+    if (k == kSaved) file = reloaded(&r);
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+  assert_int_equal(skipped, each == 1 ? kSteps : kSteps / each);
+  drop_replay(&file);
+  drop_replay(&r);
+  tt_grad_scaler_release(s);
+  tt_grad_scaler_release(t);
+  drop_model(&eager);
+  drop_model(&replayed);
+}
+/* Parts of a scaled step may be outside of the graph. What a graph cannot repeat is refused. */
+static void check_parts(void) {
+  const tt_capture_opts deferred = {.set = TT_CAPTURE_DEFERRED, .deferred = 1};
+  Model m = new_model(adam, by_steps);
+  tt_grad_scaler* s = new_scaler();
+  tt_tensor *x = batch(0), *loss, *scaled;
+  tt_graph* g;
+  int32_t took;
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  OK(tt_grad_scaler_scale(c, s, loss_of(&m, x), &scaled));
+  OK(tt_backward(c, scaled, NULL));
+  OK(tt_grad_scaler_step(c, s, m.optimizer, &took));
+  OK(tt_capture_end(c, LIST(scaled), &g));
+  assert_int_equal(took, 1);
+  {
+    Replay r = {g, NULL};
+    OK(tt_plan_new(c, g, NULL, &r.plan));
+    FAILS(tt_plan_run(c, r.plan), TT_INVALID_ARG, "taken its step since the last update");
+    OK(tt_grad_scaler_update(c, s, 0));
+    OK(tt_plan_run(c, r.plan));
+    FAILS(tt_grad_scaler_step(c, s, m.optimizer, &took), TT_INVALID_ARG, "has taken its step");
+    drop_replay(&r);
+  }
+  OK(tt_grad_scaler_update(c, s, 0));
+  OK(tt_capture_begin(c, LIST(x), &deferred));
+  loss = loss_of(&m, x);
+  OK(tt_backward(c, loss, NULL));
+  FAILS(tt_grad_scaler_step(c, s, m.optimizer, &took), TT_NOT_IMPLEMENTED, "GradScaler in a def");
+  OK(tt_capture_drop(c));
+  tt_grad_scaler_release(s);
+  drop_model(&m);
+}
+static void test_scaler(void** state) {
+  int i;
+  (void)state;
+  for (i = 0; i < kNumOptimizers; i++) {
+    check_scaler(kOptimizers[i].name, kOptimizers[i].construct, 1, 7);
+    check_scaler(kOptimizers[i].name, kOptimizers[i].construct, 0, 2);
+  }
+  check_parts();
+}
+
 /* A replay fails, and changes nothing, once the optimizer has other states than were captured. */
 static void test_replaced_state(void** state) {
   Model m = new_model(adam, by_steps);
@@ -521,10 +637,10 @@ static int tear_down(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_classes),        SCOPED(test_schedules),
-                                     SCOPED(test_replaced_state), SCOPED(test_values),
-                                     SCOPED(test_average),        SCOPED(test_metric),
-                                     SCOPED(test_given_numbers),  SCOPED(test_edit),
-                                     SCOPED(test_modes),          SCOPED(test_out_of_memory)};
+  const struct CMUnitTest tests[] = {
+      SCOPED(test_classes),        SCOPED(test_schedules),     SCOPED(test_scaler),
+      SCOPED(test_replaced_state), SCOPED(test_values),        SCOPED(test_average),
+      SCOPED(test_metric),         SCOPED(test_given_numbers), SCOPED(test_edit),
+      SCOPED(test_modes),          SCOPED(test_out_of_memory)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -150,12 +150,15 @@ static tt_graph* training_graph(void) {
   tt_optim_release(o);
   return g;
 }
-/* A step of optimizers that compute by operators. */
+/* A step of optimizers that compute by operators, one of them under a GradScaler. */
 static tt_graph* matrix_training_graph(void) {
   tt_tensor *x = randn(SHAPE(4, 3)), *w = weights(SHAPE(3, 8)), *v = weights(SHAPE(8, 2)), *y;
   tt_optimizer *adafactor, *muon;
+  tt_grad_scaler* scaler;
   tt_scheduler* schedule;
   tt_graph* g;
+  int32_t took;
+  OK(tt_grad_scaler_new(c, NULL, &scaler));
   OK(tt_optim_adafactor(c, &w, 1, NULL, &adafactor));
   OK(tt_optim_muon(c, &v, 1, NULL, &muon));
   OK(tt_lr_swa(c, muon, (const double[]){0.01}, 1, NULL, &schedule));
@@ -163,14 +166,17 @@ static tt_graph* matrix_training_graph(void) {
   OK(tt_matmul(c, x, w, &y));
   OK(tt_matmul(c, y, v, &y));
   OK(tt_mean(c, y, NULL, &y));
+  OK(tt_grad_scaler_scale(c, scaler, y, &y));
   OK(tt_backward(c, y, NULL));
   OK(tt_optim_step(c, adafactor));
-  OK(tt_optim_step(c, muon));
+  OK(tt_grad_scaler_step(c, scaler, muon, &took));
+  OK(tt_grad_scaler_update(c, scaler, 0));
   OK(tt_scheduler_step(c, schedule));
   OK(tt_capture_end(c, LIST(y), &g));
   tt_scheduler_release(schedule);
   tt_optim_release(adafactor);
   tt_optim_release(muon);
+  tt_grad_scaler_release(scaler);
   return g;
 }
 /* Products of 8-bit integers, by tensor, channel and row; fake quantisation. */

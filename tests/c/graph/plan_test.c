@@ -104,7 +104,10 @@ static void test_training_curve(void** state) {
   (void)state;
   OK(tt_graph_arena_bytes(c, g, &bytes));
   assert_true(bytes > 0);
-  arena = aligned_alloc(64, (size_t)bytes);
+  arena = aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
+  opts.arena = arena + 32;
+  opts.arena_bytes = bytes;
+  FAILS(tt_plan_new(c, g, &opts, &p), TT_INVALID_ARG, "arena must be aligned to 64 bytes");
   opts.arena = arena;
   opts.arena_bytes = bytes - 1;
   FAILS(tt_plan_new(c, g, &opts, &p), TT_BUFFER_TOO_SMALL, "the plan needs");

@@ -39,9 +39,8 @@ static void drop_model(Model* m) {
   tt_optim_release(m->optimizer);
 }
 
-static tt_tensor* train(const Model* m, const tt_tensor* x) {
-  tt_tensor *h, *y, *loss, *norm;
-  tt_tensor* const params[] = {m->w, m->v};
+static tt_tensor* loss_of(const Model* m, const tt_tensor* x) {
+  tt_tensor *h, *y, *loss;
   OK(tt_optim_zero_grad(c, m->optimizer, 1));
   OK(tt_tensor_set_grad(c, m->v, NULL)); /* Muon does not have it */
   OK(tt_matmul(c, x, m->w, &h));
@@ -50,6 +49,11 @@ static tt_tensor* train(const Model* m, const tt_tensor* x) {
   OK(tt_matmul(c, h, m->v, &y));
   OK(tt_mul(c, y, y, &y));
   OK(tt_mean(c, y, NULL, &loss));
+  return loss;
+}
+static tt_tensor* train(const Model* m, const tt_tensor* x) {
+  tt_tensor *loss = loss_of(m, x), *norm;
+  tt_tensor* const params[] = {m->w, m->v};
   OK(tt_backward(c, loss, NULL));
   OK(tt_clip_grad_norm_(c, params, 2, 0.5, NULL, &norm));
   OK(tt_optim_step(c, m->optimizer));

@@ -47,6 +47,50 @@ def test_a_training_step():
     assert trained(True) == trained(False)
 
 
+def scaled_steps(compiled, whole, clips):
+    """Losses, scales and parameters of 50 steps under a GradScaler, of which every seventh has an
+    infinite gradient. whole: the compiled function takes the step and updates the scale, too."""
+    tt.manual_seed(0)
+    w = tt.randn(4, 3).requires_grad_()
+    optimizer = tt.optim.Adam([w], lr=0.05)
+    scaler = tt.amp.GradScaler("cpu", init_scale=64.0, growth_interval=4)
+    calls = []
+    optimizer.register_step_pre_hook(lambda *_: calls.append(1))
+
+    def finish():
+        scaler.step(optimizer)
+        scaler.update()
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = (x @ w).square().mean()
+        scaler.scale(loss).backward()
+        if clips:
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_([w], 1.0)
+        if whole:
+            finish()
+        return loss.detach()
+
+    run = tt.compile(step) if compiled else step
+    seen = []
+    for k in range(50):
+        x = tt.full((2, 4), float("inf") if k % 7 == 0 else 0.1 * k)
+        seen.append((run(x).isfinite().item(), scaler.get_scale(), w.tolist()))
+        if not whole:
+            finish()
+    assert not compiled or info(run)[:3] == (1, 49, 1), info(run)
+    return seen, len(calls) if not whole else None
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("clips", [True, False])
+def test_steps_under_a_scaler(whole, clips):
+    want = scaled_steps(False, whole, clips)
+    assert {scale for _, scale, _ in want[0]} == {32.0, 64.0}
+    assert scaled_steps(True, whole, clips) == want
+
+
 SCHEDULES = {
     "StepLR": lambda o: tt.optim.lr_scheduler.StepLR(o, 4),
     "OneCycleLR": lambda o: tt.optim.lr_scheduler.OneCycleLR(o, 0.1, total_steps=20),

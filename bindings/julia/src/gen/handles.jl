@@ -314,6 +314,12 @@ update!(s::GradScaler, new_scale::Real=0) = check(C.tt_grad_scaler_update(ctx(),
 "Returns the scale; 1 if scaling is disabled."
 get_scale(s::GradScaler) = C.tt_grad_scaler_get_scale(s)
 """
+Returns 1 if gradients of the optimizer had inf or nan when they were divided by the scale since the
+last update, 0 if they had none, -1 if they were not divided.
+"""
+found_inf(s::GradScaler, opt::Optimizer) = (o = Ref(Int64(0));
+    check(C.tt_grad_scaler_found_inf(ctx(), s, opt, o)); o[])
+"""
 Advances to the next epoch, after a step of the optimizer. In a capture the step is recorded: each
 run of the graph repeats it.
 """

@@ -10,6 +10,8 @@ from .._handles import GradScalerHandle
 from .._lib import call
 from .._layout import SparseGrads
 from .._tensor import Tensor
+from ..compiler import is_compiling, is_exporting
+from ..optim.native import NativeOptimizer
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -102,6 +104,23 @@ class GradScaler:
                 f"GradScaler.{function}: there is no scale yet: call scale(loss) before backward"
             )
 
+    def _native_handle(self, optimizer: Any) -> Any:
+        """Returns the handle of an optimizer that libtt runs; None for others."""
+        if SparseGrads.seen or not isinstance(optimizer, NativeOptimizer):
+            return None
+        return optimizer._handle
+
+    def _seen(self, optimizer: Any) -> tuple[int, bool | None]:
+        """Returns the state of an optimizer and whether its gradients had inf or nan. Replays of
+        compiled functions unscale, too, which only the native state shows."""
+        if optimizer in self._optimizers:
+            return self._optimizers[optimizer]
+        handle = self._native_handle(optimizer)
+        found = -1 if handle is None else self._native.found_inf(handle)
+        if found < 0:
+            return OptState.READY, None
+        return OptState.UNSCALED, bool(found)
+
     def _unscaled(self, optimizer: Any, allow_fp16: bool) -> bool | None:
         """Divides the gradients by the scale. Returns whether one contained inf or nan, or None if
         there are no gradients."""
@@ -112,6 +131,10 @@ class GradScaler:
             return None
         if not allow_fp16 and any(p.grad.dtype.name == "float16" for p in params):
             raise ValueError("Attempting to unscale FP16 gradients.")
+        handle = None if allow_fp16 else self._native_handle(optimizer)
+        if handle is not None:
+            self._native.unscale(handle)
+            return self._native.found_inf(handle) > 0
         if not SparseGrads.seen:
             return bool(self._native.unscale_list(params))
         from .. import _sparse_grad
@@ -125,7 +148,7 @@ class GradScaler:
         if not self._enabled:
             return
         self._check_started("unscale_")
-        state, _ = self._optimizers.get(optimizer, (OptState.READY, None))
+        state, _ = self._seen(optimizer)
         if state == OptState.UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
@@ -143,17 +166,28 @@ class GradScaler:
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._check_started("step")
-        state, _ = self._optimizers.get(optimizer, (OptState.READY, None))
+        state, has_inf = self._seen(optimizer)
         if state == OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if state == OptState.READY:
             self.unscale_(optimizer)
-        has_inf = self._optimizers[optimizer][1]
+            has_inf = self._optimizers[optimizer][1]
         if has_inf is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None if has_inf else optimizer.step(*args, **kwargs)
+        if (is_compiling() or is_exporting()) and self._native_handle(optimizer) is not None:
+            result = self._recorded_step(optimizer, *args, **kwargs)
+        else:
+            result = None if has_inf else optimizer.step(*args, **kwargs)
         self._optimizers[optimizer] = OptState.STEPPED, has_inf
         return result
+
+    def _recorded_step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """Calls optimizer.step(*args, **kwargs), in which libtt decides, so that replays do."""
+        optimizer._scaler = self._native
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer._scaler
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Updates the scale after the steps of an iteration. new_scale: the scale to set."""
@@ -164,10 +198,11 @@ class GradScaler:
             value = new_scale.item() if isinstance(new_scale, Tensor) else new_scale
             self._native.update(1.0)  # forgets what the iteration found
             self._set(scale=float(value))
-        elif not any(inf is not None for _, inf in self._optimizers.values()):
-            raise AssertionError("No inf checks were recorded prior to update.")
         else:
-            self._native.update(0.0)
+            try:
+                self._native.update(0.0)
+            except ValueError as e:
+                raise AssertionError("No inf checks were recorded prior to update.") from e
         self._optimizers = WeakKeyDictionary()
 
     def get_scale(self) -> float:

@@ -163,6 +163,8 @@ class NativeOptimizer(Optimizer):
     # values of a group: (key, names in C, kind). kind: a type, or the names of an enum
     _values: tuple[Any, ...] = ()
     _handle: OptimizerHandle
+    # the handle of a GradScaler that decides whether a step in a recording is taken
+    _scaler: Any = None
 
     def _initialize(self, *, params: Params, **values: Any) -> None:
         """Completes the constructor; values: its other arguments by name."""
@@ -224,6 +226,8 @@ class NativeOptimizer(Optimizer):
             from .. import _sparse_grad
 
             _sparse_grad.step(self)
+        elif self._scaler is not None:
+            self._scaler.step(self._handle)
         elif lib.tt_optim_step(local.ctx, self._handle):
             fail()
         return loss

@@ -8938,6 +8938,8 @@ extern "C" {
         params: *const *mut tt_tensor, n: i64, out: *mut i32) -> tt_status;
     pub fn tt_grad_scaler_step(c: *mut tt_ctx, s: *mut tt_grad_scaler, opt: *mut tt_optimizer,
         out: *mut i32) -> tt_status;
+    pub fn tt_grad_scaler_found_inf(c: *mut tt_ctx, s: *const tt_grad_scaler,
+        opt: *mut tt_optimizer, out: *mut i64) -> tt_status;
     pub fn tt_grad_scaler_update(c: *mut tt_ctx, s: *mut tt_grad_scaler, new_scale: f64)
         -> tt_status;
     pub fn tt_grad_scaler_get_scale(s: *const tt_grad_scaler) -> f64;

@@ -481,6 +481,7 @@ pub fn unpack_dual(t: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
 
 impl GradScaler {
     /// Takes the optimizer's step unless a gradient has inf or nan. Returns whether it was taken.
+    /// Replays of a compiled function decide anew.
     ///
     /// ```
     /// let w = tt::Tensor::from([1.0f32]).requires_grad_(true)?;
@@ -491,6 +492,23 @@ impl GradScaler {
     /// assert!(scaler.step(&opt)?);
     /// scaler.update(0.0)?;
     /// assert_eq!((w.item::<f32>()?, scaler.get_scale()), (0.0, 65536.0));
+    ///
+    /// let (p, s) = (w.clone(), scaler.clone());
+    /// let train = tt::compile(
+    ///     move |x| {
+    ///         opt.zero_grad(true)?;
+    ///         s.scale(&p.mul(&x[0])?.sum()?)?.backward()?;
+    ///         s.step(&opt)?;
+    ///         s.update(0.0)?;
+    ///         Ok(vec![])
+    ///     },
+    ///     8,
+    /// )?;
+    /// for x in [1.0, 1.0, f32::INFINITY, 1.0] {
+    ///     train.call(&[&tt::Tensor::from([x])])?;
+    /// }
+    /// assert_eq!((w.item::<f32>()?, scaler.get_scale()), (-1.5, 32768.0));
+    /// assert_eq!(train.info()?.replays, 3);
     /// # Ok::<(), tt::Error>(())
     /// ```
     pub fn step(&self, opt: &Optimizer) -> Result<bool> {

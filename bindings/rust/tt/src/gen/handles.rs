@@ -1670,6 +1670,12 @@ impl GradScaler {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call(|c| sys::tt_grad_scaler_unscale(c, self.raw(), opt.raw())) }
     }
+    /// Returns 1 if gradients of the optimizer had inf or nan when they were divided by the scale
+    /// since the last update, 0 if they had none, -1 if they were not divided.
+    pub fn found_inf(&self, opt: &Optimizer) -> Result<i64> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call_value(|c, out| sys::tt_grad_scaler_found_inf(c, self.raw(), opt.raw(), out)) }
+    }
     /// Ends an iteration: lowers the scale if a gradient had inf or nan, and raises it after
     /// growth_interval iterations in a row without one. new_scale, if it is not 0, becomes the
     /// scale instead.
