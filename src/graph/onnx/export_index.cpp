@@ -228,39 +228,48 @@ void OnnxExporter::emit_grid() {
                 .integer("align_corners", integer("align"))));
 }
 
-// The elements of all windows, by a table of their places in the padded image.
-void OnnxExporter::emit_windows() {
-  const Dtype d = out_value().dtype;
-  const IrValue& x = value("self");
-  if (x.ndim() != 4) refuse("an image without a batch");
+OnnxExporter::Windows OnnxExporter::windows(int64_t height, int64_t width) const {
   const auto item = [&](const char* name, int64_t i, int64_t missing) {
     const Ints list = arg(name).ints;
     if (!list.n) return missing;
     return list[min(i, list.n - 1)];
   };
-  int64_t size[2], kernel[2], step[2], count[2], pads[8] = {};
+  Windows w;
   for (int64_t i = 0; i < 2; i++) {
-    pads[2 + i] = pads[6 + i] = item("padding", i, 0);
-    size[i] = x.sizes[2 + i] + 2 * pads[2 + i];
-    kernel[i] = item("kernel_size", i, 1);
-    step[i] = item("stride", i, 1);
-    count[i] = (size[i] - item("dilation", i, 1) * (kernel[i] - 1) - 1) / step[i] + 1;
+    w.pad[i] = item("padding", i, 0);
+    w.size[i] = (i ? width : height) + 2 * w.pad[i];
+    w.kernel[i] = item("kernel_size", i, 1);
+    w.step[i] = item("stride", i, 1);
+    w.dilation[i] = item("dilation", i, 1);
+    w.count[i] = (w.size[i] - w.dilation[i] * (w.kernel[i] - 1) - 1) / w.step[i] + 1;
   }
-  const int64_t one = x.sizes[0] * x.sizes[1];  // result elements of a table's element
-  if (out_value().numel() > kMaxIndexTable * max<int64_t>(1, one)) refuse("an image of this size");
-  OnnxPositions table;
+  if (w.kernel[0] * w.kernel[1] > kMaxIndexTable / max<int64_t>(1, w.count[0] * w.count[1]))
+    refuse("an image of this size");
+  return w;
+}
+OnnxPositions OnnxExporter::Windows::table() const {
+  OnnxPositions list;
   for (int64_t k = 0; k < kernel[0] * kernel[1]; k++)
     for (int64_t w = 0; w < count[0] * count[1]; w++) {
-      const int64_t row = w / count[1] * step[0] + k / kernel[1] * item("dilation", 0, 1);
-      const int64_t column = w % count[1] * step[1] + k % kernel[1] * item("dilation", 1, 1);
-      table.push_back(row * size[1] + column);
+      const int64_t row = w / count[1] * step[0] + k / kernel[1] * dilation[0];
+      const int64_t column = w % count[1] * step[1] + k % kernel[1] * dilation[1];
+      list.push_back(row * size[1] + column);
     }
+  return list;
+}
+
+// The elements of all windows, by a table of their places in the padded image.
+void OnnxExporter::emit_windows() {
+  const Dtype d = out_value().dtype;
+  const IrValue& x = value("self");
+  if (x.ndim() != 4) refuse("an image without a batch");
+  const Windows w = windows(x.sizes[2], x.sizes[3]);
+  const int64_t pads[8] = {0, 0, w.pad[0], w.pad[1], 0, 0, w.pad[0], w.pad[1]};
   ModelValue y = tensor("self");
-  const Ints border(pads, 8);
-  if (pads[2] || pads[3]) y = node("Pad", {y, constant(border), number(0, d)}, d);
-  const int64_t flat[] = {x.sizes[0], x.sizes[1], size[0] * size[1]};
-  const int64_t places[] = {kernel[0] * kernel[1], count[0] * count[1]};
-  y = along(2, "Gather", {reshape(y, Ints(flat)), initializer_of(table, Ints(places))}, d);
+  if (w.pad[0] || w.pad[1]) y = node("Pad", {y, constant(Ints(pads)), number(0, d)}, d);
+  const int64_t flat[] = {x.sizes[0], x.sizes[1], w.size[0] * w.size[1]};
+  const int64_t places[] = {w.kernel[0] * w.kernel[1], w.count[0] * w.count[1]};
+  y = along(2, "Gather", {reshape(y, Ints(flat)), initializer_of(w.table(), Ints(places))}, d);
   give(reshape(y, out_value().sizes));
 }
 

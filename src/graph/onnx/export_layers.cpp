@@ -39,7 +39,7 @@ bool OnnxExporter::emit_product() {
     give(y);
     return true;
   }
-  if (is("mm") || is("bmm") || is("matmul_stack") || is("mv") || is("dot")) {
+  if (is("mm") || is("int_mm") || is("bmm") || is("matmul_stack") || is("mv") || is("dot")) {
     const char* second = "tensor";
     for (const char* name : {"vec", "mat2", "other"})
       if (has(name)) second = name;
@@ -87,18 +87,20 @@ bool OnnxExporter::emit_conv() {
   return true;
 }
 
+bool OnnxExporter::is_used(int32_t value) const {
+  bool used = false;
+  for (const IrNode& n : g_.nodes) for_each_value(n, [&](int32_t v) { used |= v == value; });
+  for (const int32_t v : g_.outputs) used |= v == value;
+  return used;
+}
 void OnnxExporter::check_places_unused() const {
   if (at().outs.size() < 2 || at().outs[1] < 0) return;
-  bool used = false;
-  for (const IrNode& n : g_.nodes) for_each_value(n, [&](int32_t v) { used |= v == at().outs[1]; });
-  for (const int32_t v : g_.outputs) used |= v == at().outs[1];
-  if (used) refuse("positions of the maxima");
+  if (is_used(at().outs[1])) refuse("positions of the maxima");
 }
 
 bool OnnxExporter::emit_pool() {
   const bool max = is("max_pool2d") || is("max_pool2d_with_indices");
   if (max || is("avg_pool2d")) {
-    if (max) check_places_unused();
     const ModelValue x = tensor("self");
     const bool lone = value("self").ndim() == 3;
     AttrWriter a;
@@ -116,8 +118,8 @@ bool OnnxExporter::emit_pool() {
       refuse("divisor_override for windows of several sizes");
     Shape sizes(value("self").sizes.span());
     if (lone) sizes.insert(0, 1);
-    ModelValue y =
-        node(max ? "MaxPool" : "AveragePool", {lone ? reshape(x, sizes) : x}, x.dtype, a);
+    const ModelValue images = lone ? reshape(x, sizes) : x;
+    ModelValue y = max ? max_pooled(images, a) : node("AveragePool", {images}, x.dtype, a);
     if (lone) y = reshape(y, out_value().sizes);
     if (divides) {
       const double factor = double(kernel[0] * kernel[1]) / real("divisor_override");
@@ -128,22 +130,65 @@ bool OnnxExporter::emit_pool() {
   }
   const bool adapts = is("adaptive_max_pool2d");
   if (adapts || is("adaptive_avg_pool2d")) {
-    if (adapts) check_places_unused();
     const IrValue &x = value("self"), &y = out_value();
     Shape kernel;
+    bool even = x.ndim() == 4;
     for (int64_t i = 2; i >= 1; i--) {
       const int64_t in = x.sizes[x.ndim() - i];
       const int64_t out = y.sizes[y.ndim() - i];
-      if (out == 0 || in % out) refuse("sizes that the output size does not divide");
+      if (out == 0) refuse("no windows");
+      even = even && in % out == 0;
       kernel.push_back(in / out);
     }
-    if (x.ndim() != 4) refuse("an image without a batch");
+    if (!even && !adapts) {
+      emit_window_means();
+      return true;
+    }
+    if (!even) refuse("windows of several sizes, or an image without a batch");
     AttrWriter a;
     a.ints("kernel_shape", kernel).ints("strides", kernel);
-    give(node(adapts ? "MaxPool" : "AveragePool", {tensor("self")}, x.dtype, a));
+    if (adapts) give(max_pooled(tensor("self"), a));
+    else give(node("AveragePool", {tensor("self")}, x.dtype, a));
     return true;
   }
   return false;
+}
+
+// MaxPool. Places are in a plane, in ONNX in all of them.
+ModelValue OnnxExporter::max_pooled(ModelValue x, const AttrWriter& a) {
+  if (at().outs.size() < 2 || at().outs[1] < 0) return node("MaxPool", {x}, x.dtype, a);
+  const Shape& sizes = value("self").sizes;
+  const int64_t area = sizes[sizes.size() - 1] * sizes[sizes.size() - 2];
+  const ModelValue outs[2] = {{new_tensor().id, x.dtype}, {new_tensor().id, Dtype::kI64}};
+  node_to("MaxPool", {x}, Span<const ModelValue>(outs, 2), a);
+  const ModelValue place = node("Mod", {outs[1], number(double(area), Dtype::kI64)}, Dtype::kI64);
+  give(reshape(place, out_value(1).sizes), 1);
+  return outs[0];
+}
+
+// Products with a matrix of shares for each dimension.
+void OnnxExporter::emit_window_means() {
+  const IrValue &x = value("self"), &y = out_value();
+  const Dtype d = x.dtype == Dtype::kF64 ? x.dtype : Dtype::kF32;
+  ModelValue shares[2];
+  for (int64_t i = 0; i < 2; i++) {
+    const int64_t in = fixed_size("self", x.ndim() - 2 + i);
+    const int64_t out = y.sizes[y.ndim() - 2 + i];
+    if (in > kMaxResizeWeights / out) refuse("an image of this size");
+    Bytes table;
+    const int64_t sizes[] = {i ? in : out, i ? out : in};
+    table.resize(in * out * item_size(d), 0);
+    for (int64_t o = 0; o < out; o++) {
+      const int64_t first = o * in / out;
+      const int64_t end = ceil_div((o + 1) * in, out);
+      for (int64_t k = first; k < end; k++)
+        store_scalar(table.data() + (i ? k * out + o : o * in + k) * item_size(d), d,
+                     Scalar(1.0 / double(end - first)));
+    }
+    shares[i] = initializer(d, Ints(sizes), table.data(), table.size());
+  }
+  const ModelValue lines = node("MatMul", {cast(tensor("self"), d), shares[1]}, d);
+  give(node("MatMul", {shares[0], lines}, d));
 }
 
 // The weights of dimension d of an image as a matrix [out][in].

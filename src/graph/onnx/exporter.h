@@ -149,7 +149,10 @@ class OnnxExporter {
   bool emit_direct();
   bool emit_product();
   bool emit_conv();
+  bool is_used(int32_t v) const;
   void check_places_unused() const;
+  ModelValue max_pooled(ModelValue x, const AttrWriter& a);
+  void emit_window_means();
   bool emit_pool();
   ModelValue resize_weights(int d);
   void emit_nearest();
@@ -206,8 +209,49 @@ class OnnxExporter {
   void emit_bags();
   void emit_one_hot();
   void emit_grid();
+  // The windows of an image with its border.
+  struct Windows {
+    int64_t size[2], kernel[2], step[2], dilation[2], pad[2], count[2];
+    OnnxPositions table() const;  // of the elements: kernel positions, then windows
+  };
+  Windows windows(int64_t height, int64_t width) const;
   void emit_windows();
   bool emit_copy();
+  // of export_order.cpp
+  ModelValue sliced(ModelValue x, int64_t dim, int64_t begin, int64_t end);
+  ModelValue reduced(const char* type, ModelValue x, int64_t dim, bool keeps);
+  ModelValue compared(const char* type, ModelValue a, ModelValue b);
+  ModelValue nans_of(ModelValue x);
+  ModelValue counted(int64_t n, int64_t dim, int64_t ndim);
+  int64_t fixed_size(const char* name, int64_t dim) const;
+  template <class F> ModelValue running(ModelValue x, int64_t dim, int64_t n, const F& combine);
+  struct Ranked {
+    ModelValue values, places;
+  };
+  Ranked ranked(ModelValue x, int64_t dim, int64_t n, ModelValue ranks);
+  ModelValue with_view(ModelValue base, ModelValue src, const IrValue& view, Ints sizes,
+                       const char* reduction);
+  void emit_cumprod();
+  void emit_logcumsumexp();
+  void emit_running_extreme();
+  void emit_rank();
+  void emit_select_ranks();
+  void emit_searchsorted();
+  void emit_isin();
+  void emit_diagonal();
+  void emit_view_put();
+  void emit_fold();
+  void emit_scatter_reduce();
+  void emit_class_loss();
+  void emit_shift();
+  void emit_mode();
+  ModelValue quantization(const char* name);
+  void emit_quantize();
+  void emit_dequantize();
+  void emit_fake_quantize();
+  void emit_filled();
+  bool emit_generated();
+  bool emit_order();
   void value_info(Proto& to, int field, const char* prefix, int64_t i,
                   const SmallVec<int32_t, 4> Graph::*ends);
   void note(Ints list, uint64_t rest);
