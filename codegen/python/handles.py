@@ -557,40 +557,51 @@ def tensor_facts(api, functions):
         out += method(
             bound, name, "", returns, doc, f"self.dtype.{name.replace('element_size', 'itemsize')}"
         )
-    layout = "memory_format: _memory_format = preserve_format"
     for c in api.constants:
         if c.type == "tt_device_type" and c.name != "TT_EXT":
-            kind = c.name[3:].lower()
-            out += method(
-                "property",
-                f"is_{kind}",
-                "",
-                "_bool",
-                f"Whether the tensor is on {kind}.",
-                f"quick.tt_tensor_device_type(self) == {c.value}",
-            )
-            if kind not in ("meta", "cuda"):  # Tensor.cuda is written by hand
-                out += method(
-                    "",
-                    kind,
-                    f", {layout}",
-                    "Tensor",
-                    f"Returns the tensor on {kind}.",
-                    f'self.to(device("{kind}"), memory_format=memory_format)',
-                )
+            out += facts_of_device(c)
         if c.type == "tt_dtype":
-            name, *_, converts, _ = row(c)
-            if name in ("uint16", "uint32", "uint64"):
-                continue  # PyTorch has no such methods
-            out += method(
-                "",
-                converts,
-                f", {layout}",
-                "Tensor",
-                f"Returns the tensor converted to {name}.",
-                f'self.to(BY_NAME["{name}"], memory_format=memory_format)',
-            )
+            out += conversion_to(c)
     return out
+
+
+LAYOUT = ", memory_format: _memory_format = preserve_format"
+
+
+def facts_of_device(c):
+    kind = c.name[3:].lower()
+    out = method(
+        "property",
+        f"is_{kind}",
+        "",
+        "_bool",
+        f"Whether the tensor is on {kind}.",
+        f"quick.tt_tensor_device_type(self) == {c.value}",
+    )
+    if kind in ("meta", "cuda"):  # Tensor.cuda is written by hand
+        return out
+    return out + method(
+        "",
+        kind,
+        LAYOUT,
+        "Tensor",
+        f"Returns the tensor on {kind}.",
+        f'self.to(device("{kind}"), memory_format=memory_format)',
+    )
+
+
+def conversion_to(c):
+    name, *_, converts, _ = row(c)
+    if name in ("uint16", "uint32", "uint64"):
+        return []  # PyTorch has no such methods
+    return method(
+        "",
+        converts,
+        LAYOUT,
+        "Tensor",
+        f"Returns the tensor converted to {name}.",
+        f'self.to(BY_NAME["{name}"], memory_format=memory_format)',
+    )
 
 
 def dtype_functions():

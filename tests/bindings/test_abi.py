@@ -20,11 +20,11 @@ end
 """
 
 
-def c(_):
+def c_rows(_):
     return run(BUILD / "tests/abi_dump")
 
 
-def python(_):
+def python_rows(_):
     from tt import _layouts
 
     rows = []
@@ -39,7 +39,7 @@ def python(_):
     )
 
 
-def rust(folder):
+def rust_rows(folder):
     cargo("test", "-p", "tt-sys", "--test", "abi", TT_ABI_TO=folder / "rust")
     return (folder / "rust").read_text().replace(".type_ ", ".type ")  # a name that Rust reserves
 
@@ -51,6 +51,7 @@ def julia_rows(folder):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_language_sees_what_c_sees(language, tmp_path):
-    see = {"c": c, "python": python, "rust": rust, "julia": julia_rows}[language]
-    rows, want = see(tmp_path).split("\n"), c(tmp_path).split("\n")
+    rows_of = {"c": c_rows, "python": python_rows, "rust": rust_rows, "julia": julia_rows}
+    rows = rows_of[language](tmp_path).split("\n")
+    want = c_rows(tmp_path).split("\n")
     assert sorted(filter(None, rows)) == sorted(filter(None, want)) and len(want) > 1500

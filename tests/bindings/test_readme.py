@@ -14,7 +14,7 @@ PROGRAMS = dict(re.findall(r"^```(c|python|rust|julia)\n(.*?)^```$", TEXT, re.M 
 MANIFEST = '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\ntt = {{ path = "{root}/bindings/rust/tt" }}\n'
 
 
-def c(folder, source):
+def c_program(folder, source):
     (folder / "app.c").write_text(source)
     run(
         "cc",
@@ -34,12 +34,12 @@ def c(folder, source):
     return run(folder / "app")
 
 
-def python(folder, source):
+def python_program(folder, source):
     (folder / "app.py").write_text(source)
     return run(sys.executable, folder / "app.py")
 
 
-def rust(folder, source):
+def rust_program(folder, source):
     (folder / "src").mkdir()
     (folder / "src/main.rs").write_text(source)
     (folder / "Cargo.toml").write_text(MANIFEST.format(root=ROOT))
@@ -57,7 +57,12 @@ def test_there_is_one_program_per_language():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_program_runs(language, tmp_path):
-    run_in = {"c": c, "python": python, "rust": rust, "julia": julia_program}[language]
+    run_in = {
+        "c": c_program,
+        "python": python_program,
+        "rust": rust_program,
+        "julia": julia_program,
+    }[language]
     printed = run_in(tmp_path, PROGRAMS[language])
     assert printed.rstrip() == PRINTED.rstrip()
     loss, grad = printed.split("\n", 1)

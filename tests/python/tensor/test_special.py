@@ -8,7 +8,7 @@ import tt
 special = tt.special
 
 
-def T(x):
+def float64(x):
     return tt.tensor(x, dtype=tt.float64)
 
 
@@ -134,24 +134,24 @@ def near(found, expected, tolerance):
 
 @pytest.mark.parametrize("name", VALUES)
 def test_bessel_functions(name):
-    f, x, expected = getattr(special, name), T(AT), T(VALUES[name])
+    f, x, expected = getattr(special, name), float64(AT), float64(VALUES[name])
     near(f(x), expected, 1e-13)
     near(f(x.float()), expected.float(), 1e-5)  # its argument is rounded
     if name in ODD or name in EVEN:
         assert f(-x).equal(-f(x) if name in ODD else f(x))
     else:
-        assert f(T([-1.0])).isnan().all() and abs(f(T([0.0])).item()) == inf
-    assert isnan(f(T([nan])).item()) and f(tt.empty(0, 2)).shape == (0, 2)
-    leaf = T([0.4, 1.6, 2.5, 4.4, 7.7]).requires_grad_()
+        assert f(float64([-1.0])).isnan().all() and abs(f(float64([0.0])).item()) == inf
+    assert isnan(f(float64([nan])).item()) and f(tt.empty(0, 2)).shape == (0, 2)
+    leaf = float64([0.4, 1.6, 2.5, 4.4, 7.7]).requires_grad_()
     (found,) = tt.autograd.grad(f(leaf).sum(), leaf)
     x, h = leaf.detach(), 1e-6
     near(found, (f(x + h) - f(x - h)) / (2 * h), 1e-6)
 
 
 def test_airy_function():
-    x = T(list(AIRY))
-    near(special.airy_ai(x), T(list(AIRY.values())), 1e-12)
-    assert special.airy_ai(T([200.0, inf])).tolist() == [0, 0]
+    x = float64(list(AIRY))
+    near(special.airy_ai(x), float64(list(AIRY.values())), 1e-12)
+    assert special.airy_ai(float64([200.0, inf])).tolist() == [0, 0]
     with pytest.raises(NotImplementedError):
         special.airy_ai(x.requires_grad_()).sum().backward()
 
@@ -181,17 +181,17 @@ POLYNOMIALS = {
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_polynomials(name):
     f, (cubic, of_angle) = getattr(special, name), POLYNOMIALS[name]
-    x = T([-1.3, -1.0, -0.4, 0.0, 0.7, 1.0, 2.5])
+    x = float64([-1.3, -1.0, -0.4, 0.0, 0.7, 1.0, 2.5])
     near(f(x, 3), cubic(x), 1e-13)
-    near(f(x.float(), T(3.0)), cubic(x.float().double()).float(), 1e-6)
+    near(f(x.float(), float64(3.0)), cubic(x.float().double()).float(), 1e-6)
     assert f(x.float(), 3).dtype is tt.float32 and f(tt.tensor([1, 2]), 3).dtype is tt.float32
     mixed = f(x[:, None], tt.tensor([-1, 0, 1, 2, 3]))
     assert mixed[:, 0].equal(0 * x) and mixed[:, 1].equal(0 * x + 1) and mixed.shape == (7, 5)
     for k in (2, 3, 4):
         assert mixed[:, k].equal(f(x, k - 1))
-    assert f(0.7, T([3.9])).item() == f(T([0.7]), 3).item() and f(x, nan).equal(0 * x)
+    assert f(0.7, float64([3.9])).item() == f(float64([0.7]), 3).item() and f(x, nan).equal(0 * x)
     if of_angle:
-        near(f(T([0.7]), 40), T([of_angle(40, acos(0.7))]), 1e-12)
+        near(f(float64([0.7]), 40), float64([of_angle(40, acos(0.7))]), 1e-12)
         moved = getattr(special, "shifted_" + name)
         assert moved(x, 5).equal(f(2 * x - 1, 5)) and moved(x.float(), 5).dtype is tt.float32
     if "hermite" in name:
@@ -226,8 +226,8 @@ def test_numbers_beside_tensors():
 
 
 def test_zeta_has_derivatives_by_its_second_argument():
-    q = T([0.5, 2.0, -1.5]).requires_grad_()
-    s = T([2.0, 3.5, 3.0])
+    q = float64([0.5, 2.0, -1.5]).requires_grad_()
+    s = float64([2.0, 3.5, 3.0])
     assert tt.autograd.gradcheck(lambda q: special.zeta(s, q), q)
     assert tt.autograd.gradgradcheck(lambda q: special.zeta(s, q), q)
     (slope,) = tt.autograd.grad(special.zeta(2, q).sum(), q)
