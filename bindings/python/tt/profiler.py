@@ -9,13 +9,14 @@ import gzip
 import itertools
 import json
 import os
+import re
 import shutil
 import socket
 import threading
 import time
 from contextlib import nullcontext
 from ctypes import c_int64
-from enum import Enum
+from enum import Enum, IntEnum
 from operator import attrgetter
 from typing import Any, Callable, Iterable, NamedTuple
 
@@ -32,6 +33,7 @@ from ._handles import (
 from ._hints import Self
 from ._layouts import struct
 from ._lib import filled, local
+from .autograd.graph import pytorchs_name
 
 __all__ = [
     "EventList",
@@ -61,6 +63,12 @@ class ProfilerActivity(Enum):
     """The kinds of recorded activity. Kernels of every device are always recorded."""
 
     CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
+
+
+class DeviceType(IntEnum):
+    """Where an event ran."""
+
+    CPU, CUDA = range(2)
 
 
 class ProfilerAction(Enum):
@@ -156,6 +164,10 @@ class FormattedTimes:
     cpu_time_str = property(lambda self: time_text(self.cpu_time))
     cpu_time_total_str = property(lambda self: time_text(self.cpu_time_total))
     self_cpu_time_total_str = property(lambda self: time_text(self.self_cpu_time_total))
+    # what PyTorch's events have and those here do not differ in
+    device_type, device_index, use_device, node_id = DeviceType.CPU, 0, None, -1
+    is_async = is_remote = is_legacy = is_user_annotation = False
+    scope, stack, overload_name = 0, (), ""
     device_time = device_time_total = self_device_time_total = 0.0
     device_memory_usage = self_device_memory_usage = 0
 
@@ -163,15 +175,19 @@ class FormattedTimes:
 class FunctionEvent(FormattedTimes):
     """One event.
 
-    kind: OP, KERNEL, MODULE, NODE, MEMORY, OPTIMIZER, REGION or COMMUNICATION. cpu_parent,
-    cpu_children: the event around it and those inside. flops and cpu_memory_usage include the
-    events inside.
+    kind: OP, KERNEL, MODULE, NODE, MEMORY, OPTIMIZER, REGION or COMMUNICATION. operator: its name
+    in C, "" for other kinds. cpu_parent, cpu_children: the event around it and those inside. flops
+    and cpu_memory_usage include the events inside.
     """
 
     count = 1
+    kernels: tuple[Any, ...] = ()
+    concrete_inputs: tuple[Any, ...] = ()
+    fwd_thread, sequence_nr = None, -1
 
     def __init__(self, name: str, kind: int, id: int, time_range: Interval) -> None:
         self.name = self.key = name
+        self.operator = ""
         self.kind, self.id, self.time_range = kind, id, time_range
         self.thread = threading.get_ident()
         self.cpu_parent: FunctionEvent | None = None
@@ -357,8 +373,26 @@ class EventList(list):
         return self.table()
 
 
+# what PyTorch calls operators that the profiler sees here by names of tt's own
+OPERATORS = {
+    "linear_rows": "addmm",
+    "matmul_stack": "mm",
+    "native_cross_entropy": "nll_loss_forward",
+    "native_dropout": "dropout",
+    "native_log_softmax": "_log_softmax",
+    "native_softmax": "_softmax",
+}
+OF_NUMBERS = re.compile("(_scalar|_number|_true|_dim)(?=_?$)")
+
+
 def shown_name(kind: int, name: bytes) -> str:
-    return NAMES.get(kind, "{}").format(name.decode("utf-8", "replace"))
+    """Returns the name of an event as PyTorch writes it: aten::relu, ReluBackward0."""
+    text = name.decode("utf-8", "replace")
+    if kind == OP and "::" not in text:
+        return f"aten::{OPERATORS.get(text) or OF_NUMBERS.sub('', text)}"
+    if kind == NODE:
+        text = pytorchs_name(text, 1, None)
+    return NAMES.get(kind, "{}").format(text)
 
 
 def shapes_of(raw: Any) -> list[list[int]]:
@@ -380,6 +414,7 @@ def read_events() -> EventList:
         end = raw.end_ns or time.perf_counter_ns()
         span = Interval(raw.begin_ns / 1e3, end / 1e3)
         e = FunctionEvent(shown_name(raw.kind, raw.name), raw.kind, raw.id, span)
+        e.operator = raw.name.decode("utf-8", "replace") if raw.kind == OP else ""
         e.flops, e.cpu_memory_usage = raw.flops, raw.bytes
         e.input_shapes = shapes_of(raw)
         if raw.kind != MEMORY:
@@ -394,14 +429,18 @@ def read_events() -> EventList:
 
 def read_sums() -> EventList:
     """Returns the sums of this thread's last profile."""
-    rows = filled(struct("tt_profile_sum"), "tt_profiler_sums")
-    return EventList(
-        FunctionEventAvg(
-            shown_name(r.kind, r.name), r.calls, r.self_ns / 1e3, r.total_ns / 1e3, r.flops, r.bytes
-        )
-        for r in rows
-        if r.kind not in (KERNEL, MEMORY)
-    )
+    rows: dict[tuple[int, str], FunctionEventAvg] = {}
+    for r in filled(struct("tt_profile_sum"), "tt_profiler_sums"):
+        if r.kind in (KERNEL, MEMORY):
+            continue
+        name = shown_name(r.kind, r.name)
+        row = rows.setdefault((r.kind, name), FunctionEventAvg(name))
+        row.count += r.calls
+        row.self_cpu_time_total += r.self_ns / 1e3
+        row.cpu_time_total += r.total_ns / 1e3
+        row.flops += r.flops
+        row.cpu_memory_usage += r.bytes
+    return EventList(rows.values())
 
 
 # ---- profiles ----
@@ -479,6 +518,7 @@ class profile:
         self._rows: EventList | None = None
         self._events: EventList | None = None
         self._modules: dict[int, str] = {}
+        self._metadata: dict[str, Any] = {}
         self._has_self_memory = False
 
     # ---- begin and end ----
@@ -510,9 +550,9 @@ class profile:
     def step(self) -> None:
         """Marks the end of a training step."""
         self._end_step()
+        self.step_num += 1
         if self.current_action is ProfilerAction.RECORD_AND_SAVE and self._running:
             self._save()
-        self.step_num += 1
         self.current_action = self.schedule(self.step_num)
         if self._started:
             self._act(self.current_action)
@@ -583,6 +623,16 @@ class profile:
             raise RuntimeError("the profile has not stopped yet")
         return self._rows
 
+    def add_metadata(self, key: str, value: str) -> None:
+        """Adds a text to the traces that are written later."""
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Adds a value in JSON to the traces that are written later."""
+        self._metadata[key] = json.loads(value)
+
+    preset_metadata_json = add_metadata_json
+
     def events(self) -> EventList:
         """Returns the events, sorted by begin. Raises RuntimeError while the profile runs."""
         self._check()
@@ -631,14 +681,25 @@ class profile:
             raise RuntimeError(f"profile: the trace {LOST}")
         name = os.fspath(path)
         if not name.endswith(".gz"):
-            return profiler_chrome_trace(name)
+            profiler_chrome_trace(name)
+            return self._add_metadata_to(name)
         plain = name[: -len(".gz")] + f".{os.getpid()}"
         profiler_chrome_trace(plain)
         try:
+            self._add_metadata_to(plain)
             with open(plain, "rb") as source, gzip.open(name, "wb") as target:
                 shutil.copyfileobj(source, target)
         finally:
             os.remove(plain)
+
+    def _add_metadata_to(self, path: str) -> None:
+        """Adds what add_metadata was given to a trace."""
+        if not self._metadata:
+            return
+        with open(path) as source:
+            trace = json.load(source)
+        with open(path, "w") as target:
+            json.dump({**trace, **self._metadata}, target)
 
     @property
     def self_cpu_time_total(self) -> float:

@@ -340,7 +340,9 @@ def counted(f, *args):
     tt.profiler  # loads it
     with tt.profiler.profile() as p:
         f(*args)
-    return sum(row.count for row in p.key_averages() if row.key.startswith(("stack", "select")))
+    return sum(
+        row.count for row in p.key_averages() if row.key.startswith(("aten::stack", "aten::select"))
+    )
 
 
 @pytest.mark.parametrize("number", range(len(BATCHED)))

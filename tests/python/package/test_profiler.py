@@ -104,9 +104,9 @@ def test_events_and_rows():
     assert net[0].flops == 2 * 5 * (4 * 3 + 3 * 2)
     rows = {r.key: r for r in p.key_averages()}
     assert rows["nn.Module: Net_0"].flops == 2 * net[0].flops
-    assert rows["relu"].count == 2 and rows["Optimizer.step#Adam.step"].count == 2
+    assert rows["aten::relu"].count == 2 and rows["Optimizer.step#Adam.step"].count == 2
     shaped = p.key_averages(group_by_input_shape=True)
-    assert [r.input_shapes for r in shaped if r.key == "linear_rows"] == [
+    assert [r.input_shapes for r in shaped if r.key == "aten::addmm"] == [
         [[5, 4], [3, 4], [3]],
         [[5, 3], [2, 3], [2]],
     ]
@@ -116,7 +116,7 @@ def test_events_and_rows():
     assert len(table.splitlines()) == 8
     for key in ("self_cpu_memory_usage", "self_cuda_time_total", "cuda_memory_usage"):
         assert len(p.key_averages().table(sort_by=key, row_limit=3).splitlines()) == 8
-    assert rows["relu"].self_cpu_memory_usage == rows["relu"].cpu_memory_usage > 0
+    assert rows["aten::relu"].self_cpu_memory_usage == rows["aten::relu"].cpu_memory_usage > 0
     assert rows["nn.Module: Net_0"].self_cpu_memory_usage == 0
     from_events = {r.key: r for r in events.key_averages()}
     assert {key: r.count for key, r in from_events.items()} == {
@@ -168,7 +168,8 @@ def test_schedule():
 
     def ready(p):
         names = [e.name for e in p.events() if e.name.startswith("ProfilerStep")]
-        saved.append((p.step_num, names, sum(e.name == "relu" and e.kind == 1 for e in p.events())))
+        relus = sum(e.name == "aten::relu" and e.kind == 1 for e in p.events())
+        saved.append((p.step_num, names, relus))
 
     x = tt.ones(2)
     with profile(
@@ -180,8 +181,8 @@ def test_schedule():
             x.relu()
             p.step()
     assert saved == [
-        (2, ["ProfilerStep#1", "ProfilerStep#2"], 2),
-        (5, ["ProfilerStep#4", "ProfilerStep#5"], 2),
+        (3, ["ProfilerStep#1", "ProfilerStep#2"], 2),
+        (6, ["ProfilerStep#4", "ProfilerStep#5"], 2),
     ]
 
 
@@ -203,8 +204,8 @@ def test_consecutive_profiles(tmp_path):
         tt.ones(2).relu()
     with profile() as second:
         tt.ones(2).tanh()
-    assert [e.name for e in first.events() if e.kind == 1] == ["ones", "relu"]
-    assert "relu" in [r.key for r in first.key_averages()]
+    assert [e.name for e in first.events() if e.kind == 1] == ["aten::ones", "aten::relu"]
+    assert "aten::relu" in [r.key for r in first.key_averages()]
     with pytest.raises(RuntimeError, match="another profile"):
         first.export_chrome_trace(tmp_path / "trace.json")
     second.export_chrome_trace(tmp_path / "trace.json")
@@ -217,7 +218,7 @@ def test_full_ring():
         for _ in range(50):
             tt.ones(2)
     assert len(p.events()) == 10 and p.dropped() == 90
-    assert {r.key: r.count for r in p.key_averages()} == {"ones": 50}
+    assert {r.key: r.count for r in p.key_averages()} == {"aten::ones": 50}
 
 
 def test_threads():
@@ -227,7 +228,7 @@ def test_threads():
         with everything() as p:
             for _ in range(n):
                 tt.ones(2).relu()
-        found[n] = sum(e.name == "relu" and e.kind == 1 for e in p.events())
+        found[n] = sum(e.name == "aten::relu" and e.kind == 1 for e in p.events())
 
     threads = [threading.Thread(target=run, args=(n,)) for n in (3, 5, 7)]
     for thread in threads:
@@ -253,3 +254,23 @@ def test_record_function():
     assert rows["decorated"] == rows["inner"] == rows["failed"] == 1
     with tt.autograd.profiler.profile(enabled=False):
         work(tt.ones(1))
+
+
+def test_names_and_metadata_are_pytorchs(tmp_path):
+    layer, x = tt.nn.Linear(2, 2), tt.ones(3, 2)
+    with profile() as p:
+        (layer(x) * 2).sum(0).log1p().sum().backward()
+    names = {row.key for row in p.key_averages()}
+    assert {"aten::addmm", "aten::mul", "aten::sum", "aten::log1p"} <= names
+    assert "autograd::engine::evaluate_function: Log1PBackward0" in names
+    assert len(names) == len(p.key_averages())
+    event = next(e for e in p.events() if e.key == "aten::addmm")
+    assert event.device_type.name == "CPU" and not event.is_async and event.operator
+    p.add_metadata("model", "tiny")
+    p.add_metadata_json("sizes", "[2, 2]")
+    for name in ("trace.json", "trace.json.gz"):
+        p.export_chrome_trace(tmp_path / name)
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(tmp_path / name, "rt") as source:
+            trace = json.load(source)
+        assert (trace["model"], trace["sizes"]) == ("tiny", [2, 2]) and trace["traceEvents"]

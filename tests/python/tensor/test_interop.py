@@ -612,8 +612,8 @@ def test_profiler():
                 (x @ x).relu().sum().backward()
     rows = {r.key: r for r in p.key_averages()}
     assert (
-        rows["relu"].count == 3
-        and rows["matmul"].cpu_time_total >= rows["matmul"].self_cpu_time_total > 0
+        rows["aten::relu"].count == 3
+        and rows["aten::matmul"].cpu_time_total >= rows["aten::matmul"].self_cpu_time_total > 0
         and rows["step"].count == 1
     )
     table = p.key_averages().table(sort_by="self_cpu_time_total", row_limit=4)

@@ -55,7 +55,7 @@ class FlopCounterMode:
     def __exit__(self, *_: object) -> None:
         self._profile.stop()
         for e in self._profile.events():
-            if e.kind != KERNEL and e.flops and e.name in OPERATORS:
+            if e.kind != KERNEL and e.flops and e.operator in OPERATORS:
                 self._add(e)
         if self.display:
             print(self.get_table())
@@ -65,7 +65,7 @@ class FlopCounterMode:
         modules = []
         outer = e.cpu_parent
         while outer is not None:
-            if outer.kind != KERNEL and outer.name in OPERATORS:
+            if outer.kind != KERNEL and outer.operator in OPERATORS:
                 return  # counted with the operator around it
             if outer.kind == MODULE:
                 modules.append(outer.name.removeprefix(PREFIX))
@@ -74,7 +74,7 @@ class FlopCounterMode:
         for i, name in enumerate(path):
             self._depths.setdefault(name, i)
             counts = self.flop_counts.setdefault(name, {})
-            operator = OPERATORS[e.name]
+            operator = OPERATORS[e.operator]
             counts[operator] = counts.get(operator, 0) + int(e.flops)
 
     def get_total_flops(self) -> int:
