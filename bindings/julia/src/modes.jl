@@ -379,6 +379,16 @@ const custom = TT.custom_module
 const attend = TT.attend
 const clip_grad_norm! = TT.clip_grad_norm!
 const clip_grad_value! = TT.clip_grad_value!
+
+"Initial values of weights by the names of torch.nn.init: they fill a tensor and return it."
+module init
+import ...TT
+const uniform! = TT.init_uniform!
+const normal! = TT.init_normal!
+for name in TT.INIT_FUNCTIONS
+    @eval const $name = TT.$name
+end
+end
 end
 
 "Optimizers and schedules by PyTorch's names."

@@ -263,3 +263,38 @@ end
     @test dict.right == [0, 0, 0] && dict.left.requires_grad
     @test length(parameters(nn.custom((m, x) -> x .* m.scales.left; scales=dict))) == 2
 end
+
+@testset "initial values" begin
+    init = nn.init
+    @test init.calculate_gain("relu") == sqrt(2) && init.calculate_gain("tanh") == 5 / 3
+    @test init.calculate_gain("leaky_relu", 0.5) == sqrt(2 / 1.25)
+    thrown(() -> init.calculate_gain("no"), ArgumentError)
+    w = nn.Linear(200, 100).weight
+    spread(t) = sqrt(Statistics.mean(Array(t) .^ 2))
+    bound(t) = maximum(abs, Array(t))
+    for (f!, std, most) in [
+            (init.xavier_uniform!, sqrt(2 / 300), sqrt(6 / 300)),
+            (init.xavier_normal!, sqrt(2 / 300), Inf),
+            (init.kaiming_uniform!, sqrt(2 / 200), sqrt(6 / 200)),
+            (w -> init.kaiming_uniform!(w; mode="fan_out", nonlinearity="tanh"),
+             5 / 3 / sqrt(100), 5 / sqrt(300)),
+            (w -> init.kaiming_normal!(w; nonlinearity="relu"), sqrt(2 / 200), Inf),
+            (w -> init.normal!(w; std=0.5), 0.5, Inf),
+            (w -> init.uniform!(w; a=-3, b=3), sqrt(3), 3),
+            (w -> init.trunc_normal!(w; std=0.5, a=-1, b=1), 0.5 * 0.8796, 1)]
+        @test f!(w) === w && isapprox(spread(w), std; rtol=0.05) && bound(w) <= most * (1 + 1e-6)
+    end
+    @test w.requires_grad && w.is_leaf
+    for size in ((3, 5), (5, 3), (2, 3, 2))
+        q = reshape(Array(init.orthogonal!(TT.zeros(size...); gain=2)), size[1], :)
+        rows = size[1] <= Base.prod(size[2:end])
+        @test isapprox(rows ? q * q' : q' * q, 4 * LinearAlgebra.I; atol=1e-5)
+    end
+    conv = nn.Conv1d(2, 4, 3; padding=1, groups=2, bias=false)
+    init.dirac!(conv.weight; groups=2)
+    x = TT.randn(1, 2, 5)
+    @test Array(conv(x))[1, [1, 3], :] == Array(x)[1, :, :]
+    @test init.eye!(TT.zeros(2, 3)) == [1 0 0; 0 1 0] && init.constant!(TT.zeros(2), 3) == [3, 3]
+    thrown(() -> init.xavier_normal!(TT.zeros(3)), DimensionMismatch)
+    thrown(() -> init.kaiming_normal!(TT.zeros(3, 3); mode="fan"), ArgumentError)
+end

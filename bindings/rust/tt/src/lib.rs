@@ -86,6 +86,7 @@ mod handle;
 mod hook;
 mod host;
 mod index;
+pub mod init;
 #[cfg(any(feature = "half", feature = "ndarray", feature = "num-complex", feature = "serde"))]
 mod interop;
 mod io;

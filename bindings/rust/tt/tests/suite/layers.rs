@@ -316,3 +316,34 @@ fn closures_of_one_thread_may_change_what_they_capture() -> Result<()> {
     assert_eq!(told.load(Ordering::Relaxed), 2);
     Ok(())
 }
+
+#[test]
+fn initial_values_have_their_spread() -> Result<()> {
+    use tt::init::{self, Fan, Nonlinearity};
+    let spread = |t: &Tensor| t.mul(t)?.mean()?.sqrt()?.item::<f64>();
+    let most = |t: &Tensor| t.abs()?.max()?.item::<f64>();
+    let shape = [100, 200];
+    let close = |a: f64, b: f64| (a / b - 1.0).abs() < 0.05;
+    for (t, std, bound) in [
+        (init::xavier_uniform(&shape, 1.0)?, (2f64 / 300.0).sqrt(), (6f64 / 300.0).sqrt()),
+        (init::xavier_normal(&shape, 2.0)?, 2.0 * (2f64 / 300.0).sqrt(), f64::MAX),
+        (init::kaiming_uniform(&shape, Fan::In, Nonlinearity::Relu)?, 0.1, (3f64 / 100.0).sqrt()),
+        (init::kaiming_normal(&shape, Fan::Out, Nonlinearity::Tanh)?, 5.0 / 30.0, f64::MAX),
+        (init::trunc_normal(&shape, 0.0, 0.5, -1.0, 1.0)?, 0.5 * 0.8796, 1.0),
+    ] {
+        assert!(close(spread(&t)?, std) && most(&t)? <= bound * 1.000001, "{}", std);
+    }
+    assert!((init::calculate_gain(Nonlinearity::LeakyRelu(1.0)) - 1.0).abs() < 1e-12);
+    for shape in [vec![3, 5], vec![5, 3], vec![2, 3, 2]] {
+        let q = init::orthogonal(&shape, 2.0)?;
+        let q = q.flatten_with(tt::opts::FlattenOpts::new().start_dim(1))?;
+        let wide = q.shape()[0] <= q.shape()[1];
+        let product = if wide { q.matmul(&q.t()?)? } else { q.t()?.matmul(&q)? };
+        let unit = tt::eye(product.shape()[0])?.mul_scalar(4)?;
+        assert!(product.allclose(&unit, 1e-5, 1e-5, false)?);
+    }
+    let kernel = init::dirac(&[4, 1, 3], 2)?;
+    assert_eq!(values(&kernel)?, [0., 1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0.]);
+    assert!(init::xavier_normal(&[3], 1.0).is_err() && init::dirac(&[3, 3], 1).is_err());
+    Ok(())
+}
