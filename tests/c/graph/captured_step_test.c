@@ -579,14 +579,19 @@ static void test_modes(void** state) {
   drop_model(&plain);
 }
 
+/* Takes the step, under a scaler if there is one. */
+static tt_status step_of(const Model* m, tt_grad_scaler* scaler) {
+  int32_t took;
+  return scaler ? tt_grad_scaler_step(c, scaler, m->optimizer, &took)
+                : tt_optim_step(c, m->optimizer);
+}
 /* Every allocation of a captured step failed once: parameters are as before or as after, and the
-   next step is right. */
-static void test_out_of_memory(void** state) {
+   next step is right. The scale is a power of 2, which changes no bits. */
+static void check_out_of_memory(int is_scaled) {
   Model plain = new_model(adam, by_steps);
   tt_tensor* x = batch(0);
   tt_tensor* start;
   int64_t at;
-  (void)state;
   OK(tt_clone(c, plain.w, NULL, &start));
   OK(tt_optim_zero_grad(c, plain.optimizer, 1));
   OK(tt_set_grad_enabled(c, 1, NULL));
@@ -598,29 +603,38 @@ static void test_out_of_memory(void** state) {
   OK(tt_optim_step(c, plain.optimizer));
   for (at = 1; at < 1000; at++) {
     Model m = new_model(adam, by_steps);
+    tt_grad_scaler* scaler = is_scaled ? new_scaler() : NULL;
     const int64_t failed = host.failed;
     tt_tensor* y;
     tt_status s;
     OK(tt_scope_push(c));
     OK(tt_capture_begin(c, LIST(x), NULL));
     OK(tt_matmul(c, x, m.w, &y));
-    OK(tt_backward(c, sum_of(y), NULL));
+    y = sum_of(y);
+    if (scaler) OK(tt_grad_scaler_scale(c, scaler, y, &y));
+    OK(tt_backward(c, y, NULL));
     host.fail_at = host.calls + at;
     host.fail_n = 1;
-    s = tt_optim_step(c, m.optimizer);
+    s = step_of(&m, scaler);
     host.fail_at = 0;
     OK(tt_capture_drop(c));
     if (s != TT_OK) {
       same_bits("unchanged", m.w, start);
-      OK(tt_optim_step(c, m.optimizer));
+      OK(step_of(&m, scaler));
     }
     same_bits("after a failure", m.w, plain.w);
+    tt_grad_scaler_release(scaler);
     drop_model(&m);
     OK(tt_scope_pop(c, NULL, 0));
     if (host.failed == failed) break;
   }
   assert_true(at < 1000);
   drop_model(&plain);
+}
+static void test_out_of_memory(void** state) {
+  (void)state;
+  check_out_of_memory(0);
+  check_out_of_memory(1);
 }
 
 static int set_up(void** state) {
