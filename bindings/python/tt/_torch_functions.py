@@ -560,6 +560,7 @@ OWN = (
 # module -> names of it that are found here, too
 ELSEWHERE = {
     "_C": "TensorType",
+    "sparse": "dsmm",
     "_compressed": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo",
     "_lobpcg": "lobpcg",
     "_torch_numeric": "conv_tbc empty_permuted from_file histogramdd ormqr segment_reduce",

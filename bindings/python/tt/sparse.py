@@ -686,7 +686,7 @@ def mm_by_terms(mat1: SparseTensor, dense: Tensor) -> Tensor:
     return ops.index_add(zeros, 0, rows, terms)
 
 
-spmm = mm
+spmm = dsmm = mm
 
 
 def addmm(mat: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Tensor:

@@ -86,7 +86,14 @@ def test_products_and_gradients(a):
     values = a._values().double().requires_grad_()
     s = tt.sparse_coo_tensor(a._indices(), values, (3, 4))
     x = tt.rand(4, 2, dtype=tt.float64, requires_grad=True)
-    products = [sparse.mm(s, x), tt.spmm(s, x), s @ x, s.to_sparse_csr() @ x, s.mm(x)]
+    products = [
+        sparse.mm(s, x),
+        tt.spmm(s, x),
+        tt.dsmm(s, x),
+        s @ x,
+        s.to_sparse_csr() @ x,
+        s.mm(x),
+    ]
     for product in (*products, tt.mm(s, x), tt.matmul(s, x)):
         tt.testing.assert_close(product, s.to_dense() @ x)
         weights = tt.rand(3, 2, dtype=tt.float64)
