@@ -43,6 +43,7 @@ include("gen/nn.jl")
 include("optim.jl")
 include("gen/optim.jl")
 include("init.jl")
+include("sequence.jl")
 include("files.jl")
 include("modes.jl")
 include("transform.jl")
@@ -70,7 +71,8 @@ const PUBLIC = (OPERATORS..., ALIASES...,
     :elapsed_ms, :is_done, :is_pinned, :pin_memory, :record!, :reset_peak_memory!, :set_stream!,
     :stream_ptr, :wait_event!, :wait_stream!, :with_stream,
     :SafeTensors, :accumulated_grad,
-    :AveragedModel, :SummaryWriter, :add_histogram, :add_image, :add_scalar, :add_text,
+    :AveragedModel, :PackedSequence, :SummaryWriter, :pack_padded_sequence, :pad_packed_sequence,
+    :pad_sequence, :add_histogram, :add_image, :add_scalar, :add_text,
     :add_param_group!, :attend,
     :build_info, :call_op, :cancel, :clip_grad_norm!, :clip_grad_value!, :custom_module,
     :detect_anomaly, :device,

@@ -298,3 +298,30 @@ end
     thrown(() -> init.xavier_normal!(TT.zeros(3)), DimensionMismatch)
     thrown(() -> init.kaiming_normal!(TT.zeros(3, 3); mode="fan"), ArgumentError)
 end
+
+@testset "packed sequences" begin
+    x = TT.randn(3, 5, 4; requires_grad=true)
+    p = pack_padded_sequence(x, [2, 5, 3]; batch_first=true)
+    @test Array(p.batch_sizes) == [3, 3, 2, 1, 1] && p.sorted_indices == [2, 3, 1]
+    steps = [(2, 1), (3, 1), (1, 1), (2, 2), (3, 2), (1, 2), (2, 3), (3, 3), (2, 4), (2, 5)]
+    @test all(Array(p.data)[k, :] == Array(x)[i, step, :] for (k, (i, step)) in enumerate(steps))
+    padded, lengths = pad_packed_sequence(p; batch_first=true, padding_value=-1)
+    want = copy(Array(x))
+    want[1, 3:5, :] .= -1
+    want[3, 4:5, :] .= -1
+    @test lengths == [2, 5, 3] && Array(padded) == want
+    other = pack_padded_sequence(TT.transpose(x, 1, 2), [2, 5, 3])
+    @test Array(other.data) == Array(p.data)
+    @test Array(pad_packed_sequence(other; padding_value=-1)[1]) == permutedims(want, (2, 1, 3))
+    lstm = nn.LSTM(4, 6)
+    output, = lstm(p.data, nothing, nothing, p.batch_sizes)
+    padded, = pad_packed_sequence(PackedSequence(p, output); batch_first=true)
+    alone, = lstm(TT.transpose(x[1:1, 1:2, :], 1, 2))
+    @test isapprox(Array(padded)[1, 1:2, :], Array(alone)[:, 1, :]; atol=1e-6)
+    backward(TT.sum(p.data))
+    @test Array(x.grad)[:, :, 1] == [1 1 0 0 0; 1 1 1 1 1; 1 1 1 0 0]
+    @test pad_sequence([tensor([1.0, 2.0]), tensor([3.0])]; padding_value=9) == [1 3; 2 9]
+    @test pad_sequence([tensor([1, 2]), tensor([3])]; batch_first=true) == [1 2; 3 0]
+    thrown(() -> pack_padded_sequence(x, [2, 5]; batch_first=true), DimensionMismatch)
+    thrown(() -> pack_padded_sequence(x, [0, 5, 3]; batch_first=true), ArgumentError)
+end

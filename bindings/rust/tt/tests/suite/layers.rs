@@ -347,3 +347,29 @@ fn initial_values_have_their_spread() -> Result<()> {
     assert!(init::xavier_normal(&[3], 1.0).is_err() && init::dirac(&[3, 3], 1).is_err());
     Ok(())
 }
+
+#[test]
+fn sequences_are_packed_and_padded() -> Result<()> {
+    let x = tt::randn(&[3, 5, 4])?.requires_grad_(true)?;
+    let packed = tt::pack_padded_sequence(&x, &[2, 5, 3], true)?;
+    assert_eq!(packed.batch_sizes.to_vec::<i64>()?, [3, 3, 2, 1, 1]);
+    assert_eq!((packed.data.shape(), &packed.sorted_indices[..]), (&[10, 4][..], &[1, 2, 0][..]));
+    let other = tt::pack_padded_sequence(&x.transpose(0, 1)?, &[2, 5, 3], false)?;
+    assert_eq!(values(&other.data)?, values(&packed.data)?);
+    let (padded, lengths) = tt::pad_packed_sequence(&packed, true, -1.0)?;
+    assert_eq!(lengths, [2, 5, 3]);
+    let same = |i: i64, n: i64| -> Result<bool> {
+        let part = |t: &Tensor| values(&t.narrow(0, i, 1)?.narrow(1, 0, n)?);
+        Ok(part(&padded)? == part(&x)?)
+    };
+    assert!(same(0, 2)? && same(1, 5)? && same(2, 3)?);
+    assert_eq!(padded.narrow(1, 4, 1)?.narrow(0, 0, 1)?.max()?.item::<f32>()?, -1.0);
+    packed.data.sum()?.backward()?;
+    assert_eq!(x.grad()?.unwrap().sum()?.item::<f32>()?, 40.0);
+    let short = [floats(&[1.0, 2.0]), floats(&[3.0])];
+    assert_eq!(values(&tt::pad_sequence(&short, false, 9.0)?)?, [1.0, 3.0, 2.0, 9.0]);
+    assert_eq!(values(&tt::pad_sequence(&short, true, 9.0)?)?, [1.0, 2.0, 3.0, 9.0]);
+    assert!(tt::pack_padded_sequence(&x, &[2, 5], true).is_err());
+    assert!(tt::pack_padded_sequence(&x, &[0, 5, 3], true).is_err());
+    Ok(())
+}
