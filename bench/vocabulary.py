@@ -179,6 +179,83 @@ def _(t):
     return lambda: t.cdist(x, x)
 
 
+def slopes_of(t, f, *inputs):
+    """The gradients alone."""
+    for x in inputs:
+        x.requires_grad_()
+    y = f(*inputs)
+    g = t.ones_like(y.detach())
+    return lambda: t.autograd.grad(y, inputs, g, retain_graph=True)
+
+
+for order in (0.0, 1.0, 1.5, 2.0, float("inf")):
+    for name in ("pdist", "cdist"):
+        for width in (8, 64):
+            for work in ("", ", gradient"):
+
+                @row(f"{name} of order {order:g}, 300 × {width}{work}")
+                def _(t, name=name, order=order, width=width, work=work):
+                    x, y = data(t, 300, width), data(t, 300, width, seed=1)
+                    f = lambda x: t.nn.functional.pdist(x, order)  # noqa: E731
+                    if name == "cdist":
+                        exact = "donot_use_mm_for_euclid_dist"
+                        f = lambda x: t.cdist(x, y, order, exact)  # noqa: E731
+                    return slopes_of(t, f, x) if work else lambda: f(x)
+
+
+for order in (0.5, 3.0, 4.0):
+    for work in ("", ", gradient"):
+
+        @row(f"vector_norm of order {order:g}, 1000 × 1000, dim 1{work}")
+        def _(t, order=order, work=work):
+            x = data(t, 1000, 1000)
+            f = lambda x: t.linalg.vector_norm(x, order, 1)  # noqa: E731
+            return slopes_of(t, f, x) if work else lambda: f(x)
+
+
+def counted(t, name, n):
+    """One call of an operator that counts, or that shuffles."""
+    x = data(t, n)
+    if name == "randperm":
+        return lambda: t.randperm(n)
+    if name == "histogram":
+        return lambda: t.histogram(x, 100)
+    if name == "bincount":
+        whole = (x.abs() * 100).to(t.int64)
+        return lambda: t.bincount(whole)
+    runs = (x.abs() * 2).floor()
+    if name == "unique_consecutive":
+        return lambda: t.unique_consecutive(runs)
+    return lambda: t.unique_consecutive(runs, return_inverse=True, return_counts=True)
+
+
+for n in (1000, 10**5, 10**6):
+
+    @row(f"randperm {n}")
+    def _(t, n=n):
+        return counted(t, "randperm", n)
+
+
+for name in ("histogram", "bincount", "unique_consecutive", "unique_consecutive, inverse, counts"):
+
+    @row(f"{name} 10^6")
+    def _(t, name=name):
+        return counted(t, name, 10**6)
+
+
+for n in (1000, 10**5):
+
+    @row(f"take {n} of a transposed 1000 × 1000")
+    def _(t, n=n):
+        x, index = data(t, 1000, 1000).t(), (data(t, n).abs() * 2e5).to(t.int64)
+        return lambda: t.take(x, index)
+
+    @row(f"cross {n} × 3")
+    def _(t, n=n):
+        x, y = data(t, n, 3), data(t, n, 3, seed=1)
+        return lambda: t.linalg.cross(x, y)
+
+
 @row("median 10^6")
 def _(t):
     x = data(t, 10**6)
@@ -261,7 +338,7 @@ for mode in ("mean", "sum", "max"):
 
 
 # Short rows, and operators that a sweep over 150 of them found slow.
-for width in (10, 17, 49):
+for width in (10, 17, 24, 31, 49):
 
     @row(f"product with a column, 20000 × {width}")
     def _(t, width=width):
@@ -327,18 +404,17 @@ def sample(t, mode, wanted=()):
     return lambda: t.autograd.grad(y, inputs, g, retain_graph=True)
 
 
-for mode in ("bilinear", "nearest"):
+for mode in ("bilinear", "nearest", "bicubic"):
 
     @row(f"grid_sample {mode} 4 × 8 × 64²")
     def _(t, mode=mode):
         return sample(t, mode)
 
+    for text, wanted in (("image", (0,)), ("positions", (1,)), ("both", (0, 1))):
 
-for text, wanted in (("image", (0,)), ("positions", (1,))):
-
-    @row(f"grid_sample bilinear 4 × 8 × 64², gradient of the {text}")
-    def _(t, wanted=wanted):
-        return sample(t, "bilinear", wanted)
+        @row(f"grid_sample {mode} 4 × 8 × 64², gradient of {text}")
+        def _(t, mode=mode, wanted=wanted):
+            return sample(t, mode, wanted)
 
 
 for name in ("remainder", "fmod", "floor_divide"):
@@ -713,6 +789,9 @@ LIMITS = {
     "embedding_bag": "memory: rows at random places",
     "ctc_loss": "logarithms in double precision",
     "mode": "the row is sorted",
+    "randperm": "sorts 64-bit keys, so that devices agree",
+    "grid_sample": "gathers of single elements",
+    "glu": "four passes, and a join of both halves",
 }
 PAGE = """# The vocabulary beside PyTorch on {host}
 `bench/vocabulary.py -n {n}`, {date}, one thread (`taskset`), float32 unless said, PyTorch {torch},

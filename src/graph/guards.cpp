@@ -406,22 +406,52 @@ bool is_linear(const Args& a) {
 
 bool samples(const Args& a, const char* image_name, Ints image) {
   const Ints grid = a.sizes("grid");
-  const Ints order = a.ints("order");
   const int64_t n = image.n - 2;
   if (n < 2 || n > 3 || grid.n != n + 2 || grid[n + 1] != n || grid[0] != image[0] ||
-      !a.in("mode", 0, 2) || !a.in("padding", 0, 2) || order.n != n)
+      !a.in("mode", 0, 2) || !a.in("padding", 0, 2))
     return false;
+  const Dtype d = a.dtype("grid");
+  double plane = 1;
+  for (int64_t i = 2; i < image.n; i++) plane *= double(image[i]);
+  if (d != Dtype::kF64 && plane > INT32_MAX) return false;
+  return is_at_least(image, 0) && (d == Dtype::kF64 || d == Dtype::kF32) &&
+         is_float(a.dtype(image_name));
+}
+bool samples_in_order(const Args& a, const char* image_name, Ints image) {
+  const Ints order = a.ints("order");
+  const int64_t n = image.n - 2;
+  if (!samples(a, image_name, image) || order.n != n) return false;
   for (const int64_t i : order)
     if (i < 0 || i >= n) return false;
-  return is_at_least(image, 0) && is_float(a.dtype("grid")) && is_float(a.dtype(image_name));
+  return true;
+}
+bool is_sampled(const Args& a, Ints image) {
+  const Ints g = a.sizes("grad");
+  const Ints grid = a.sizes("grid");
+  return g.n == image.n && g[0] == image[0] && g[1] == image[1] &&
+         same(g.slice(2, g.n), grid.slice(1, grid.n - 1));
 }
 bool puts_samples(const Args& a) {
   const Ints size = a.ints("size");
-  const Ints g = a.sizes("grad");
-  const Ints grid = a.sizes("grid");
-  if (g.n != size.n || !samples(a, "grad", size) || g[0] != size[0] || g[1] != size[1])
-    return false;
-  return same(g.slice(2, g.n), grid.slice(1, grid.n - 1));
+  return samples_in_order(a, "grad", size) && is_sampled(a, size);
+}
+bool slopes_of_samples(const Args& a) {
+  return samples(a, "self", a.sizes("self")) && is_sampled(a, a.sizes("self"));
+}
+bool are_rows(const Args& a) {
+  const Ints x1 = a.sizes("x1");
+  const Ints x2 = a.sizes("x2");
+  const Dtype d = a.dtype("x1");
+  return x1.n == 3 && x2.n == 3 && x1[0] == x2[0] && x1[2] == x2[2] && a.same_dtype("x1", "x2") &&
+         (d == Dtype::kF32 || d == Dtype::kF64) && a.arg("p").f >= 0 &&
+         (!a.integer("pairs") || x1[1] == x2[1]);
+}
+bool are_distances(const Args& a) {
+  if (!are_rows(a) || !a.same_sizes("grad", "y") || !a.same_dtype("y", "x1")) return false;
+  const Ints x1 = a.sizes("x1");
+  const int64_t all[3] = {x1[0], x1[1], a.sizes("x2")[1]};
+  const int64_t pairs[2] = {x1[0], x1[1] * (x1[1] - 1) / 2};
+  return same(a.sizes("y"), a.integer("pairs") ? Ints(pairs, 2) : Ints(all, 3));
 }
 bool resizes(const Args& a) {
   const Ints size = a.ints("size");
@@ -498,8 +528,11 @@ constexpr Guard kGuards[] = {
               a.sizes("self")[wrapped(a.integer("dim"), a.ndim("self"))] ==
                   a.integer("length") / 2 + 1;
      }},
-    {"grid_take", [](const Args& a) { return samples(a, "self", a.sizes("self")); }},
+    {"grid_take", [](const Args& a) { return samples_in_order(a, "self", a.sizes("self")); }},
     {"grid_put", puts_samples},
+    {"grid_backward", slopes_of_samples},
+    {"row_distances", are_rows},
+    {"row_distances_backward", are_distances},
     {"index", indexes},
     {"scatter_put", [](const Args& a) { return scatters(a, true); }},
     {"scatter_extreme", [](const Args& a) { return scatters(a, true); }},

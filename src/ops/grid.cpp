@@ -63,6 +63,24 @@ TensorRef grid_put(Call, const Tensor& grad, const Tensor& grid, Ints size, int6
   return x;
 }
 
+TensorRef grid_backward(Call, const Tensor& grad, const Tensor& self, const Tensor& grid,
+                        int64_t mode, int64_t padding, bool align) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  TensorRef y = cast_input(grad, grid.dtype);
+  TensorRef x = cast_input(self, grid.dtype);
+  TensorRef g = dense_input(grid);
+  TensorRef slopes = new_tensor(grid.sizes(), grid.dtype, grid.device);
+  const int64_t order[kGridDims] = {};
+  const Ints values(order, self.ndim - 2);
+  GridPlan p = grid_plan(self.sizes(), *g, mode, padding, align, values, false);
+  p.x = x->data;
+  p.y = y->data;
+  p.slopes = slopes->data;
+  p.run.units[0] = p.n * p.n_tiles;
+  if (slopes->numel) launch_stages(kernel_grid_slopes, grid.device, &p.run);
+  return slopes;
+}
+
 // ---- grid_sample ----
 
 static void check_grid(const Tensor& input, const Tensor& grid, int64_t mode) {
@@ -100,9 +118,12 @@ TensorRef grid_sample(Call, const Tensor& input, const Tensor& grid, int64_t mod
   const int64_t order[kGridDims] = {};
   const Ints values(order, input.ndim - 2);
   const bool align = align_corners.or_else(false);
-  if (input.item_size() != 2) return op::grid_take(input, grid, mode, padding_mode, align, values);
-  TensorRef x = op::to_dtype(input, Dtype::kF32);  // rounded once, at the end
-  TensorRef g = op::to_dtype(grid, Dtype::kF32);
+  const bool is_large = numel_of(input.sizes().slice(2, input.ndim)) > INT32_MAX;
+  const Dtype computed = is_large ? Dtype::kF64 : Dtype::kF32;
+  if (input.dtype == computed || input.dtype == Dtype::kF64)
+    return op::grid_take(input, grid, mode, padding_mode, align, values);
+  TensorRef x = op::to_dtype(input, computed);  // rounded once, at the end
+  TensorRef g = op::to_dtype(grid, computed);
   return op::to_dtype(*op::grid_take(*x, *g, mode, padding_mode, align, values), input.dtype);
 }
 

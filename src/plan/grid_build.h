@@ -8,7 +8,7 @@ namespace TT_NS {
 
 // Set before: dtype … points. Sets units, and pointers to NULL.
 inline void build_grid(GridPlan* p, bool put) {
-  p->x = p->y = nullptr;
+  p->x = p->y = p->slopes = nullptr;
   p->grid = nullptr;
   p->tile = 1024;
   p->n_tiles = ceil_div(p->points, p->tile);

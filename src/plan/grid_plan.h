@@ -13,11 +13,12 @@ constexpr int32_t kGridDims = 3;
 // With two dimensions in[0] is 1. The last number of a position belongs to in[3 - dims], the
 // outermost dimension of an image. The weight of an element is the product of its weights along
 // each dimension. order[d] = k replaces the weight along dimension d by its k-th derivative with
-// respect to the position.
+// respect to the position. Of float32, a plane of an image has at most INT32_MAX elements.
 //   grid_take: y = the weighted sum of the elements around each position
 //   grid_put: its transpose: x = the sum over all positions of their weight times y
+//   grid_slopes: the gradient of the positions, where y is that of grid_take of order 0
 // Units of grid_take: [n][n_tiles of `tile` points][n_blocks of kGridChannels channels]; of
-// grid_put: [n][n_blocks].
+// grid_put: [n][n_blocks]; of grid_slopes: [n][n_tiles].
 struct GridPlan {
   Stages run;
   int32_t dtype;  // f32 f64
@@ -29,6 +30,7 @@ struct GridPlan {
   char* x;
   const char* grid;
   char* y;
+  char* slopes;  // [n][points][dims]
 };
 constexpr int64_t kGridChannels = 16;
 

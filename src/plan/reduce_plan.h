@@ -57,6 +57,29 @@ struct ReducePlan {
   int64_t red_size[kMaxPlanDims], red_stride[kMaxPlanDims];
 };
 
+// Distances between the rows of x1 [batch][n][m] and of x2 [batch][r][m]: the norms of order p of
+// their differences.
+//   row_distances: y [batch][n][r]. Units: [batch][blocks of kDistanceRows rows of x1][panels of
+//   kDistancePanel bytes of a column of x2]
+//   row_distances_backward: dx [batch][n][m], the gradient of x1, from grad and y. Units: [batch]
+//   [blocks of kDistanceRows rows of x1, of pairs one][panels of kDistancePanel bytes of a row]
+// pairs: x2 is x1, and y and grad have a distance for each row and each later one, n (n - 1) / 2 of
+// a matrix. dx is then the gradient of both. Without it, order kInf passes over nan.
+struct DistancePlan {
+  Stages run;
+  int32_t dtype;  // f32 f64
+  bool pairs;
+  double p;
+  int64_t batch, n, r, m;
+  const char* x1;
+  const char* x2;
+  char* y;
+  const char* grad;
+  char* dx;
+};
+constexpr int64_t kDistanceRows = 128;
+constexpr int64_t kDistancePanel = 64;
+
 constexpr int64_t kReduceMaxTile = 4096;   // maximum bytes of a row of a tile that is read in place
 constexpr int64_t kReduceLoadTile = 2048;  // maximum bytes of one that is converted or gathered
 constexpr int64_t kReduceMaxColumnSplit = 8192;  // maximum rows of a unit of the columns path

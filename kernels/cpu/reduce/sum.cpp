@@ -111,6 +111,12 @@ TT_INLINE bool is_short(const ReducePlan& p) {
          p.splits == 1;
 }
 #if TT_VECTOR_MATH
+// Rows of 17 to 31 floats, which other instruction sets transpose: sixteen rows at a time here.
+TT_INLINE bool is_wide_column_tile(const ReducePlan& p) {
+  return p.path == kReduceColumns && p.length > 16 && p.length < 32 && p.dtype == TT_F32 &&
+         p.out_dtype == TT_F32 && p.n_red == 1 && p.red_stride[0] == 4 && p.n_kept == 1 &&
+         p.out_stride[0] == 4 && p.splits == 1;
+}
 // Sixteen rows at a time, of at most 64 floats; returns the first output that is left.
 TT_NOINLINE int64_t sum_sixteens(const ReducePlan& p, int64_t begin, int64_t end) {
   const int64_t step = p.n_kept ? p.kept_stride[0] : 0;
@@ -130,6 +136,7 @@ TT_NOINLINE int64_t sum_sixteens(const ReducePlan& p, int64_t begin, int64_t end
   return o;
 }
 #else
+TT_INLINE bool is_wide_column_tile(const ReducePlan&) { return false; }
 inline int64_t sum_sixteens(const ReducePlan&, int64_t begin, int64_t) { return begin; }
 #endif
 template <class Term> TT_NOINLINE void sum_short(const ReducePlan& p, int64_t begin, int64_t end) {
@@ -363,6 +370,10 @@ TT_KERNEL(reduce_sum)(const void* plan, int64_t begin, int64_t end) noexcept {
   }
   if (is_short(p)) {
     sum_short<Itself>(p, begin, end);
+    return TT_OK;
+  }
+  if (is_wide_column_tile(p)) {
+    sum_short<Itself>(p, begin * p.tile, min(end * p.tile, p.n_out));
     return TT_OK;
   }
   switch (p.dtype) {

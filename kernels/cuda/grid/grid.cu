@@ -10,6 +10,7 @@ namespace TT_NS {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kMaxTaps = 16;
 
 // The taps of a point, all combinations of those along the dimensions.
 template <class T> struct PointTaps {
@@ -49,6 +50,37 @@ template <class T> __global__ void __launch_bounds__(kThreads)
       taps.each(p,
                 [&](int64_t at, T weight) { sum += at < 0 ? undefined(weight) : x[at] * weight; });
       reinterpret_cast<T*>(p.y)[(image * p.c + c) * p.points + point] = sum;
+    }
+  }
+}
+
+// A thread takes a point: the sums over all channels of each tap, then their weights' derivatives.
+template <class T> __global__ void __launch_bounds__(kThreads)
+    slopes_of(const __grid_constant__ GridPlan p) {
+  const int64_t elements = p.in[0] * p.in[1] * p.in[2];
+  GridPlan derived = p;
+  for (int64_t i = first_item(); i < p.n * p.points; i += item_step()) {
+    const int64_t image = quotient(i, p.points);
+    const int64_t point = i - image * p.points;
+    T sums[kMaxTaps];
+    for (int t = 0; t < kMaxTaps; t++) sums[t] = 0;
+    const PointTaps<T> taps(p, i);
+    for (int64_t c = 0; c < p.c; c++) {
+      const T* x = reinterpret_cast<const T*>(p.x) + (image * p.c + c) * elements;
+      const T y = reinterpret_cast<const T*>(p.y)[(image * p.c + c) * p.points + point];
+      int t = 0;
+      taps.each(p, [&](int64_t at, T) {
+        sums[t] += at < 0 ? T(0) : x[at] * y;
+        t++;
+      });
+    }
+    for (int d = 0; d < p.dims; d++) {
+      derived.order[kGridDims - 1 - d] = 1;
+      T slope = 0;
+      int t = 0;
+      PointTaps<T>(derived, i).each(p, [&](int64_t, T weight) { slope += sums[t++] * weight; });
+      reinterpret_cast<T*>(p.slopes)[i * p.dims + d] = slope;
+      derived.order[kGridDims - 1 - d] = 0;
     }
   }
 }
@@ -135,6 +167,13 @@ int32_t grid_take(const void* plan, void* stream, void*) {
   const int64_t items = p.n * p.n_blocks * p.points;
   if (items == 0) return TT_OK;
   auto kernel = p.dtype == TT_F64 ? take<double> : take<float>;
+  return device::launch(kernel, grid_of(items, kThreads), kThreads, 0, stream, p);
+}
+int32_t grid_slopes(const void* plan, void* stream, void*) {
+  const GridPlan& p = grid_plan(plan);
+  const int64_t items = p.n * p.points;
+  if (items == 0) return TT_OK;
+  auto kernel = p.dtype == TT_F64 ? slopes_of<double> : slopes_of<float>;
   return device::launch(kernel, grid_of(items, kThreads), kThreads, 0, stream, p);
 }
 int32_t grid_put(const void* plan, void* stream, void* workspace) {

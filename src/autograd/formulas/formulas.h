@@ -205,6 +205,10 @@ TensorRef prod_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 // At 0 the gradient is a subgradient, PyTorch's: 0 for p > 1.
 TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, double p, Ints dim,
                         bool keepdim);
+// The gradient of row_distances(x1, x2, …) = y by x1, of pairs by both; recorded, by arrays of
+// differences.
+TensorRef row_distances_slopes(const Tensor& g, const Tensor& x1, const Tensor& x2, const Tensor& y,
+                               double p, bool pairs);
 
 // ---- scan ----
 TensorRef cumsum_backward(const Tensor& g, int64_t dim);

@@ -9,6 +9,10 @@ namespace TT_NS::formula {
 TensorRef grid_slopes(const Tensor& g, const Tensor& x, const Tensor& grid, int64_t mode,
                       int64_t padding, bool align, Ints order) {
   if (mode == kGridModeNearest) return tied(op::zeros_like(grid), grid);
+  int64_t orders = 0;
+  for (const int64_t k : order) orders += k;
+  const bool is_recorded = !(ctx().exclude & bit(kKeyAutograd));
+  if (!is_recorded && orders == 0) return op::grid_backward(g, x, grid, mode, padding, align);
   const int64_t channels[1] = {1};
   TensorRef slopes[3];
   const Tensor* parts[3];

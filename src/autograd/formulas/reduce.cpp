@@ -138,4 +138,36 @@ TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, do
   return slope * op::masked_fill(gk / op::pow(yk, Scalar(p - 1)), op::eq(yk, 0), 0);
 }
 
+// Of differences d (…, m) and their norms y. At ties of order infinity each element has the whole
+// gradient, as in PyTorch. Derivatives of equal elements are 0; those of a norm would be nan.
+static TensorRef difference_slopes(const Tensor& g, TensorRef d, const Tensor& y, double p) {
+  const int64_t last[1] = {-1};
+  TensorRef equal = op::eq(d, 0);
+  if (p == kInf) {
+    TensorRef hit = op::eq(op::abs(d), op::unsqueeze(y, -1));
+    return op::sgn(d) * (op::to_dtype(hit, d->dtype) * op::unsqueeze(g, -1));
+  }
+  if (p == 2) equal = op::all_dim(equal, last, true);
+  TensorRef not_0 = op::masked_fill(y, op::eq(y, 0), 1);  // of equal rows
+  return norm_backward(g, op::masked_fill(d, equal, 0), not_0, p, last, false);
+}
+
+TensorRef row_distances_slopes(const Tensor& g, const Tensor& x1, const Tensor& x2, const Tensor& y,
+                               double p, bool pairs) {
+  if (ctx().exclude & bit(kKeyAutograd)) return op::row_distances_backward(g, x1, x2, y, p, pairs);
+  const int64_t others[1] = {2};
+  if (!pairs) {
+    TensorRef d = op::unsqueeze(x1, 2) - op::unsqueeze(x2, 1);
+    return op::sum_dim(difference_slopes(g, std::move(d), y, p), others);
+  }
+  const int64_t n = x1.size(1);
+  TensorRef places = op::triu_indices(n, n, 1, Dtype::kI64, x1.device);
+  TensorRef first = op::select(places, 0, 0);
+  TensorRef second = op::select(places, 0, 1);
+  TensorRef d = op::index_select(x1, 1, first) - op::index_select(x1, 1, second);
+  TensorRef slopes = difference_slopes(g, std::move(d), y, p);
+  TensorRef sum = op::index_add(op::zeros_like(x1), 1, first, slopes);
+  return op::index_add(sum, 1, second, slopes, -1);
+}
+
 }  // namespace TT_NS::formula

@@ -870,6 +870,7 @@ constinit const ForwardRow forward_rows[] = {
     {"round_decimals", ForwardRule::kNone, 0x0, nullptr},
     {"round_even", ForwardRule::kNone, 0x0, nullptr},
     {"round_up", ForwardRule::kNone, 0x0, nullptr},
+    {"row_distances", ForwardRule::kTwice, 0x33, nullptr},
     {"rsqrt", ForwardRule::kSymmetric, 0x3, nullptr},
     {"rsub", ForwardRule::kSymmetric, 0x33, nullptr},
     {"rsub_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
@@ -946,6 +947,6 @@ constinit const ForwardRow forward_rows[] = {
     {"zero_", ForwardRule::kNone, 0x0, nullptr},
     {"zeta", ForwardRule::kSymmetric, 0x34, nullptr},
 };
-constinit const int64_t num_forward_rows = 317;
+constinit const int64_t num_forward_rows = 318;
 
 }  // namespace TT_NS

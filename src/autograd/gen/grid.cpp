@@ -182,6 +182,22 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t, int64_t, boo
                                                     int64_t, int64_t, bool, Ints>(&grid_put_schema,
     impl::grid_put, grid_put_autograd);
 
+// ---- grid_backward ----
+static constexpr ArgInfo grid_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                 {"self", ArgType::kTensor, false, false},
+                                                 {"grid", ArgType::kTensor, false, false},
+                                                 {"mode", ArgType::kInt, false, false},
+                                                 {"padding", ArgType::kInt, false, false},
+                                                 {"align", ArgType::kBool, false, false}};
+static constexpr OpSchema grid_backward_schema =
+    schema_of({.name = "grid_backward", .call = "grid_backward",
+    .text = "grid_backward(grad: Tensor, self: Tensor, grid: Tensor, mode: Int, padding: Int, "
+    "align: Bool) -> Tensor", .args = grid_backward_args, .n_args = 6, .n_outs = 1,
+    .internal = true, .leaf = true});
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
+                       bool)> op_grid_backward = make_op<TensorRef, const Tensor&, const Tensor&,
+    const Tensor&, int64_t, int64_t, bool>(&grid_backward_schema, impl::grid_backward, nullptr);
+
 // ---- affine_grid ----
 static constexpr ArgInfo affine_grid_args[] = {{"theta", ArgType::kTensor, false, false},
                                                {"size", ArgType::kShape, false, false},

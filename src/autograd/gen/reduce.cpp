@@ -1387,6 +1387,94 @@ static constexpr OpSchema pdist_schema =
 constinit Op<TensorRef(const Tensor&, double)> op_pdist = make_op<TensorRef, const Tensor&,
     double>(&pdist_schema, impl::pdist, nullptr);
 
+// ---- row_distances ----
+struct row_distances_saved {
+  Saved x1;
+  Saved x2;
+  Saved r0;
+  double p;
+  bool pairs;
+};
+static void row_distances_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<row_distances_saved>();
+  if (n.needs(0)) {
+    const TensorRef x1_ref = s.x1.get(n);
+    const Tensor& x1 = *x1_ref;
+    const TensorRef x2_ref = s.x2.get(n);
+    const Tensor& x2 = *x2_ref;
+    const auto& p = s.p;
+    const auto& pairs = s.pairs;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::row_distances_slopes(g0, x1, x2, r0, p, pairs);
+  }
+  if (n.needs(1)) {
+    const TensorRef x1_ref = s.x1.get(n);
+    const Tensor& x1 = *x1_ref;
+    const TensorRef x2_ref = s.x2.get(n);
+    const Tensor& x2 = *x2_ref;
+    const auto& p = s.p;
+    const auto& pairs = s.pairs;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::row_distances_slopes(op::transpose(g0, 1, 2), x2, x1, op::transpose(r0, 1, 2),
+                                           p, pairs);
+  }
+}
+static constinit const NodeType row_distances_type = {"row_distances", row_distances_apply,
+                                                      destroy_parts<3, 0>,
+                                                      sizeof(row_distances_saved), false};
+static TensorRef row_distances_autograd(Call c, const Tensor& x1, const Tensor& x2, double p,
+                                        bool pairs) {
+  const bool n0 = needs_grad(x1);
+  const bool n1 = needs_grad(x2);
+  if (!(n0 | n1)) return redispatch(op_row_distances, c.keys & kBelowAutograd, x1, x2, p, pairs);
+  NodeRef node = new_node(&row_distances_type, 2, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) row_distances_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, x1);
+  if (n1) n.set_edge(1, x2);
+  s.x1.save(x1);
+  s.x2.save(x2);
+  s.p = p;
+  s.pairs = pairs;
+  auto out = redispatch(op_row_distances, c.keys & kBelowAutograd, x1, x2, p, pairs);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo row_distances_args[] = {{"x1", ArgType::kTensor, false, false},
+                                                 {"x2", ArgType::kTensor, false, false},
+                                                 {"p", ArgType::kFloat, false, false},
+                                                 {"pairs", ArgType::kBool, false, false}};
+static constexpr OpSchema row_distances_schema =
+    schema_of({.name = "row_distances", .call = "row_distances",
+               .text = "row_distances(x1: Tensor, x2: Tensor, p: Float, pairs: Bool) -> Tensor",
+               .args = row_distances_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kReduce});
+constinit Op<TensorRef(const Tensor&, const Tensor&, double, bool)> op_row_distances =
+    make_op<TensorRef, const Tensor&, const Tensor&, double, bool>(&row_distances_schema,
+    impl::row_distances, row_distances_autograd);
+
+// ---- row_distances_backward ----
+static constexpr ArgInfo row_distances_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+    {"x1", ArgType::kTensor, false, false}, {"x2", ArgType::kTensor, false, false},
+    {"y", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, false},
+    {"pairs", ArgType::kBool, false, false}};
+static constexpr OpSchema row_distances_backward_schema =
+    schema_of({.name = "row_distances_backward", .call = "row_distances_backward",
+    .text = "row_distances_backward(grad: Tensor, x1: Tensor, x2: Tensor, y: Tensor, p: Float, "
+    "pairs: Bool) -> Tensor", .args = row_distances_backward_args, .n_args = 6, .n_outs = 1,
+    .internal = true, .leaf = true, .kind = OpKind::kReduce});
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, double,
+                       bool)> op_row_distances_backward = make_op<TensorRef, const Tensor&,
+    const Tensor&, const Tensor&, const Tensor&, double, bool>(&row_distances_backward_schema,
+    impl::row_distances_backward, nullptr);
+
 // ---- trace ----
 static constexpr ArgInfo trace_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr OpSchema trace_schema =

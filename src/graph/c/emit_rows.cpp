@@ -47,6 +47,26 @@ void CExporter::emit_layer_norm() {
   body_.add(call.span());
 }
 
+void CExporter::emit_row_distances() {
+  use("row_distances");
+  const IrValue& x1 = value(tensor("x1"));
+  const IrValue& x2 = value(tensor("x2"));
+  if (x1.dtype != Dtype::kF32) refuse("is exported for float32");
+  Text call;
+  call.add("  row_distances(");
+  for (const char* name : {"x1", "x2"}) {
+    add_address(call, tensor(name), true);
+    call.add(", ");
+  }
+  add_address(call, node().outs[0]);
+  for (const int64_t n : {x1.sizes[0], x1.sizes[1], x2.sizes[1], x1.sizes[2]})
+    call.add(", ").add(n);
+  call.add(", ");
+  add_float(call, number("p"));
+  call.add(", ").add(integer("pairs")).add(");\n");
+  body_.add(call.span());
+}
+
 void CExporter::emit_rms_norm() {
   use("rms_norm");
   const IrValue& x = value(tensor("input"));

@@ -352,6 +352,7 @@ const CExporter::Emitter* CExporter::find_emitter() const {
       {"softmax", [](CExporter& e) { e.emit_softmax("softmax"); }},
       {"log_softmax", [](CExporter& e) { e.emit_softmax("log_softmax"); }},
       {"native_layer_norm", [](CExporter& e) { e.emit_layer_norm(); }},
+      {"row_distances", [](CExporter& e) { e.emit_row_distances(); }},
       {"native_rms_norm", [](CExporter& e) { e.emit_rms_norm(); }},
       {"native_group_norm", [](CExporter& e) { e.emit_group_norm(); }},
       {"native_batch_norm", [](CExporter& e) { e.emit_batch_norm(); }},

@@ -88,6 +88,7 @@ class CExporter {
   bool has_places() const;
   void emit_softmax(const char* function);
   void emit_layer_norm();
+  void emit_row_distances();
   void emit_rms_norm();
   void emit_group_norm();
   void emit_batch_norm();

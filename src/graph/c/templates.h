@@ -345,6 +345,27 @@ static void rms_norm(const float *x, const float *w, float *y, float *rstd, long
   }
 }
 )"},
+    {"row_distances", R"(
+/* x1: (batch, n, m), x2: (batch, r, m); y: (batch, n, r), of pairs (batch, n (n - 1) / 2) */
+static void row_distances(const float *x1, const float *x2, float *y, long batch, long n, long r,
+                          long m, double p, int pairs) {
+  for (long i = 0; i < batch * n; i++) {
+    const float *b = x2 + i / n * r * m;
+    for (long j = pairs ? i % n + 1 : 0; j < r; j++) {
+      double sum = 0.0;
+      for (long k = 0; k < m; k++) {
+        const double d = fabsf(x1[i * m + k] - b[j * m + k]);
+        if (p == 1.0) sum += d;
+        else if (p == 2.0) sum += d * d;
+        else if (isinf(p)) sum = d > sum ? d : sum;
+        else sum += p == 0.0 ? (double)(d != 0.0) : pow(d, p);
+      }
+      if (p != 0.0 && !isinf(p)) sum = p == 2.0 ? sqrt(sum) : pow(sum, 1.0 / p);
+      *y++ = (float)sum;
+    }
+  }
+}
+)"},
     {"group_norm", R"(
 /* x, y: (images, groups, channels, inner); w, b: (groups, channels) or NULL; mean, rstd: (images,
    groups) or NULL */

@@ -68,6 +68,38 @@ bool OnnxExporter::emit_reduce() {
   return true;
 }
 
+// By arrays of differences; sign(d) counts elements.
+void OnnxExporter::emit_row_distances() {
+  const double p = real("p");
+  if (p != 0 && p != 1 && p != 2) refuse("p other than 0, 1 and 2");
+  const Dtype d = out_value().dtype;
+  const int64_t n = value("x1").sizes[1];
+  ModelValue x[2] = {tensor("x1"), tensor("x2")};
+  int64_t axis = 3;
+  if (integer("pairs")) {
+    axis = 2;
+    if (n * n > kMaxIndexTable) refuse("a matrix of this size");
+    OnnxPositions rows[2];
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = i + 1; j < n; j++) {
+        rows[0].push_back(i);
+        rows[1].push_back(j);
+      }
+    const int64_t pairs = n * (n - 1) / 2;
+    for (int k = 0; k < 2; k++)
+      x[k] = along(1, "Gather", {x[k], initializer_of(rows[k], Ints(&pairs, 1))}, d);
+  } else {
+    for (int64_t k = 0; k < 2; k++) {
+      const int64_t place = 2 - k;
+      x[k] = node("Unsqueeze", {x[k], constant(Ints(&place, 1))}, d);
+    }
+  }
+  ModelValue difference = node("Sub", {x[0], x[1]}, d);
+  if (p == 0) difference = node("Sign", {difference}, d);
+  give(node(p == 2 ? "ReduceL2" : "ReduceL1", {difference, constant(Ints(&axis, 1))}, d,
+            AttrWriter().integer("keepdims", 0)));
+}
+
 // ---- arrangement ----
 
 void OnnxExporter::emit_cat() {
@@ -173,6 +205,7 @@ void OnnxExporter::emit_border() {
 bool OnnxExporter::emit_arrange() {
   static constexpr Emitter kTable[] = {
       {"cat", &OnnxExporter::emit_cat},
+      {"row_distances", &OnnxExporter::emit_row_distances},
       {"embedding", &OnnxExporter::emit_embedding},
       {"index_select", &OnnxExporter::emit_index_select},
       {"gather", &OnnxExporter::emit_gather},

@@ -183,6 +183,7 @@ class OnnxExporter {
   const char* reduction() const;
   bool emit_reduce();
   bool emit_arrange();
+  void emit_row_distances();
   void emit_cat();
   void emit_embedding();
   void emit_index_select();

@@ -18,6 +18,9 @@ namespace TT_NS {
 // grid_put(grad: Tensor, grid: Tensor, size: Shape, mode: Int, padding: Int, align: Bool, order:
 // Int[]) -> Tensor
 
+// grid_backward(grad: Tensor, self: Tensor, grid: Tensor, mode: Int, padding: Int, align: Bool) ->
+// Tensor
+
 // affine_grid(theta: Tensor, size: Shape, align_corners: Bool? = None) -> Tensor
 
 }  // namespace TT_NS

@@ -214,6 +214,8 @@ TensorRef grid_take(Call c, const Tensor& self, const Tensor& grid, int64_t mode
                     bool align, Ints order);
 TensorRef grid_put(Call c, const Tensor& grad, const Tensor& grid, Ints size, int64_t mode,
                    int64_t padding, bool align, Ints order);
+TensorRef grid_backward(Call c, const Tensor& grad, const Tensor& self, const Tensor& grid,
+                        int64_t mode, int64_t padding, bool align);
 TensorRef affine_grid(Call c, const Tensor& theta, Ints size, Opt<bool> align_corners);
 TensorRef gather(Call c, const Tensor& self, int64_t dim, const Tensor& index);
 TensorRef scatter_add(Call c, const Tensor& self, int64_t dim, const Tensor& index,
@@ -680,6 +682,9 @@ TensorRef normalize(Call c, const Tensor& input, double p, int64_t dim, double e
 TensorRef renorm(Call c, const Tensor& self, double p, int64_t dim, double maxnorm);
 TensorRef cdist(Call c, const Tensor& x1, const Tensor& x2, double p, int64_t compute_mode);
 TensorRef pdist(Call c, const Tensor& self, double p);
+TensorRef row_distances(Call c, const Tensor& x1, const Tensor& x2, double p, bool pairs);
+TensorRef row_distances_backward(Call c, const Tensor& grad, const Tensor& x1, const Tensor& x2,
+                                 const Tensor& y, double p, bool pairs);
 TensorRef trace(Call c, const Tensor& self);
 TensorRef interpolate(Call c, const Tensor& input, Ints size, Opt<double> scale_factor,
                       int64_t mode, Opt<bool> align_corners, Opt<bool> recompute_scale_factor,

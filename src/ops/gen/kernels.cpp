@@ -184,6 +184,8 @@ int32_t reduce_any(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_all(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_min_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t row_distances(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t row_distances_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log_softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -209,6 +211,7 @@ int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t grid_take(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t grid_put(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t grid_slopes(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t ctc_loss(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -443,6 +446,8 @@ int32_t reduce_any(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_all(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_min_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t row_distances(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t row_distances_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log_softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -468,6 +473,7 @@ int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t grid_take(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t grid_put(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t grid_slopes(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t ctc_loss(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -702,6 +708,8 @@ int32_t reduce_any(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_all(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_min_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t row_distances(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t row_distances_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log_softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -727,6 +735,7 @@ int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t grid_take(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t grid_put(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t grid_slopes(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t ctc_loss(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -961,6 +970,8 @@ int32_t reduce_any(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_all(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t reduce_min_index(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t row_distances(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t row_distances_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log_softmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softmax_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -986,6 +997,7 @@ int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t grid_take(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t grid_put(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t grid_slopes(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t cross_entropy_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t ctc_loss(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1606,259 +1618,269 @@ constinit const Kernel kernel_reduce_max_index =
 constinit const Kernel kernel_reduce_min_index =
     {.cpu = {baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)},
      .id = 174, .plan_bytes = sizeof(ReducePlan), .name = "reduce_min_index"};
+constinit const Kernel kernel_row_distances =
+    {.cpu = {baseline::row_distances, TT_AVX2(row_distances), TT_AVX512(row_distances)}, .id = 175,
+     .plan_bytes = sizeof(DistancePlan), .name = "row_distances"};
+constinit const Kernel kernel_row_distances_backward =
+    {.cpu = {baseline::row_distances_backward, TT_AVX2(row_distances_backward),
+             TT_AVX512(row_distances_backward)}, .id = 176, .plan_bytes = sizeof(DistancePlan),
+     .name = "row_distances_backward"};
 constinit const Kernel kernel_softmax =
-    {.cpu = {baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, .id = 175,
+    {.cpu = {baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, .id = 177,
      .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax"};
 constinit const Kernel kernel_log_softmax =
-    {.cpu = {baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, .id = 176,
+    {.cpu = {baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, .id = 178,
      .plan_bytes = sizeof(SoftmaxPlan), .name = "log_softmax"};
 constinit const Kernel kernel_softmax_backward =
     {.cpu = {baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)},
-     .id = 177, .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax_backward"};
+     .id = 179, .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax_backward"};
 constinit const Kernel kernel_log_softmax_backward =
     {.cpu = {baseline::log_softmax_backward, TT_AVX2(log_softmax_backward),
-             TT_AVX512(log_softmax_backward)}, .id = 178, .plan_bytes = sizeof(SoftmaxPlan),
+             TT_AVX512(log_softmax_backward)}, .id = 180, .plan_bytes = sizeof(SoftmaxPlan),
      .name = "log_softmax_backward"};
 constinit const Kernel kernel_matmul = {.cpu = {matmul_driver, matmul_driver, matmul_driver},
-                                        .id = 179, .plan_bytes = sizeof(MatmulPlan),
+                                        .id = 181, .plan_bytes = sizeof(MatmulPlan),
                                         .name = "matmul"};
 constinit const Kernel kernel_conv_pad =
-    {.cpu = {baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, .id = 180,
+    {.cpu = {baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, .id = 182,
      .plan_bytes = sizeof(ConvPadPlan), .name = "conv_pad"};
 constinit const Kernel kernel_conv = {.cpu = {baseline::conv, TT_AVX2(conv), TT_AVX512(conv)},
-                                      .id = 181, .plan_bytes = sizeof(ConvPlan), .name = "conv"};
+                                      .id = 183, .plan_bytes = sizeof(ConvPlan), .name = "conv"};
 constinit const Kernel kernel_conv_weight =
-    {.cpu = {baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, .id = 182,
+    {.cpu = {baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, .id = 184,
      .plan_bytes = sizeof(ConvWeightPlan), .name = "conv_weight"};
 constinit const Kernel kernel_layer_norm =
-    {.cpu = {baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, .id = 183,
+    {.cpu = {baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, .id = 185,
      .plan_bytes = sizeof(LayerNormPlan), .name = "layer_norm"};
 constinit const Kernel kernel_layer_norm_backward =
     {.cpu = {baseline::layer_norm_backward, TT_AVX2(layer_norm_backward),
-             TT_AVX512(layer_norm_backward)}, .id = 184,
+             TT_AVX512(layer_norm_backward)}, .id = 186,
      .plan_bytes = sizeof(LayerNormBackwardPlan), .name = "layer_norm_backward"};
 constinit const Kernel kernel_random_uniform =
     {.cpu = {baseline::random_uniform, TT_AVX2(random_uniform), TT_AVX512(random_uniform)},
-     .id = 185, .plan_bytes = sizeof(RandomPlan), .name = "random_uniform",
+     .id = 187, .plan_bytes = sizeof(RandomPlan), .name = "random_uniform",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_normal =
-    {.cpu = {baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, .id = 186,
+    {.cpu = {baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, .id = 188,
      .plan_bytes = sizeof(RandomPlan), .name = "random_normal", .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_bernoulli =
     {.cpu = {baseline::random_bernoulli, TT_AVX2(random_bernoulli), TT_AVX512(random_bernoulli)},
-     .id = 187, .plan_bytes = sizeof(RandomPlan), .name = "random_bernoulli",
+     .id = 189, .plan_bytes = sizeof(RandomPlan), .name = "random_bernoulli",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_dropout =
     {.cpu = {baseline::random_dropout, TT_AVX2(random_dropout), TT_AVX512(random_dropout)},
-     .id = 188, .plan_bytes = sizeof(RandomPlan), .name = "random_dropout",
+     .id = 190, .plan_bytes = sizeof(RandomPlan), .name = "random_dropout",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_integers =
     {.cpu = {baseline::random_integers, TT_AVX2(random_integers), TT_AVX512(random_integers)},
-     .id = 189, .plan_bytes = sizeof(RandomPlan), .name = "random_integers",
+     .id = 191, .plan_bytes = sizeof(RandomPlan), .name = "random_integers",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_index_get =
-    {.cpu = {baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, .id = 190,
+    {.cpu = {baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, .id = 192,
      .plan_bytes = sizeof(IndexPlan), .name = "index_get"};
 constinit const Kernel kernel_index_put =
-    {.cpu = {baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, .id = 191,
+    {.cpu = {baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, .id = 193,
      .plan_bytes = sizeof(IndexPlan), .name = "index_put"};
 constinit const Kernel kernel_index_accumulate =
     {.cpu = {baseline::index_accumulate, TT_AVX2(index_accumulate), TT_AVX512(index_accumulate)},
-     .id = 192, .plan_bytes = sizeof(IndexPlan), .name = "index_accumulate"};
+     .id = 194, .plan_bytes = sizeof(IndexPlan), .name = "index_accumulate"};
 constinit const Kernel kernel_index_combine =
-    {.cpu = {baseline::index_combine, TT_AVX2(index_combine), TT_AVX512(index_combine)}, .id = 193,
+    {.cpu = {baseline::index_combine, TT_AVX2(index_combine), TT_AVX512(index_combine)}, .id = 195,
      .plan_bytes = sizeof(IndexPlan), .name = "index_combine"};
 constinit const Kernel kernel_index_check =
-    {.cpu = {baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, .id = 194,
+    {.cpu = {baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, .id = 196,
      .plan_bytes = sizeof(IndexCheckPlan), .name = "index_check"};
 constinit const Kernel kernel_index_offsets =
-    {.cpu = {baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, .id = 195,
+    {.cpu = {baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, .id = 197,
      .plan_bytes = sizeof(IndexCheckPlan), .name = "index_offsets"};
 constinit const Kernel kernel_nonzero_count =
-    {.cpu = {baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, .id = 196,
+    {.cpu = {baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, .id = 198,
      .plan_bytes = sizeof(NonzeroPlan), .name = "nonzero_count"};
 constinit const Kernel kernel_nonzero_write =
-    {.cpu = {baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, .id = 197,
+    {.cpu = {baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, .id = 199,
      .plan_bytes = sizeof(NonzeroPlan), .name = "nonzero_write"};
 constinit const Kernel kernel_fill_arange =
-    {.cpu = {baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, .id = 198,
+    {.cpu = {baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, .id = 200,
      .plan_bytes = sizeof(ArangePlan), .name = "fill_arange"};
 constinit const Kernel kernel_grid_take =
-    {.cpu = {baseline::grid_take, TT_AVX2(grid_take), TT_AVX512(grid_take)}, .id = 199,
+    {.cpu = {baseline::grid_take, TT_AVX2(grid_take), TT_AVX512(grid_take)}, .id = 201,
      .plan_bytes = sizeof(GridPlan), .name = "grid_take"};
 constinit const Kernel kernel_grid_put =
-    {.cpu = {baseline::grid_put, TT_AVX2(grid_put), TT_AVX512(grid_put)}, .id = 200,
+    {.cpu = {baseline::grid_put, TT_AVX2(grid_put), TT_AVX512(grid_put)}, .id = 202,
      .plan_bytes = sizeof(GridPlan), .name = "grid_put"};
+constinit const Kernel kernel_grid_slopes =
+    {.cpu = {baseline::grid_slopes, TT_AVX2(grid_slopes), TT_AVX512(grid_slopes)}, .id = 203,
+     .plan_bytes = sizeof(GridPlan), .name = "grid_slopes"};
 constinit const Kernel kernel_cross_entropy =
-    {.cpu = {baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, .id = 201,
+    {.cpu = {baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, .id = 204,
      .plan_bytes = sizeof(ClassLossPlan), .name = "cross_entropy"};
 constinit const Kernel kernel_cross_entropy_backward =
     {.cpu = {baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward),
-             TT_AVX512(cross_entropy_backward)}, .id = 202, .plan_bytes = sizeof(ClassLossPlan),
+             TT_AVX512(cross_entropy_backward)}, .id = 205, .plan_bytes = sizeof(ClassLossPlan),
      .name = "cross_entropy_backward"};
 constinit const Kernel kernel_ctc_loss =
-    {.cpu = {baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, .id = 203,
+    {.cpu = {baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, .id = 206,
      .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss"};
 constinit const Kernel kernel_ctc_loss_backward =
     {.cpu = {baseline::ctc_loss_backward, TT_AVX2(ctc_loss_backward), TT_AVX512(ctc_loss_backward)},
-     .id = 204, .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss_backward"};
+     .id = 207, .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss_backward"};
 constinit const Kernel kernel_nll_loss =
-    {.cpu = {baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, .id = 205,
+    {.cpu = {baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, .id = 208,
      .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss"};
 constinit const Kernel kernel_nll_loss_backward =
     {.cpu = {baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)},
-     .id = 206, .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss_backward"};
+     .id = 209, .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss_backward"};
 constinit const Kernel kernel_cumprod =
-    {.cpu = {baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, .id = 207,
+    {.cpu = {baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, .id = 210,
      .plan_bytes = sizeof(CumprodPlan), .name = "cumprod"};
 constinit const Kernel kernel_optim_step =
-    {.cpu = {baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, .id = 208,
+    {.cpu = {baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, .id = 211,
      .plan_bytes = sizeof(OptimPlan), .name = "optim_step"};
 constinit const Kernel kernel_channel_sums =
-    {.cpu = {baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, .id = 209,
+    {.cpu = {baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, .id = 212,
      .plan_bytes = sizeof(ChannelSumPlan), .name = "channel_sums"};
 constinit const Kernel kernel_channel_affine =
     {.cpu = {baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)},
-     .id = 210, .plan_bytes = sizeof(ChannelAffinePlan), .name = "channel_affine"};
+     .id = 213, .plan_bytes = sizeof(ChannelAffinePlan), .name = "channel_affine"};
 constinit const Kernel kernel_group_norm_backward =
     {.cpu = {baseline::group_norm_backward, TT_AVX2(group_norm_backward),
-             TT_AVX512(group_norm_backward)}, .id = 211,
+             TT_AVX512(group_norm_backward)}, .id = 214,
      .plan_bytes = sizeof(GroupNormBackwardPlan), .name = "group_norm_backward"};
 constinit const Kernel kernel_pool_max =
-    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 212,
+    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 215,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_max"};
 constinit const Kernel kernel_pool_max_index =
     {.cpu = {baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)},
-     .id = 213, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
+     .id = 216, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
 constinit const Kernel kernel_pool_max_backward =
     {.cpu = {baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)},
-     .id = 214, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
+     .id = 217, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
 constinit const Kernel kernel_pool_average =
-    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 215,
+    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 218,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_average"};
 constinit const Kernel kernel_pool_average_backward =
     {.cpu = {baseline::pool_average_backward, TT_AVX2(pool_average_backward),
-             TT_AVX512(pool_average_backward)}, .id = 216, .plan_bytes = sizeof(PoolPlan),
+             TT_AVX512(pool_average_backward)}, .id = 219, .plan_bytes = sizeof(PoolPlan),
      .name = "pool_average_backward"};
 constinit const Kernel kernel_attention =
-    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 217,
+    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 220,
      .plan_bytes = sizeof(AttentionPlan), .name = "attention",
      .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_attention_backward =
     {.cpu = {baseline::attention_backward, TT_AVX2(attention_backward),
-             TT_AVX512(attention_backward)}, .id = 218, .plan_bytes = sizeof(AttentionPlan),
+             TT_AVX512(attention_backward)}, .id = 221, .plan_bytes = sizeof(AttentionPlan),
      .name = "attention_backward", .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_sort_rows =
-    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 219,
+    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 222,
      .plan_bytes = sizeof(SortPlan), .name = "sort_rows"};
 constinit const Kernel kernel_select_rows =
-    {.cpu = {baseline::select_rows, TT_AVX2(select_rows), TT_AVX512(select_rows)}, .id = 220,
+    {.cpu = {baseline::select_rows, TT_AVX2(select_rows), TT_AVX512(select_rows)}, .id = 223,
      .plan_bytes = sizeof(SelectPlan), .name = "select_rows"};
 constinit const Kernel kernel_bag_reduce =
-    {.cpu = {baseline::bag_reduce, TT_AVX2(bag_reduce), TT_AVX512(bag_reduce)}, .id = 221,
+    {.cpu = {baseline::bag_reduce, TT_AVX2(bag_reduce), TT_AVX512(bag_reduce)}, .id = 224,
      .plan_bytes = sizeof(BagPlan), .name = "bag_reduce"};
 constinit const Kernel kernel_svd = {.cpu = {baseline::svd, TT_AVX2(svd), TT_AVX512(svd)},
-                                     .id = 222, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
+                                     .id = 225, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
 constinit const Kernel kernel_lu_factor =
-    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 223,
+    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 226,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_factor"};
 constinit const Kernel kernel_lu_solve =
-    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 224,
+    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 227,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_solve"};
 constinit const Kernel kernel_cholesky =
-    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 225,
+    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 228,
      .plan_bytes = sizeof(MatrixPlan), .name = "cholesky"};
 constinit const Kernel kernel_solve_triangular =
     {.cpu = {baseline::solve_triangular, TT_AVX2(solve_triangular), TT_AVX512(solve_triangular)},
-     .id = 226, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
+     .id = 229, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
 constinit const Kernel kernel_householder_qr =
     {.cpu = {baseline::householder_qr, TT_AVX2(householder_qr), TT_AVX512(householder_qr)},
-     .id = 227, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
+     .id = 230, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
 constinit const Kernel kernel_householder_product =
     {.cpu = {baseline::householder_product, TT_AVX2(householder_product),
-             TT_AVX512(householder_product)}, .id = 228, .plan_bytes = sizeof(MatrixPlan),
+             TT_AVX512(householder_product)}, .id = 231, .plan_bytes = sizeof(MatrixPlan),
      .name = "householder_product"};
 constinit const Kernel kernel_eigh = {.cpu = {baseline::eigh, TT_AVX2(eigh), TT_AVX512(eigh)},
-                                      .id = 229, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
+                                      .id = 232, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
 constinit const Kernel kernel_eig = {.cpu = {baseline::eig, TT_AVX2(eig), TT_AVX512(eig)},
-                                     .id = 230, .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
+                                     .id = 233, .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
 constinit const Kernel kernel_ldl_factor =
-    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX512(ldl_factor)}, .id = 231,
+    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX512(ldl_factor)}, .id = 234,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_factor"};
 constinit const Kernel kernel_ldl_solve =
-    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX512(ldl_solve)}, .id = 232,
+    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX512(ldl_solve)}, .id = 235,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_solve"};
 constinit const Kernel kernel_multinomial =
-    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 233,
+    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 236,
      .plan_bytes = sizeof(MultinomialPlan), .name = "multinomial"};
 constinit const Kernel kernel_clip_norm =
-    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 234,
+    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 237,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_norm"};
 constinit const Kernel kernel_clip_scale =
-    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 235,
+    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 238,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_scale"};
 constinit const Kernel kernel_resize =
-    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 236,
+    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 239,
      .plan_bytes = sizeof(ResizePlan), .name = "resize"};
 constinit const Kernel kernel_resize_backward =
     {.cpu = {baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)},
-     .id = 237, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
+     .id = 240, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
 constinit const Kernel kernel_conv_interleave =
     {.cpu = {baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)},
-     .id = 238, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
+     .id = 241, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
 constinit const Kernel kernel_conv_interleaved =
     {.cpu = {baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)},
-     .id = 239, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
+     .id = 242, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
 constinit const Kernel kernel_conv_interleaved_weight =
     {.cpu = {baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
-             TT_AVX512(conv_interleaved_weight)}, .id = 240,
+             TT_AVX512(conv_interleaved_weight)}, .id = 243,
      .plan_bytes = sizeof(ConvInterleavedWeightPlan), .name = "conv_interleaved_weight"};
 constinit const Kernel kernel_cumsum =
-    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 241,
+    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 244,
      .plan_bytes = sizeof(ScanPlan), .name = "cumsum"};
 constinit const Kernel kernel_search_sorted =
-    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 242,
+    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 245,
      .plan_bytes = sizeof(SearchPlan), .name = "search_sorted"};
 constinit const Kernel kernel_optim_rare_step =
     {.cpu = {baseline::optim_rare_step, TT_AVX2(optim_rare_step), TT_AVX512(optim_rare_step)},
-     .id = 243, .plan_bytes = sizeof(OptimPlan), .name = "optim_rare_step"};
+     .id = 246, .plan_bytes = sizeof(OptimPlan), .name = "optim_rare_step"};
 constinit const Kernel kernel_cummax =
-    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 244,
+    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 247,
      .plan_bytes = sizeof(CumExtremePlan), .name = "cummax"};
 constinit const Kernel kernel_logcumsumexp =
-    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 245,
+    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 248,
      .plan_bytes = sizeof(LogSumPlan), .name = "logcumsumexp"};
 constinit const Kernel kernel_recurrent_step =
     {.cpu = {baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)},
-     .id = 246, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
+     .id = 249, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
 constinit const Kernel kernel_recurrent_step_backward =
     {.cpu = {baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
-             TT_AVX512(recurrent_step_backward)}, .id = 247, .plan_bytes = sizeof(RecurrentPlan),
+             TT_AVX512(recurrent_step_backward)}, .id = 250, .plan_bytes = sizeof(RecurrentPlan),
      .name = "recurrent_step_backward"};
 constinit const Kernel kernel_fft = {.cpu = {baseline::fft, TT_AVX2(fft), TT_AVX512(fft)},
-                                     .id = 248, .plan_bytes = sizeof(FftPlan), .name = "fft"};
+                                     .id = 251, .plan_bytes = sizeof(FftPlan), .name = "fft"};
 constinit const Kernel kernel_clip_unscale =
-    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 249,
+    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 252,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_unscale"};
 constinit const Kernel kernel_int8_matmul =
-    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 250,
+    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 253,
      .plan_bytes = sizeof(Int8Plan), .name = "int8_matmul"};
 constinit const Kernel kernel_block_quantize =
     {.cpu = {baseline::block_quantize, TT_AVX2(block_quantize), TT_AVX512(block_quantize)},
-     .id = 251, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
+     .id = 254, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
 constinit const Kernel kernel_block_dequantize =
     {.cpu = {baseline::block_dequantize, TT_AVX2(block_dequantize), TT_AVX512(block_dequantize)},
-     .id = 252, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
+     .id = 255, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
 constinit const Kernel kernel_block_linear =
-    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 253,
+    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 256,
      .plan_bytes = sizeof(BlockPlan), .name = "block_linear"};
 constinit const Kernel kernel_pool_max_interleaved =
     {.cpu = {baseline::pool_max_interleaved, TT_AVX2(pool_max_interleaved),
-             TT_AVX512(pool_max_interleaved)}, .id = 254, .plan_bytes = sizeof(PoolInterleavedPlan),
+             TT_AVX512(pool_max_interleaved)}, .id = 257, .plan_bytes = sizeof(PoolInterleavedPlan),
      .name = "pool_max_interleaved"};
 constinit const Kernel kernel_pool_max_interleaved_backward =
     {.cpu = {baseline::pool_max_interleaved_backward, TT_AVX2(pool_max_interleaved_backward),
-             TT_AVX512(pool_max_interleaved_backward)}, .id = 255,
+             TT_AVX512(pool_max_interleaved_backward)}, .id = 258,
      .plan_bytes = sizeof(PoolInterleavedPlan), .name = "pool_max_interleaved_backward"};
 
 }  // namespace TT_NS

@@ -180,6 +180,8 @@ extern const Kernel kernel_reduce_any;
 extern const Kernel kernel_reduce_all;
 extern const Kernel kernel_reduce_max_index;
 extern const Kernel kernel_reduce_min_index;
+extern const Kernel kernel_row_distances;
+extern const Kernel kernel_row_distances_backward;
 extern const Kernel kernel_softmax;
 extern const Kernel kernel_log_softmax;
 extern const Kernel kernel_softmax_backward;
@@ -206,6 +208,7 @@ extern const Kernel kernel_nonzero_write;
 extern const Kernel kernel_fill_arange;
 extern const Kernel kernel_grid_take;
 extern const Kernel kernel_grid_put;
+extern const Kernel kernel_grid_slopes;
 extern const Kernel kernel_cross_entropy;
 extern const Kernel kernel_cross_entropy_backward;
 extern const Kernel kernel_ctc_loss;
@@ -262,6 +265,6 @@ extern const Kernel kernel_block_linear;
 extern const Kernel kernel_pool_max_interleaved;
 extern const Kernel kernel_pool_max_interleaved_backward;
 
-constexpr int32_t kNumKernels = 256;
+constexpr int32_t kNumKernels = 259;
 
 }  // namespace TT_NS

@@ -496,6 +496,8 @@ extern Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, Ints)> op_col2im;
 extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>)> op_grid_sample;
 extern Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, bool, Ints)> op_grid_take;
 extern Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t, int64_t, bool, Ints)> op_grid_put;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
+                    bool)> op_grid_backward;
 extern Op<TensorRef(const Tensor&, Ints, Opt<bool>)> op_affine_grid;
 extern Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather;
 extern Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into;
@@ -1035,6 +1037,9 @@ extern Op<void(Tensor&, double, int64_t, double)> op_renorm_;
 extern Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_renorm_into;
 extern Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist;
 extern Op<TensorRef(const Tensor&, double)> op_pdist;
+extern Op<TensorRef(const Tensor&, const Tensor&, double, bool)> op_row_distances;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, double,
+                    bool)> op_row_distances_backward;
 extern Op<TensorRef(const Tensor&)> op_trace;
 extern Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
                     Opt<double>, Opt<double>, Opt<double>)> op_interpolate;
@@ -2938,6 +2943,10 @@ inline TensorRef grid_put(const Tensor& grad, const Tensor& grid, Ints size, int
                           int64_t padding, bool align, Ints order) {
   return dispatch(op_grid_put, grad, grid, size, mode, padding, align, order);
 }
+inline TensorRef grid_backward(const Tensor& grad, const Tensor& self, const Tensor& grid,
+                               int64_t mode, int64_t padding, bool align) {
+  return dispatch(op_grid_backward, grad, self, grid, mode, padding, align);
+}
 inline TensorRef affine_grid(const Tensor& theta, Ints size, Opt<bool> align_corners = {}) {
   return dispatch(op_affine_grid, theta, size, align_corners);
 }
@@ -4648,6 +4657,13 @@ inline TensorRef cdist(const Tensor& x1, const Tensor& x2, double p = 2.0,
 }
 inline TensorRef pdist(const Tensor& self, double p = 2.0) {
   return dispatch(op_pdist, self, p);
+}
+inline TensorRef row_distances(const Tensor& x1, const Tensor& x2, double p, bool pairs) {
+  return dispatch(op_row_distances, x1, x2, p, pairs);
+}
+inline TensorRef row_distances_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2,
+                                        const Tensor& y, double p, bool pairs) {
+  return dispatch(op_row_distances_backward, grad, x1, x2, y, p, pairs);
 }
 inline TensorRef trace(const Tensor& self) {
   return dispatch(op_trace, self);

@@ -215,6 +215,11 @@ void renorm_into_impl(Call c, const Tensor& self, double p, int64_t dim, double 
 
 // pdist(self: Tensor, p: Float = 2.0) -> Tensor
 
+// row_distances(x1: Tensor, x2: Tensor, p: Float, pairs: Bool) -> Tensor
+
+// row_distances_backward(grad: Tensor, x1: Tensor, x2: Tensor, y: Tensor, p: Float, pairs: Bool) ->
+// Tensor
+
 // trace(self: Tensor) -> Tensor
 
 }  // namespace TT_NS

@@ -4,6 +4,9 @@
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/index/nest.h"
+#include "ops/one_pass.h"
+
+#include <string.h>
 
 namespace TT_NS::impl {
 
@@ -18,10 +21,47 @@ static void check_flat_index(const Tensor& self, const Tensor& index) {
   check_indices(index, "index", -self.numel, self.numel);
 }
 
+// Elements of a strided tensor at n positions, of which negative ones count from the end.
+struct TakePlan {
+  const Tensor* from;
+  int64_t n;
+  const int64_t* index;
+  char* out;
+};
+static void take_elements(const TakePlan& p) {
+  const Tensor& t = *p.from;
+  const size_t size = size_t(t.item_size());
+  for (int64_t i = 0; i < p.n; i++) {
+    int64_t at = p.index[i] < 0 ? p.index[i] + t.numel : p.index[i];
+    int64_t offset = 0;
+    for (int64_t d = t.ndim - 1; d > 0; d--) {
+      const bool is_short = (at | t.size(d)) < int64_t(1) << 32;  // a division takes half as long
+      const int64_t rest = is_short ? int64_t(uint32_t(at) / uint32_t(t.size(d))) : at / t.size(d);
+      offset += (at - rest * t.size(d)) * t.stride(d);
+      at = rest;
+    }
+    offset += at * t.stride(0);
+    const char* const from = t.data + offset * int64_t(size);
+    char* const to = p.out + size_t(i) * size;
+    if (size == 4) memcpy(to, from, 4);
+    else if (size == 8) memcpy(to, from, 8);
+    else memcpy(to, from, size);
+  }
+}
+constexpr Kernel kTake = one_pass_kernel<TakePlan, take_elements>("take");
+
 TensorRef take(Call, const Tensor& self, const Tensor& index) {
   check_flat_index(self, index);
   if (index.numel == 0) return op::reshape(*op::slice(*op::flatten(self), 0, 0, 0), index.sizes());
   const bool few = index.numel < self.numel / 64;
+  if (few && !self.contiguous() && takes_one_pass(self) && takes_one_pass(index)) {
+    const TensorRef at = cast_input(index, Dtype::kI64);
+    TensorRef out = new_tensor(index.sizes(), self.dtype, self.device);
+    const TakePlan plan = {
+        .from = &self, .n = index.numel, .index = at->as<int64_t>(), .out = out->data};
+    launch(kTake, kCpuDevice, &plan, 1);
+    return out;
+  }
   if (few && !self.contiguous()) {  // which flatten would copy whole
     const TensorList found = op::unravel_index(index, self.sizes());
     SmallVec<const Tensor*, 4> indices;

@@ -2,7 +2,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/impl.h"
+#include "ops/one_pass.h"
 
 namespace TT_NS::impl {
 
@@ -158,6 +158,42 @@ TensorRef kron(Call, const Tensor& self, const Tensor& other) {
   return op::reshape(*op::mul(*op::reshape(self, a), *op::reshape(other, b)), shape);
 }
 
+// Cross products of n dense vectors.
+struct CrossPlan {
+  Dtype dtype;
+  int64_t n;
+  const char *a, *b;
+  char* out;
+};
+template <class T> static void cross_of(const CrossPlan& p) {
+  const T* a = reinterpret_cast<const T*>(p.a);
+  const T* b = reinterpret_cast<const T*>(p.b);
+  T* out = reinterpret_cast<T*>(p.out);
+  for (int64_t i = 0; i < p.n; i++, a += 3, b += 3, out += 3) {
+    out[0] = a[1] * b[2] - a[2] * b[1];
+    out[1] = a[2] * b[0] - a[0] * b[2];
+    out[2] = a[0] * b[1] - a[1] * b[0];
+  }
+}
+static void cross_vectors(const CrossPlan& p) {
+  if (p.dtype == Dtype::kF64) cross_of<double>(p);
+  else cross_of<float>(p);
+}
+constexpr Kernel kCross = one_pass_kernel<CrossPlan, cross_vectors>("cross");
+
+static bool has_cross_kernel(const Tensor& a, const Tensor& b, int64_t d) {
+  const bool known = a.dtype == Dtype::kF32 || a.dtype == Dtype::kF64;
+  return known && a.dtype == b.dtype && same(a.sizes(), b.sizes()) && a.contiguous() &&
+         b.contiguous() && a.numel && d == a.ndim - 1 && takes_one_pass(a) && takes_one_pass(b);
+}
+static TensorRef cross_in_one_pass(const Tensor& a, const Tensor& b) {
+  TensorRef out = new_tensor(a.sizes(), a.dtype, a.device);
+  const CrossPlan plan = {
+      .dtype = a.dtype, .n = a.numel / 3, .a = a.data, .b = b.data, .out = out->data};
+  launch(kCross, kCpuDevice, &plan, 1);
+  return out;
+}
+
 TensorRef cross(Call, const Tensor& self, const Tensor& other, Opt<int64_t> dim) {
   if (self.ndim != other.ndim)
     fail_arg(TT_SHAPE, "other", "self is {}, other is {}: must have the same number of dimensions",
@@ -174,6 +210,7 @@ TensorRef cross(Call, const Tensor& self, const Tensor& other, Opt<int64_t> dim)
     fail_arg(TT_SHAPE, self.ndim && self.size(d) == 3 ? "other" : "self",
              "self is {}, other is {}: must have size 3 in dimension {}", self.sizes(),
              other.sizes(), d);
+  if (has_cross_kernel(self, other, d)) return cross_in_one_pass(self, other);
   const Ints along(&d, 1);
   const int64_t one[1] = {-1};
   const int64_t two[1] = {-2};

@@ -3,12 +3,63 @@
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/impl.h"
 #include "ops/index/nest.h"
+#include "ops/one_pass.h"
 #include "ops/sort/sort.h"
 #include "plan/random_build.h"
+#include "plan/sort_plan.h"
+
+#include <string.h>
 
 namespace TT_NS::impl {
+
+// The positions of n random keys in ascending order: by their highest bits to about n / 2 buckets,
+// which are sorted by insertion.
+struct PermutationPlan {
+  int64_t n;
+  int32_t shift;  // of a key to its bucket
+  const int64_t* keys;
+  SortItem* items;  // [n]
+  int64_t* starts;  // [buckets + 1], 0
+  int64_t* out;
+};
+static void permute(const PermutationPlan& p) {
+  const auto key_of = [&](int64_t i) { return uint64_t(p.keys[i]) ^ uint64_t(1) << 63; };
+  const int64_t buckets = int64_t(1) << (64 - p.shift);
+  for (int64_t i = 0; i < p.n; i++) p.starts[(key_of(i) >> p.shift) + 1]++;
+  for (int64_t b = 0; b < buckets; b++) p.starts[b + 1] += p.starts[b];
+  for (int64_t i = 0; i < p.n; i++) {
+    const uint64_t key = key_of(i);
+    p.items[p.starts[key >> p.shift]++] = {key, i};
+  }
+  for (int64_t i = 0; i < p.n; i++) {
+    const SortItem item = p.items[i];
+    int64_t at = i;
+    for (; at > 0 && p.items[at - 1].key > item.key; at--) p.items[at] = p.items[at - 1];
+    p.items[at] = item;
+  }
+  for (int64_t i = 0; i < p.n; i++) p.out[i] = p.items[i].index;
+}
+constexpr Kernel kPermutation = one_pass_kernel<PermutationPlan, permute>("permutation");
+
+static TensorRef permutation(const Tensor& keys) {
+  const int64_t n = keys.numel;
+  int32_t bits = 1;
+  while (int64_t(2) << bits < n) bits++;
+  const int64_t buckets = int64_t(1) << bits;
+  Workspace items(n * int64_t(sizeof(SortItem)), kCpuDevice);
+  Workspace starts((buckets + 1) * 8, kCpuDevice);
+  memset(starts.data(), 0, size_t(buckets + 1) * 8);
+  TensorRef out = new_tensor(keys.sizes(), Dtype::kI64, kCpuDevice);
+  const PermutationPlan plan = {.n = n,
+                                .shift = 64 - bits,
+                                .keys = keys.as<int64_t>(),
+                                .items = reinterpret_cast<SortItem*>(items.data()),
+                                .starts = reinterpret_cast<int64_t*>(starts.data()),
+                                .out = out->as<int64_t>()};
+  launch(kPermutation, kCpuDevice, &plan, 1);
+  return out;
+}
 
 TensorRef randperm(Call, int64_t n, Dtype dtype, Opt<Device> device, Generator* generator) {
   if (n < 0) fail_arg(TT_INVALID_ARG, "n", "n is {}: must not be negative", n);
@@ -20,7 +71,8 @@ TensorRef randperm(Call, int64_t n, Dtype dtype, Opt<Device> device, Generator* 
   MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef keys = op::empty(Ints(&n, 1), Dtype::kI64, device.or_else(kCpuDevice));
   op::random_(*keys, INT64_MIN, {}, generator);
-  TensorRef order = sorted_rows(*keys, 0, n, false, false).second;
+  TensorRef order = n && takes_one_pass(*keys) ? permutation(*keys)
+                                               : sorted_rows(*keys, 0, n, false, false).second;
   return dtype == Dtype::kI64 ? std::move(order) : op::to_dtype(*order, dtype);
 }
 

@@ -1,9 +1,11 @@
 // Distances and similarities of vectors: dist, pairwise_distance, cosine_similarity, cdist, pdist,
 // normalize, renorm.
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
+#include "plan/reduce_plan.h"
 
 namespace TT_NS::impl {
 
@@ -68,8 +70,6 @@ TensorRef renorm(Call, const Tensor& self, double p, int64_t dim, double maxnorm
   return as_dtype(op::mul(self, *factor), self.dtype);
 }
 
-// ---- cdist, pdist ----
-
 // sqrt(|x|^2 + |y|^2 - 2 x y) by one product of matrices; the gradient is 0 where the distance is.
 static TensorRef euclidean_by_product(const Tensor& x1, const Tensor& x2) {
   const int64_t last[1] = {-1};
@@ -86,25 +86,75 @@ static TensorRef euclidean_by_product(const Tensor& x1, const Tensor& x2) {
   return op::masked_fill(*op::sqrt(*op::masked_fill(*square, *none, 1)), *none, 0);
 }
 
-// The number of elements that are not 0; nan counts as nan.
-static TensorRef count_different(const Tensor& difference, Ints dim) {
-  const Scalar one(1);
-  return op::sum_dim(*op::clamp(*op::ceil(*op::abs(difference)), nullptr, &one), dim);
+// ---- the kernels ----
+
+static DistancePlan distance_plan(const Tensor& x1, const Tensor& x2, double p, bool pairs) {
+  DistancePlan plan{};
+  plan.dtype = int32_t(x1.dtype);
+  plan.pairs = pairs;
+  plan.p = p;
+  plan.batch = x1.size(0);
+  plan.n = x1.size(1);
+  plan.r = x2.size(1);
+  plan.m = x1.size(2);
+  plan.x1 = x1.data;
+  plan.x2 = x2.data;
+  return plan;
 }
-static TensorRef without_nan(const Tensor& t) {
-  return op::masked_fill(t, *op::isnan(t), Scalar(0));
+static int64_t grain_of(int64_t unit_work) { return 65536 / (unit_work + 1) + 1; }
+
+TensorRef row_distances(Call, const Tensor& x1, const Tensor& x2, double p, bool pairs) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  TensorRef a = dense_input(x1);
+  TensorRef b = dense_input(x2);
+  DistancePlan plan = distance_plan(*a, *b, p, pairs);
+  Shape shape{plan.batch};
+  if (pairs) {
+    shape.push_back(plan.n * (plan.n - 1) / 2);
+  } else {
+    shape.push_back(plan.n);
+    shape.push_back(plan.r);
+  }
+  TensorRef y = new_tensor(shape, x1.dtype, x1.device);
+  plan.y = y->data;
+  const int64_t width = kDistancePanel / x1.item_size();
+  const int64_t units = plan.batch * ceil_div(plan.n, kDistanceRows) * ceil_div(plan.r, width);
+  const int64_t rows = TT_NS::min(plan.n, kDistanceRows);
+  one_stage(&plan.run, units, grain_of(rows * width * plan.m));
+  if (y->numel) launch_stages(kernel_row_distances, x1.device, &plan.run);
+  return y;
 }
 
-// The norms of the last dimension. Second derivatives of equal elements are 0, as PyTorch's are;
-// those of norm are nan.
-static TensorRef distances(TensorRef difference, double p) {
-  const int64_t last[1] = {-1};
-  if (difference->grad_fn && p != 1 && p != kInf) {
-    TensorRef equal = op::eq(*difference, 0);
-    if (p == 2) equal = op::all_dim(*equal, last, true);
-    difference = op::masked_fill(*difference, *equal, Scalar(0));
-  }
-  return op::norm(*difference, p, last);
+TensorRef row_distances_backward(Call, const Tensor& grad, const Tensor& x1, const Tensor& x2,
+                                 const Tensor& y, double p, bool pairs) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  TensorRef g = cast_input(grad, x1.dtype);
+  TensorRef a = dense_input(x1);
+  TensorRef b = dense_input(x2);
+  TensorRef distances = dense_input(y);
+  DistancePlan plan = distance_plan(*a, *b, p, pairs);
+  TensorRef dx = new_tensor(x1.sizes(), x1.dtype, x1.device);
+  plan.y = distances->data;
+  plan.grad = g->data;
+  plan.dx = dx->data;
+  const int64_t rows = pairs ? plan.n : TT_NS::min(plan.n, kDistanceRows);
+  const int64_t width = kDistancePanel / x1.item_size();
+  const int64_t units =
+      plan.batch * ceil_div(plan.n, TT_NS::max<int64_t>(rows, 1)) * ceil_div(plan.m, width);
+  one_stage(&plan.run, units, grain_of(rows * width * plan.r));
+  if (dx->numel) launch_stages(kernel_row_distances_backward, x1.device, &plan.run);
+  return dx;
+}
+
+// ---- cdist, pdist ----
+
+static TensorRef in_batch(const Tensor& x, const Shape& batch) {
+  Shape shape(batch);
+  shape.push_back(x.size(-2));
+  shape.push_back(x.size(-1));
+  TensorRef all = op::expand(x, shape);
+  const int64_t merged[3] = {numel_of(batch), x.size(-2), x.size(-1)};
+  return op::reshape(*all, merged);
 }
 
 // As in PyTorch, the maximum of p = inf ignores nan here, but not in pdist.
@@ -127,12 +177,16 @@ TensorRef cdist(Call, const Tensor& x1, const Tensor& x2, double p, int64_t comp
   const bool by_product = compute_mode == kCdistModeUseMmForEuclidDist ||
                           (compute_mode == kCdistModeUseMmForEuclidDistIfNecessary && many);
   if (p == 2 && by_product) return euclidean_by_product(x1, x2);
-  TensorRef difference = op::sub(*op::unsqueeze(x1, -2), *op::unsqueeze(x2, -3));
-  const int64_t last[1] = {-1};
-  if (x1.size(-1) == 0) return op::sum_dim(op::mul(difference, difference), last);
-  if (p == 0) return count_different(*difference, last);
-  if (p == kInf) difference = without_nan(*difference);
-  return distances(std::move(difference), p);
+  const Dtype d = result_type({&x1, &x2});
+  const Dtype computed = d == Dtype::kF64 ? d : Dtype::kF32;
+  Shape shape = broadcast_shapes(x1.sizes().slice(0, x1.ndim - 2), x2.sizes().slice(0, x2.ndim - 2),
+                                 "x1", "x2");
+  TensorRef a = in_batch(*as_dtype(TensorRef::share(&x1), computed), shape);
+  TensorRef b = in_batch(*as_dtype(TensorRef::share(&x2), computed), shape);
+  TensorRef y = op::row_distances(*a, *b, p, false);
+  shape.push_back(x1.size(-2));
+  shape.push_back(x2.size(-2));
+  return as_dtype(op::view(*y, shape), d);
 }
 
 TensorRef pdist(Call, const Tensor& self, double p) {
@@ -141,14 +195,10 @@ TensorRef pdist(Call, const Tensor& self, double p) {
   check_dtype_float(self, "self");
   if (is_complex(self.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be real", fmt(self.dtype));
-  const int64_t n = self.size(0);
-  TensorRef pairs = op::triu_indices(n, n, 1, Dtype::kI64, self.device);
-  TensorRef difference = op::sub(*op::index_select(self, 0, *op::select(*pairs, 0, 0)),
-                                 *op::index_select(self, 0, *op::select(*pairs, 0, 1)));
-  const int64_t last[1] = {-1};
-  if (self.size(1) == 0) return op::sum_dim(difference, last);
-  if (p == 0) return count_different(*difference, last);
-  return distances(std::move(difference), p);
+  const Dtype computed = self.dtype == Dtype::kF64 ? self.dtype : Dtype::kF32;
+  TensorRef x = op::unsqueeze(*as_dtype(TensorRef::share(&self), computed), 0);
+  TensorRef y = op::row_distances(*x, *op::detach(*x), p, true);
+  return as_dtype(op::select(*y, 0, 0), self.dtype);
 }
 
 }  // namespace TT_NS::impl

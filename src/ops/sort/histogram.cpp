@@ -1,7 +1,7 @@
 // histogram: counts of elements in bins.
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
-#include "ops/impl.h"
+#include "ops/one_pass.h"
 
 namespace TT_NS::impl {
 
@@ -18,12 +18,56 @@ static void check_histogram(const Tensor& self, const Tensor* weight) {
              self.sizes());
 }
 
+// Counts elements between edges that a line makes: a guess is off by one bin at most, unless the
+// edges round to each other.
+struct HistogramPlan {
+  Dtype dtype;
+  int64_t n, bins;
+  const char *x, *weight, *edges;  // weight: NULL for 1
+  char* counts;
+};
+template <class T> static void count_in_line(const HistogramPlan& p) {
+  const T* x = reinterpret_cast<const T*>(p.x);
+  const T* weight = reinterpret_cast<const T*>(p.weight);
+  const T* edge = reinterpret_cast<const T*>(p.edges);
+  T* counts = reinterpret_cast<T*>(p.counts);
+  const T first = edge[0];
+  const T last = edge[p.bins];
+  const T scale = T(p.bins) / (last - first);
+  for (int64_t i = 0; i < p.n; i++) {
+    const T v = x[i];
+    if (!(v >= first && v <= last)) continue;
+    const T guess = (v - first) * scale;
+    int64_t bin = guess < T(p.bins) ? int64_t(guess) : p.bins - 1;
+    while (bin > 0 && v < edge[bin]) bin--;
+    while (bin + 1 < p.bins && v >= edge[bin + 1]) bin++;
+    counts[bin] += weight ? weight[i] : T(1);
+  }
+}
+static void count_elements(const HistogramPlan& p) {
+  if (p.dtype == Dtype::kF64) count_in_line<double>(p);
+  else count_in_line<float>(p);
+}
+constexpr Kernel kHistogram = one_pass_kernel<HistogramPlan, count_elements>("histogram");
+
 // Elements outside the edges are counted in one bin more, which is cut off.
-static TensorPair counted(const Tensor& self, TensorRef edges, const Tensor* weight, bool density) {
+static TensorPair counted(const Tensor& self, TensorRef edges, const Tensor* weight, bool density,
+                          bool in_line) {
   const int64_t bins = edges->numel - 1;
   const int64_t all = bins + 1;
   TensorRef counts = op::zeros(Ints(&all, 1), self.dtype, self.device);
-  if (self.numel) {
+  if (in_line && takes_one_pass(self) && (!weight || takes_one_pass(*weight))) {
+    const TensorRef x = dense_input(self);
+    const TensorRef w = weight ? dense_input(*weight) : TensorRef();
+    const HistogramPlan plan = {.dtype = self.dtype,
+                                .n = self.numel,
+                                .bins = bins,
+                                .x = x->data,
+                                .weight = w ? w->data : nullptr,
+                                .edges = edges->data,
+                                .counts = counts->data};
+    launch(kHistogram, kCpuDevice, &plan, 1);
+  } else if (self.numel) {
     TensorRef x = op::contiguous(*op::flatten(self));
     TensorRef w = weight ? op::flatten(*weight) : op::ones_like(*x);
     TensorRef first = op::select(*edges, 0, 0);
@@ -68,7 +112,8 @@ TensorPair histogram(Call, const Tensor& self, int64_t bins, Opt<double> lower, 
   }
   check_fits(Scalar(low), self.dtype, "lower");
   check_fits(Scalar(high), self.dtype, "upper");
-  return counted(self, op::linspace(low, high, last, self.dtype, self.device), weight, density);
+  return counted(self, op::linspace(low, high, last, self.dtype, self.device), weight, density,
+                 true);
 }
 
 TensorPair histogram_edges(Call, const Tensor& self, const Tensor& bins, const Tensor* weight,
@@ -81,7 +126,7 @@ TensorPair histogram_edges(Call, const Tensor& self, const Tensor& bins, const T
   if (bins.dtype != self.dtype)
     fail_arg(TT_DTYPE, "bins", "bins is {}, self is {}: must be equal", fmt(bins.dtype),
              fmt(self.dtype));
-  return counted(self, op::clone(bins, TT_CONTIGUOUS), weight, density);
+  return counted(self, op::clone(bins, TT_CONTIGUOUS), weight, density, false);
 }
 
 }  // namespace TT_NS::impl

@@ -2,6 +2,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
+#include "ops/one_pass.h"
 #include "ops/sort/sort.h"
 #include "plan/sort_build.h"
 
@@ -273,6 +274,66 @@ static TensorRef runs_of_slices(const Tensor& self, int64_t d, int64_t n) {
   return op::any_dim(*op::ne(*op::slice(*table, 0, 1), *op::slice(*table, 0, 0, n - 1)), last);
 }
 
+// The runs of equal elements of a row; inverse, counts: NULL if not wanted.
+struct RunsPlan {
+  Dtype dtype;
+  int64_t n;
+  const char* x;
+  char* values;  // NULL: only the number of runs is wanted
+  int64_t *inverse, *counts;
+  int64_t* runs;
+};
+template <class T> static void find_runs_of(const RunsPlan& p) {
+  const T* x = reinterpret_cast<const T*>(p.x);
+  T* values = reinterpret_cast<T*>(p.values);
+  int64_t runs = 0;
+  if (!values) {
+    for (int64_t i = 1; i < p.n; i++) runs += x[i] != x[i - 1];
+    *p.runs = runs + 1;
+    return;
+  }
+  // Without branches: the ends of runs are as random as their elements.
+  for (int64_t i = 0; i < p.n; i++) {
+    runs += i && x[i] != x[i - 1];
+    values[runs] = x[i];
+    if (p.inverse) p.inverse[i] = runs;
+    if (p.counts) p.counts[runs] = i + 1;
+  }
+  for (int64_t r = runs; p.counts && r > 0; r--) p.counts[r] -= p.counts[r - 1];
+}
+static void find_runs(const RunsPlan& p) {
+  with_real_type(p.dtype, [&](auto x) { find_runs_of<decltype(x)>(p); });
+}
+constexpr Kernel kRuns = one_pass_kernel<RunsPlan, find_runs>("runs");
+
+static bool has_runs_kernel(const Tensor& x) {
+  const bool known = x.dtype == Dtype::kF32 || x.dtype == Dtype::kF64 || x.dtype == Dtype::kI32 ||
+                     x.dtype == Dtype::kI64;
+  return known && x.numel && x.contiguous() && takes_one_pass(x);
+}
+static TensorTriple runs_in_one_pass(const Tensor& x, Ints inverse_shape, bool want_inverse,
+                                     bool want_counts) {
+  int64_t runs = 0;
+  const int64_t none = 0;
+  RunsPlan plan = {.dtype = x.dtype,
+                   .n = x.numel,
+                   .x = x.data,
+                   .values = nullptr,
+                   .inverse = nullptr,
+                   .counts = nullptr,
+                   .runs = &runs};
+  launch(kRuns, kCpuDevice, &plan, 1);
+  TensorTriple out;
+  out.first = new_tensor(Ints(&runs, 1), x.dtype, x.device);
+  out.second = new_tensor(want_inverse ? inverse_shape : Ints(&none, 1), Dtype::kI64, x.device);
+  out.third = new_tensor(Ints(want_counts ? &runs : &none, 1), Dtype::kI64, x.device);
+  plan.values = out.first->data;
+  plan.inverse = want_inverse ? out.second->as<int64_t>() : nullptr;
+  plan.counts = want_counts ? out.third->as<int64_t>() : nullptr;
+  launch(kRuns, kCpuDevice, &plan, 1);
+  return out;
+}
+
 TensorTriple unique_consecutive(Call, const Tensor& self, bool return_inverse, bool return_counts,
                                 Opt<int64_t> dim) {
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -287,6 +348,8 @@ TensorTriple unique_consecutive(Call, const Tensor& self, bool return_inverse, b
   if (self.numel == 0 && n)
     fail_arg(TT_INVALID_ARG, "self", "self is {}: slices without elements cannot be compared",
              self.sizes());
+  if (!dim.has && has_runs_kernel(*x))
+    return runs_in_one_pass(*x, self.sizes(), return_inverse, return_counts);
   TensorRef fresh;
   if (n) fresh = dim.has ? runs_of_slices(*x, d, n) : runs_of_elements(*x, n);
   const int64_t rows[1] = {n};

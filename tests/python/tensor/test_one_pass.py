@@ -1,0 +1,89 @@
+"""Functions that one pass computes have the results of the operators they are composed of."""
+import itertools
+
+import numpy
+import pytest
+import tt
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 33, 1000, 20000])
+def test_randperm_sorts_random_keys(n):
+    tt.manual_seed(n)
+    got = tt.randperm(n)
+    step = tt.compile(lambda x: x + tt.randperm(n))  # a plan has the sort of keys
+    step(tt.zeros(n, dtype=tt.int64))
+    tt.manual_seed(n)
+    assert tt.equal(got, step(tt.zeros(n, dtype=tt.int64)))
+    assert got.sort()[0].tolist() == list(range(n))
+
+
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64, tt.int32, tt.int64, tt.int16, tt.bool])
+def test_runs_of_equal_neighbours(dtype):
+    x = (tt.rand(500) * 3).floor().to(dtype)
+    runs = [(k, len(list(g))) for k, g in itertools.groupby(x.tolist())]
+    values, inverse, counts = tt.unique_consecutive(x, return_inverse=True, return_counts=True)
+    assert values.tolist() == [k for k, _ in runs] and counts.tolist() == [n for _, n in runs]
+    assert tt.equal(values[inverse], x) and tt.equal(values, tt.unique_consecutive(x))
+    assert values.dtype == dtype
+    square, inverse = tt.unique_consecutive(x.view(20, 25).t(), return_inverse=True)
+    assert inverse.shape == (25, 20) and tt.equal(square[inverse], x.view(20, 25).t())
+
+
+def test_nan_is_a_run_of_its_own():
+    x = tt.tensor([float("nan"), float("nan"), 0.0, -0.0])
+    assert tt.unique_consecutive(x, return_counts=True)[1].tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("bins", [1, 7, 1000])
+def test_histogram_between_ends(bins):
+    x = numpy.random.default_rng(0).standard_normal(5000)
+    x[:4] = [-1.5, 2.5, numpy.nan, numpy.inf]
+    weight = numpy.arange(5000) % 17 + 0.25
+    got = tt.histogram(tt.tensor(x), bins, range=(-1.5, 2.5), weight=tt.tensor(weight))
+    edges = got.bin_edges.numpy()
+    good = numpy.isfinite(x)
+    want = numpy.histogram(x[good], edges, weights=weight[good])[0]
+    numpy.testing.assert_allclose(got.hist.numpy(), want)
+    again = tt.histogram(tt.tensor(x), got.bin_edges, weight=tt.tensor(weight))  # searches the bins
+    assert tt.equal(got.hist, again.hist)
+
+
+def test_histogram_of_edges_that_round_to_each_other():
+    x = tt.tensor([1.0, 1.0, 1.0 + 2**-23, 1.0 + 2**-22])
+    got = tt.histogram(x, 8)
+    assert tt.equal(got.hist, tt.histogram(x, got.bin_edges).hist) and got.hist.sum() == 4
+
+
+def test_take_and_cross_with_gradients_and_without():
+    x = tt.rand(30, 40, 3).permute(2, 0, 1)
+    index = tt.tensor([[0, -1], [3599, -3600]])
+    recorded = x.clone().requires_grad_()
+    assert tt.equal(x.take(index), recorded.take(index))
+    assert x.take(index).tolist() == [[v[i] for i in (0, -1)] for v in [x.flatten().tolist()]] + [
+        [x.flatten()[-1].item(), x.flatten()[0].item()]
+    ]
+    with pytest.raises(IndexError):
+        x.take(tt.tensor([3600]))
+    a, b = tt.rand(100, 3), tt.rand(100, 3)
+    assert tt.equal(tt.linalg.cross(a, b), tt.linalg.cross(a.clone().requires_grad_(), b))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
+def test_gradients_of_sampled_positions(mode, padding, dims, dtype):
+    if mode == "bicubic" and dims == 3:
+        return
+    sizes = (5, 6, 7)[:dims]
+    image = tt.randn(2, 3, *sizes, dtype=dtype, requires_grad=True)
+    grid = (tt.rand(2, *[9] * dims, dims, dtype=dtype) * 3 - 1.5).requires_grad_()
+    for align in (False, True):
+        y = tt.nn.functional.grid_sample(image, grid, mode, padding, align)
+        g = tt.randn(*y.shape, dtype=dtype)
+        plain = tt.autograd.grad(y, grid, g, retain_graph=True)
+        recorded = tt.autograd.grad(y, grid, g, create_graph=True)
+        tt.testing.assert_close(plain[0], recorded[0], rtol=1e-4, atol=1e-4)
+        wide = tt.nn.functional.grid_sample(image.double(), grid.double(), mode, padding, align)
+        if mode != "nearest":  # positions halfway between elements round either way
+            tt.testing.assert_close(y, wide.to(dtype), rtol=1e-4, atol=1e-4)
