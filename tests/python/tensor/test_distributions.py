@@ -787,3 +787,13 @@ def test_transforms_may_be_modules_and_keep_the_last_pair():
     assert exp.inv(y) is x and exp == transforms.ExpTransform(cache_size=1)
     with pytest.raises(ValueError, match="cache_size"):
         transforms.ExpTransform(cache_size=2)
+
+
+def test_constraints_have_pytorchs_private_names():
+    from tt.distributions import constraints as c
+
+    assert isinstance(c.real, c._Real) and isinstance(c.unit_interval, c._Interval)
+    assert isinstance(c.real_vector, c._IndependentConstraint)
+    assert isinstance(c.positive, c._GreaterThan) and isinstance(c.simplex, c._Simplex)
+    assert c._DependentProperty is c.dependent_property
+    assert not hasattr(c, "_Unknown") and not hasattr(c, "__wrapped__")

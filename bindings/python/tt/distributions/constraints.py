@@ -353,3 +353,13 @@ square = Square()
 symmetric = Symmetric()
 positive_semidefinite = PositiveSemidefinite()
 positive_definite = PositiveDefinite()
+
+PYTORCHS = {"_DependentProperty": "dependent_property", "_IndependentConstraint": "Independent"}
+
+
+def __getattr__(name: str) -> Any:
+    """Finds the classes by PyTorch's private names, such as _Real, which packages test for."""
+    found = globals().get(PYTORCHS.get(name, name[1:])) if name.startswith("_") else None
+    if not isinstance(found, type):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
