@@ -467,6 +467,53 @@ for name in (
         return special(t, name)
 
 
+# Elementwise functions: name, dtype, the function of the library, 10^6 numbers of (low, high).
+FUNCTIONS = (
+    ("special.i0", "float32", lambda t, x: t.special.i0(x), -6, 10),
+    ("special.i1e", "float32", lambda t, x: t.special.i1e(x), -6, 10),
+    ("special.bessel_j0", "float32", lambda t, x: t.special.bessel_j0(x), 0, 10),
+    ("special.bessel_y1", "float64", lambda t, x: t.special.bessel_y1(x), 0, 10),
+    ("special.modified_bessel_k0", "float32", lambda t, x: t.special.modified_bessel_k0(x), 0, 10),
+    ("special.airy_ai", "float32", lambda t, x: t.special.airy_ai(x), -6, 10),
+    ("special.erfcx", "float32", lambda t, x: t.special.erfcx(x), -6, 10),
+    ("special.log_ndtr", "float32", lambda t, x: t.special.log_ndtr(x), -6, 10),
+    ("special.ndtr", "float64", lambda t, x: t.special.ndtr(x), -6, 10),
+    ("special.ndtri", "float64", lambda t, x: t.special.ndtri(x), 0, 1),
+    ("erfinv", "float64", lambda t, x: t.erfinv(x), -1, 1),
+    ("erf", "float32", lambda t, x: t.erf(x), -6, 6),
+    ("erfc", "float64", lambda t, x: t.special.erfc(x), -6, 6),
+    ("sinc", "float32", lambda t, x: t.sinc(x), -6, 6),
+    ("tanhshrink", "float32", lambda t, x: t.nn.functional.tanhshrink(x), -6, 6),
+    ("tanhshrink", "bfloat16", lambda t, x: t.nn.functional.tanhshrink(x), -6, 6),
+    (
+        "legendre_polynomial_p(x, 5)",
+        "float32",
+        lambda t, x: t.special.legendre_polynomial_p(x, 5),
+        -1,
+        1,
+    ),
+    ("logsigmoid", "float64", lambda t, x: t.nn.functional.logsigmoid(x), -6, 6),
+    ("elu", "float64", lambda t, x: t.nn.functional.elu(x), -6, 6),
+    ("remainder by 0.7", "float64", lambda t, x: x % 0.7, -6, 6),
+    ("floor_divide by 0.7", "float64", lambda t, x: x // 0.7, -6, 6),
+    ("clamp(x, 20, 60)", "int8", lambda t, x: t.clamp(x, 20, 60), 1, 100),
+    ("clamp(x, 20, 60)", "int16", lambda t, x: t.clamp(x, 20, 60), 1, 100),
+    ("relu", "uint8", lambda t, x: t.relu(x), 1, 100),
+    ("sign", "int16", lambda t, x: t.sign(x), -100, 100),
+    ("sqrt", "bfloat16", lambda t, x: t.sqrt(x), 0.1, 10),
+    ("rsqrt", "float16", lambda t, x: t.rsqrt(x), 0.1, 10),
+    ("round", "float16", lambda t, x: t.round(x), -6, 6),
+    ("floor", "bfloat16", lambda t, x: t.floor(x), -6, 6),
+    ("clamp(x, -1, 1)", "float16", lambda t, x: t.clamp(x, -1, 1), -6, 6),
+)
+for name, dtype, call, low, high in FUNCTIONS:
+
+    @row(f"{name} of {dtype}, 10^6")
+    def _(t, dtype=dtype, call=call, low=low, high=high):
+        x = (t.rand(10**6, dtype=t.float64) * (high - low) + low).to(getattr(t, dtype))
+        return lambda: call(t, x)
+
+
 for name in ("cummax", "cummin"):
 
     @row(f"{name} 100000 × 10, dim 1")

@@ -99,6 +99,7 @@ TT_FN float normal_tail(float x, float* bell) {
 
 template <class T> TT_FN T vector_hypot(T a, T b) { return hypot(a, b); }
 template <class T> TT_FN T log1p_exp(T x) { return log1p(exp(x)); }
+template <class T> TT_FN T expm1_of_negative(T x) { return expm1(x); }
 template <class T> TT_FN bool is_hard_fmod(T, T) { return false; }
 template <class T> TT_FN T short_fmod(T a, T b) { return fmod(a, b); }
 template <class T> TT_FN bool is_hard_angle(T) { return false; }

@@ -2,6 +2,7 @@
 // result.
 #pragma once
 
+#include "kernels/functors/series.h"
 #include "kernels/functors/unary.h"
 
 TT_FUNCTORS_BEGIN
@@ -52,7 +53,7 @@ TT_FN double if_negative(double x, double a, double b) { return x < 0 ? a : b; }
 // ---- piecewise linear ----
 
 struct Relu {  // of -0 it is 0, so that the largest of results is the result of the largest
-  static constexpr NarrowOp kNarrow = NarrowOp::kRelu;
+  static constexpr NarrowOp kNarrow = NarrowOp::kReluOfAll;
   template <class T> static TT_FN T op(T a, const Param<T>&) { return a <= T(0) ? T(0) : a; }
 };
 struct ThresholdBackward {  // g where x > param 0 (0 if absent); nan passes g
@@ -126,7 +127,8 @@ struct Selu : Long {
   static constexpr double kScale = 1.0507009873554804934193349852946;
   static constexpr double kScaledAlpha = kScale * 1.6732632423543772848170429916717;
   template <class T> static TT_FN T op(T x, const Param<T>&) {
-    return x > T(0) ? T(kScale) * x : T(kScaledAlpha) * math::expm1(x > T(0) ? T(0) : x);
+    return x > T(0) ? T(kScale) * x
+                    : T(kScaledAlpha) * math::expm1_of_negative(x > T(0) ? T(0) : x);
   }
 };
 struct SeluBackward : LongInDouble {
@@ -137,7 +139,7 @@ struct SeluBackward : LongInDouble {
 };
 struct Celu : Long {  // param 0: alpha
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
-    return x > T(0) ? x : p.v[0] * math::expm1((x > T(0) ? T(0) : x) / p.v[0]);
+    return x > T(0) ? x : p.v[0] * math::expm1_of_negative((x > T(0) ? T(0) : x) / p.v[0]);
   }
 };
 struct CeluBackward : LongInDouble {
@@ -146,28 +148,25 @@ struct CeluBackward : LongInDouble {
     return x <= T(0) ? g * math::exp(negative / p.v[0]) : g;
   }
 };
-// x - tanh(x). Where the difference cancels: by the continued fraction tanh(x) = x / (1 + r), r =
-// x^2 / (3 + x^2 / (5 + …)), as x r / (1 + r).
-struct Tanhshrink {
+struct Tanhshrink {  // x - tanh(x), in double, where less cancels
+  using OfFloats = Tanhshrink;
+#if !TT_ON_DEVICE
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::tanhshrink(x);
+  }
+#endif
   template <class T> static TT_FN T op(T x, const Param<T>&) {
-    if constexpr (kIsComplex<T>) {
-      return x - math::tanh(x);
-    } else {
-      const double d = double(x);
-      if (!(math::fabs(d) < 2.0)) return T(d - math::tanh(d));
-      const double square = d * d;
-      double rest = 27.0;
-      for (int k = 25; k >= 3; k -= 2) rest = k + square / rest;
-      rest = square / rest;
-      return T(d * rest / (1.0 + rest));
-    }
+    if constexpr (kIsComplex<T>) return x - math::tanh(x);
+#if TT_ON_DEVICE
+    else return T(series::tanhshrink(double(x)));
+#endif
   }
 };
 
 struct Elu : Long {  // param 0: alpha
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
     const T negative = x > T(0) ? T(0) : x;
-    return x > T(0) ? x : p.v[0] * math::expm1(negative);
+    return x > T(0) ? x : p.v[0] * math::expm1_of_negative(negative);
   }
 };
 struct EluBackward : LongInDouble {

@@ -175,6 +175,7 @@ struct Nan {
   template <class T> static TT_FN T op(T, const Param<T>&) { return T(kNan); }
 };
 struct Clamp {  // param 0 = min, param 1 = max, each may be absent; max wins
+  static constexpr NarrowOp kNarrow = NarrowOp::kClamp;
   template <class T> static TT_FN void prepare(Param<T>& p) {
     if (!p.has[0]) p.v[0] = kLowest<T>;
     if (!p.has[1]) p.v[1] = kHighest<T>;

@@ -55,7 +55,7 @@ struct Logaddexp : Long {
 #endif
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     const T high = a > b ? a : b;
-    const T sum = high + math::log1p(math::exp(-math::fabs(a - b)));
+    const T sum = high + math::log1p_exp(-math::fabs(a - b));
     return a == b ? a + T(0.6931471805599453) : sum;  // also of equal infinities
   }
 };

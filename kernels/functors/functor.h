@@ -9,6 +9,8 @@
 //       instead of op: calls run(Functor{}) with the functor that fits the scalars
 //   template <class V> static V lanes(V a), or lanes(V a, V b)
 //       arity 1 or 2, float: op on vectors (kernels/cpu/simd/lanes.h)
+//   static Vec<double> wide(Vec<double> a, const Param<double>& p)
+//       arity 1, double, on the host: instead of op
 //   static bool is_hard(T a), T op_hard(T a); arity 2: is_hard(T a, T b), op_hard(T a, T b)
 //       op holds where is_hard is false; on devices everywhere
 //   kLong, kLongInDouble (base classes Long, LongInDouble)

@@ -7,17 +7,7 @@
 #pragma once
 
 #include "kernels/functors/unary.h"
-
-// Bodies of hundreds of instructions are called on a device: its kernels have eight copies of what
-// is inlined, which nvcc takes minutes for. On the host the longest are called, too: there is a
-// loop per dtype and operator.
-#if defined(__CUDACC__)
-#define TT_LONG_FN __host__ __device__ __noinline__ inline
-#define TT_LONGEST_FN TT_LONG_FN
-#else
-#define TT_LONG_FN TT_INLINE
-#define TT_LONGEST_FN TT_NOINLINE inline
-#endif
+#include "kernels/functors/series.h"
 
 TT_FUNCTORS_BEGIN
 namespace special {
@@ -219,117 +209,6 @@ TT_LONGEST_FN double incomplete_gamma(double a, double x, bool upper) {
   return upper ? 1.0 - p : p;
 }
 
-// ---- the error function ----
-
-// x with 26 bits, so that its square is exact.
-TT_FN double without_low_bits(double x) {
-  return bit_cast<double>(bit_cast<uint64_t>(x) & ~uint64_t(0x7ffffff));
-}
-// exp(x^2) erfc(x): for large x by its asymptotic series (A&S 7.1.23).
-TT_LONG_FN double erfcx(double x) {
-  if (x < -26.7) return kInf;
-  if (x < 12) {  // x^2 = high^2 + rest, where high^2 is exact
-    const double high = without_low_bits(x);
-    const double rest = (x - high) * (x + high);
-    return libm::exp(high * high) * libm::exp(rest) * libm::erfc(x);
-  }
-  const double r = 0.5 / (x * x);
-  double term = 1;
-  double sum = 1;
-  for (int k = 1; k < 16; k++) {
-    term *= -(2 * k - 1) * r;
-    sum += term;
-  }
-  return sum / (x * kSqrtPi);
-}
-// The normal distribution: its function, the logarithm of that, the inverse.
-TT_FN double ndtr(double x) {
-  if (!(x < -1)) return 0.5 * libm::erfc(-x / kSqrt2);
-  if (x < -40) return 0;
-  const double high = without_low_bits(x);  // in the tail, rounding x^2 or x / sqrt(2) would show
-  const double rest = (x - high) * (x + high);
-  return 0.5 * erfcx(-x / kSqrt2) * (libm::exp(-0.5 * high * high) * libm::exp(-0.5 * rest));
-}
-TT_FN double log_ndtr(double x) {
-  if (x < -1) return libm::log(0.5 * erfcx(-x / kSqrt2)) - 0.5 * x * x;
-  return libm::log1p(-ndtr(-x));
-}
-// One of Halley's steps towards f = 0; f1 = f', and f'' = -2 x f' as for erf and erfc.
-TT_FN double halley_step(double x, double f, double f1) {
-  const double u = f / f1;
-  return x - u / (1.0 + x * u);
-}
-TT_FN double erf_slope(double x) { return 2.0 / kSqrtPi * libm::exp(-x * x); }
-// The inverse of erfc on (0, 1]: from A&S 26.2.23.
-TT_LONGEST_FN double erfc_inverse(double q) {
-  const double t = libm::sqrt(-2.0 * libm::log(0.5 * q));
-  const double n = 2.515517 + t * (0.802853 + t * 0.010328);
-  const double d = 1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308));
-  double x = (t - n / d) / kSqrt2;
-  for (int k = 0; k < 3; k++) x = halley_step(x, libm::erfc(x) - q, -erf_slope(x));
-  return x;
-}
-TT_FN double erfinv(double y) {
-  const double a = libm::fabs(y);
-  if (!(a <= 1)) return kNan;
-  if (a == 1) return libm::copysign(kInf, y);
-  if (a > 0.5) return libm::copysign(erfc_inverse(1.0 - a), y);
-  double x = 0.5 * kSqrtPi * y * (1.0 + kPi / 12.0 * y * y);
-  for (int k = 0; k < 3; k++) x = halley_step(x, libm::erf(x) - y, erf_slope(x));
-  return x;
-}
-TT_FN double ndtri(double p) {
-  if (!(p >= 0 && p <= 1)) return kNan;
-  if (p == 0 || p == 1) return p == 0 ? -kInf : kInf;
-  if (p > 0.25 && p < 0.75) return kSqrt2 * erfinv(2.0 * (p - 0.5));
-  return p < 0.5 ? -kSqrt2 * erfc_inverse(2.0 * p) : kSqrt2 * erfc_inverse(2.0 * (1.0 - p));
-}
-
-// ---- modified Bessel functions of the first kind, of order 0 and 1 ----
-
-// e^-|x| I_order(x): the power series (A&S 9.6.10), whose terms are positive, and for large x the
-// asymptotic one (9.7.1).
-TT_LONG_FN double bessel_scaled(int order, double x) {
-  const double a = libm::fabs(x);
-  double value;
-  if (a < 25) {
-    const double square = 0.25 * a * a;
-    double term = order == 0 ? 1.0 : 0.5 * a;
-    double sum = term;
-    for (int k = 1; k < 80 && term > 0x1p-56 * sum; k++) {
-      term *= square / (double(k) * (k + order));
-      sum += term;
-    }
-    value = sum * libm::exp(-a);
-  } else {
-    const double mu = 4.0 * order;
-    double term = 1;
-    double sum = 1;
-    for (int k = 1; k < 24; k++) {
-      const double m = 2 * k - 1;
-      term *= -(mu - m * m) / (8.0 * k * a);
-      sum += term;
-    }
-    value = a == kInf ? 0.0 : sum / libm::sqrt(2.0 * kPi * a);
-  }
-  const double result = order == 1 ? libm::copysign(value, x) : value;
-  return x == x ? result : x;
-}
-TT_FN double bessel(int order, double x) {
-  const double a = libm::fabs(x);
-  const double scaled = bessel_scaled(order, x);
-  if (a == kInf) return order == 1 ? x : a;
-  const double half = libm::exp(0.5 * a);  // e^a alone may overflow where the result does not
-  return scaled * half * half;
-}
-
-// sin(pi x): the period is taken out exactly, so that it is 0 at integers.
-TT_FN double sin_pi(double x) {
-  const double part = x - 2.0 * libm::floor(0.5 * x + 0.5);  // in [-1, 1)
-  const double mirrored = libm::copysign(1.0, part) - part;
-  return math::sin(kPi * (libm::fabs(part) > 0.5 ? mirrored : part));
-}
-
 }  // namespace special
 TT_FUNCTORS_END
 
@@ -359,17 +238,100 @@ TT_FUNCTORS_BEGIN
 #endif
 TT_SPECIAL_TWICE(Lgamma, lgamma)
 TT_SPECIAL_TWICE(Digamma, digamma)
-TT_SPECIAL_TWICE(Erfinv, erfinv)
-TT_SPECIAL_TWICE(Ndtr, ndtr)
-TT_SPECIAL_TWICE(Ndtri, ndtri)
 #undef TT_SPECIAL_TWICE
-TT_SPECIAL(Erfcx, special::erfcx(a), Erfcx)
-TT_SPECIAL(LogNdtr, special::log_ndtr(a), LogNdtr)
-TT_SPECIAL(I0, special::bessel(0, a), I0)
-TT_SPECIAL(I0e, special::bessel_scaled(0, a), I0e)
-TT_SPECIAL(I1, special::bessel(1, a), I1)
-TT_SPECIAL(I1e, special::bessel_scaled(1, a), I1e)
 #undef TT_SPECIAL
+
+struct OrthogonalPolynomial {  // param 0: plan/polynomial_step.h; param 1: the order
+  using OfFloats = OrthogonalPolynomial;
+#if TT_ON_DEVICE
+  template <class T> static TT_FN T op(T x, const Param<T>& p) {
+    return T(series::orthogonal(double(x), int32_t(p.v[0]), int64_t(p.v[1])));
+  }
+#else
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>& p) {
+    return series::orthogonal(x, int32_t(p.v[0]), int64_t(p.v[1]));
+  }
+#endif
+};
+
+// A function of doubles of series.h.
+#if TT_ON_DEVICE
+#define TT_SERIES(functor, ...)                                  \
+  struct functor {                                               \
+    using OfFloats = functor;                                    \
+    template <class T> static TT_FN T op(T a, const Param<T>&) { \
+      return T(series::__VA_ARGS__(double(a)));                  \
+    }                                                            \
+  };
+#else
+#define TT_SERIES(functor, ...)                                                \
+  struct functor {                                                             \
+    using OfFloats = functor;                                                  \
+    static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) { \
+      return series::__VA_ARGS__(x);                                           \
+    }                                                                          \
+  };
+#endif
+#if TT_SPECIAL_OF_FLOATS
+#define TT_SERIES_TWICE(functor, name)                                                          \
+  struct functor##OfFloats : LongInDouble {                                                     \
+    static TT_FN double op(double a, const Param<double>&) { return math::name##_of_float(a); } \
+  };                                                                                            \
+  struct functor {                                                                              \
+    using OfFloats = functor##OfFloats;                                                         \
+    static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {                  \
+      return series::name(x);                                                                   \
+    }                                                                                           \
+  };
+#else
+#define TT_SERIES_TWICE(functor, name) TT_SERIES(functor, name)
+#endif
+TT_SERIES_TWICE(Erfinv, erfinv)
+TT_SERIES_TWICE(Ndtr, ndtr)
+TT_SERIES_TWICE(Ndtri, ndtri)
+#undef TT_SERIES_TWICE
+TT_SERIES(Erfcx, erfcx)
+TT_SERIES(LogNdtr, log_ndtr)
+TT_SERIES(I0, bessel_i<0, false>)
+TT_SERIES(I0e, bessel_i<0, true>)
+TT_SERIES(I1, bessel_i<1, false>)
+TT_SERIES(I1e, bessel_i<1, true>)
+TT_SERIES(BesselJ0, bessel_j<0>)
+TT_SERIES(BesselJ1, bessel_j<1>)
+TT_SERIES(BesselY0, bessel_y<0>)
+TT_SERIES(BesselY1, bessel_y<1>)
+TT_SERIES(BesselK0, bessel_k<0, false>)
+TT_SERIES(BesselK1, bessel_k<1, false>)
+TT_SERIES(BesselK0e, bessel_k<0, true>)
+TT_SERIES(BesselK1e, bessel_k<1, true>)
+TT_SERIES(Airy, airy)
+#undef TT_SERIES
+
+struct Bessel {  // param 0: which function, in the order of formula::bessel_backward
+  using OfFloats = Bessel;
+  template <class T, class Run> static TT_FN void each(const Param<T>& p, Run run) {
+    switch (int(p.v[0])) {
+      case 0: return run(BesselJ0{});
+      case 1: return run(BesselJ1{});
+      case 2: return run(BesselY0{});
+      case 3: return run(BesselY1{});
+      case 4: return run(BesselK0{});
+      case 5: return run(BesselK1{});
+      case 6: return run(BesselK0e{});
+      case 7: return run(BesselK1e{});
+      default: return run(Airy{});
+    }
+  }
+#if TT_ON_DEVICE
+  template <class T> static TT_FN T op(T a, const Param<T>& p) {
+    T y;
+    each(p, [&](auto f) { y = decltype(f)::op(a, p); });
+    return y;
+  }
+#else
+  template <class T, class Run> static TT_FN void pick(const Param<T>& p, Run run) { each(p, run); }
+#endif
+};
 #if TT_SPECIAL_OF_FLOATS
 struct Trigamma : LongInDouble {
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::trigamma(a); }
@@ -407,15 +369,22 @@ struct Igammac {
 };
 
 struct Sinc {  // sin(pi a) / (pi a), 1 at 0
+  using OfFloats = Sinc;
+#if !TT_ON_DEVICE
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::sinc(x);
+  }
+#endif
   template <class T> static TT_FN T op(T a, const Param<T>&) {
     if constexpr (kIsComplex<T>) {
       const c128 z = {special::kPi * a.re, special::kPi * a.im};
       const c128 y = math::sin(z) / z;
       using R = typename T::Real;
       return a == T{0, 0} ? T{1, 0} : T{R(y.re), R(y.im)};
+#if TT_ON_DEVICE
     } else {
-      const double x = double(a);
-      return a == T(0) ? T(1) : T(special::sin_pi(x) / (special::kPi * x));
+      return T(series::sinc(double(a)));
+#endif
     }
   }
 };

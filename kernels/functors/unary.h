@@ -16,6 +16,7 @@ struct Abs {  // complex: the modulus as a complex number; its output is stored 
   }
 };
 struct Sign {  // nan gives 0, as PyTorch's
+  static constexpr NarrowOp kNarrow = NarrowOp::kSign;
   template <class T> static TT_FN T op(T a, const Param<T>&) { return T((a > 0) - (a < 0)); }
 };
 struct Sgn {  // a / |a|, and 0 for 0
@@ -26,15 +27,18 @@ struct Sgn {  // a / |a|, and 0 for 0
   }
 };
 struct Reciprocal {
+  static constexpr NarrowOp kNarrow = NarrowOp::kReciprocal;
   template <class T> static TT_FN T op(T a, const Param<T>&) {
     if constexpr (kIsComplex<T>) return T{1, 0} / a;
     else return T(1) / a;
   }
 };
 struct Sqrt {
+  static constexpr NarrowOp kNarrow = NarrowOp::kSqrt;
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::sqrt(a); }
 };
 struct Rsqrt {
+  static constexpr NarrowOp kNarrow = NarrowOp::kRsqrt;
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
     return Reciprocal::op(math::sqrt(a), p);
   }
@@ -141,14 +145,17 @@ struct Tan : Long {
 
 struct Floor {
   using OfIntegers = Identity;
+  static constexpr NarrowOp kNarrow = NarrowOp::kFloor;
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::floor(a); }
 };
 struct Ceil {
   using OfIntegers = Identity;
+  static constexpr NarrowOp kNarrow = NarrowOp::kCeil;
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::ceil(a); }
 };
 struct Trunc {
   using OfIntegers = Identity;
+  static constexpr NarrowOp kNarrow = NarrowOp::kTrunc;
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::trunc(a); }
 };
 struct Frac {  // with the sign of a
@@ -156,6 +163,7 @@ struct Frac {  // with the sign of a
 };
 struct RoundEven {
   using OfIntegers = Identity;
+  static constexpr NarrowOp kNarrow = NarrowOp::kRound;
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::rint(a); }
 };
 struct RoundUp {  // tens, hundreds … (param 0 is 10, 100 …)

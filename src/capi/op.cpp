@@ -34,13 +34,19 @@ const char* tt_manifest(void) {
 
 // ---- lookup ----
 
+// Internal operators have no name outside, but for the elementwise ones whose functions are chosen
+// by a number (bessel, orthogonal_polynomial): bindings name these functions.
+static bool has_name(const OpSchema& s) {
+  if (!s.internal) return true;
+  return s.kind == OpKind::kElementwise && s.n_args > 1 && s.args[1].type == ArgType::kInt;
+}
 static const OpInfo* find_builtin(const char* name) {
   int64_t lo = 0;
   int64_t hi = num_all_ops;
   while (lo < hi) {
     int64_t mid = (lo + hi) / 2;
     int order = strcmp(all_ops[mid]->name(), name);
-    if (order == 0) return all_ops[mid]->schema->internal ? nullptr : all_ops[mid];
+    if (order == 0) return has_name(*all_ops[mid]->schema) ? all_ops[mid] : nullptr;
     if (order < 0) lo = mid + 1;
     else hi = mid;
   }

@@ -7,7 +7,8 @@
 namespace TT_NS {
 
 // Ranges of this order are what a dtype has: integers kAnd to kMinimum, halves kNeg to kRelu, bytes
-// kEq to kGe, too. The last two are kNeg and kAbs of halves.
+// kEq to kGe, too. The next two are kNeg and kAbs of halves; functions of one number follow
+// (narrow_functions.cpp).
 enum class NarrowOp : int32_t {
   kAnd,
   kOr,
@@ -30,6 +31,16 @@ enum class NarrowOp : int32_t {
   kGe,
   kFlipSign,
   kClearSign,
+  kClamp,
+  kReluOfAll,
+  kSign,
+  kSqrt,
+  kRsqrt,
+  kReciprocal,
+  kFloor,
+  kCeil,
+  kTrunc,
+  kRound,
 };
 
 }  // namespace TT_NS

@@ -441,6 +441,36 @@ TEST(Elementwise, RemaindersOfFloatsAreExact) {
   });
 }
 
+// The same of doubles: by fused products where a quotient is short.
+TEST(Elementwise, RemaindersOfDoublesAreExact) {
+  const int64_t n = 4096;
+  const Entry& e = entry("fmod");
+  std::vector<Buffer> in;
+  for (int k = 0; k < 2; k++) {
+    in.emplace_back(TT_F64, n);
+    fill_random(&in.back(), uint32_t(k) + 23);
+  }
+  const double scales[] = {1, 1e9, 1e-310, 1e200};
+  for (int64_t i = 0; i < n; i++) {
+    const double by = in[1].real(i) * scales[i % 4];
+    const double multiple = by * double(i * 790219 % 1000000007);
+    const double near[] = {multiple, std::nextafter(multiple, 0.0), in[0].real(i), -multiple};
+    in[1].put(i, by);
+    in[0].put(i, near[i / 4 % 4]);
+    if (i / 256 % 2 && i % 5 == 0) in[0].put(i, 1e300);
+  }
+  each_isa(e, [&](CpuKernel k) {
+    Buffer out(TT_F64, n), want(TT_F64, n);
+    ElementPlan p;
+    plan_dense(&p, e, TT_F64, &out, &in);
+    k(&p, 0, n);
+    for (int64_t i = 0; i < n; i++) want.put(i, std::fmod(in[0].real(i), in[1].real(i)));
+    for (int64_t i = 0; i < n; i++)
+      ASSERT_EQ(out.real(i), want.real(i)) << in[0].real(i) << " % " << in[1].real(i);
+    ASSERT_TRUE(out.same_bytes(want));
+  });
+}
+
 TEST(Elementwise, GradientsFromResults) {
   Reference s, t;
   s.complex = [](Z a) { return a[0] * std::conj(a[1] * (WideC(1) - a[1])); };

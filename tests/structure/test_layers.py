@@ -33,6 +33,7 @@ TARGET = {
     "kernels/cpu/simd/isa.h",
     "kernels/cpu/math/math.h",
     "kernels/cpu/math/special.h",
+    "kernels/cpu/math/wide.h",
     "kernels/cuda/math.h",
     "kernels/cuda/warp.h",
 }  # what a functor takes from the target that it is compiled for

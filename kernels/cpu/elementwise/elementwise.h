@@ -44,6 +44,11 @@ int32_t run_narrow(const ElementPlan& plan, int64_t begin, int64_t end, Block bl
                    uint32_t native, NarrowOp op, Block narrow) noexcept;
 void run_narrow_block(const ElementPlan& plan, NarrowOp op, char* out, const char* a, const char* b,
                       int64_t n) noexcept;
+// The same for functions of one number (narrow_functions.cpp).
+int32_t run_narrow_function(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
+                            uint32_t native, NarrowOp op, Block narrow) noexcept;
+void run_narrow_function_block(const ElementPlan& plan, NarrowOp op, char* out, const char* a,
+                               int64_t n) noexcept;
 // Maps one function over n doubles, for functors with a kVector.
 void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept;
 // The same of two arguments, for functors with a kPairVector. one_b: b is one double for all.
@@ -91,13 +96,16 @@ constexpr bool kNarrowLoops = !TT_MINIMAL && (TT_VEC_BYTES > 16 || !TT_SSE2);
 // run_elementwise, of narrow operands by their own loop.
 template <class F> void narrow_block(const ElementPlan& plan, char* out, const char* a,
                                      const char* b, const char*, int64_t n) {
-  run_narrow_block(plan, F::kNarrow, out, a, b, n);
+  if constexpr (F::kNarrow > NarrowOp::kClearSign)
+    run_narrow_function_block(plan, F::kNarrow, out, a, n);
+  else run_narrow_block(plan, F::kNarrow, out, a, b, n);
 }
 template <class F> TT_INLINE int32_t run_general(const ElementPlan& plan, int64_t begin,
                                                  int64_t end, Block block, uint32_t native) {
-  if constexpr (kNarrowLoops && requires { F::kNarrow; })
-    return run_narrow(plan, begin, end, block, native, F::kNarrow, narrow_block<F>);
-  else return run_elementwise(plan, begin, end, block, native);
+  if constexpr (kNarrowLoops && requires { F::kNarrow; }) {
+    constexpr auto kRun = F::kNarrow > NarrowOp::kClearSign ? run_narrow_function : run_narrow;
+    return kRun(plan, begin, end, block, native, F::kNarrow, narrow_block<F>);
+  } else return run_elementwise(plan, begin, end, block, native);
 }
 
 template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
@@ -167,6 +175,18 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   static constexpr bool kHasLanes = false;
 #endif
 
+  // Functors of vectors of doubles.
+  template <class G> static constexpr bool kHasWide = kIsSame<T, double>&& requires {
+    G::wide(Vec<double>{}, Param<double>{});
+  };
+  template <class G>
+  static TT_INLINE void wide_loop(const Param<double>& p, char* out, const char* a, int64_t n) {
+    auto* o = reinterpret_cast<double*>(out);
+    const auto* s = reinterpret_cast<const double*>(a);
+    for (int64_t i = 0; i < n; i += kLanes<double>)
+      store(o + i, G::wide(TT_NS::TT_ISA::load(s + i), p));
+  }
+
   static constexpr bool kHasVector = kIsSame<T, double> && requires { F::kVector; };
 
   template <class G> static TT_INLINE void whole_vectors(const Param<T>& p, char* out,
@@ -187,7 +207,8 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
         to = reinterpret_cast<char*>(padded[0]);
         whole = kWidth;
       }
-      if constexpr (kHasLanes) lanes_loop(to, a, b, whole);
+      if constexpr (kHasWide<G>) wide_loop<G>(p, to, a, whole);
+      else if constexpr (kHasLanes) lanes_loop(to, a, b, whole);
       else loop<G>(p, to, a, b, c, whole);
       if (to != out) return unpad(out + end, padded[0], rest);
       whole = 0;
@@ -202,7 +223,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     if constexpr (kHasPairVector<G>)
       map_pairs(G::kPairVector, out, a, kArity == 2 ? b : reinterpret_cast<const char*>(&p.v[0]),
                 kArity == 1, n);
-    else if constexpr (kWhole<G>) whole_vectors<G>(p, out, a, b, c, n);
+    else if constexpr (kWhole<G> || kHasWide<G>) whole_vectors<G>(p, out, a, b, c, n);
     else loop<G>(p, out, a, b, c, n);
   }
 

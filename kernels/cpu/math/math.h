@@ -61,8 +61,8 @@ template <class V> TT_INLINE V exp2_lanes(V x) {
   return scale(p + 1.0f, n);
 }
 
-// exp of doubles, the same way; P: 2^-64. ln2's high part has 41 bits.
-TT_INLINE double exp(double x) {
+// exp of doubles, the same way; P: 2^-64. ln2's high part has 41 bits. Returns m - 1.
+TT_INLINE double exp_rest(double x, int64_t* exponent) {
   const double not_above = x > 710.0 ? 710.0 : x;
   const double c = x < -746.0 ? -746.0 : not_above;
   const double shifted = c * 0x1.71547652b82fep+0 + 0x1.8p52;
@@ -76,10 +76,21 @@ TT_INLINE double exp(double x) {
   const double p67 = 0x1.a01a01360d25fp-16 + r * 0x1.71ddefdcfab96p-19;
   const double p89 = 0x1.27e5b4d149770p-22 + r * 0x1.af6c6064bafd2p-26;
   const double high = (p45 + r2 * p67) + r4 * (p89 + r2 * 0x1.1e3d09f40f638p-29);
-  const double y = 1.0 + (r + r2 * ((p01 + r2 * p23) + r4 * high));
-  const int64_t k = int64_t(f64_bits(shifted)) - 0x4338000000000000;
+  *exponent = int64_t(f64_bits(shifted)) - 0x4338000000000000;
+  return r + r2 * ((p01 + r2 * p23) + r4 * high);
+}
+TT_INLINE double exp(double x) {
+  int64_t k;
+  const double y = 1.0 + exp_rest(x, &k);
   const int64_t half = k >> 1;
   return y * power_of_two(half) * power_of_two(k - half);
+}
+// exp(x) - 1 for x <= 0.
+TT_INLINE double expm1_of_negative(double x) {
+  int64_t k;
+  const double rest = exp_rest(x < -60.0 ? -60.0 : x, &k);
+  const double power = power_of_two(k);
+  return (power - 1.0) + power * rest;
 }
 
 // ---- sigmoid, tanh ----
@@ -300,8 +311,22 @@ TT_INLINE float short_fmod(float a, float b) {
   const double rest = size - double(int32_t(size / by)) * by;
   return libm::copysignf(float(rest < 0 ? rest + by : rest), a);
 }
+#if TT_FUSED
+// Doubles whose quotient is below 2^52, by a fused product: what it leaves is exact.
+TT_INLINE bool is_hard_fmod(double a, double b) {
+  const double by = libm::fabs(b);
+  return !((libm::fabs(a) < by * 0x1p52) & (by < kInf));
+}
+TT_INLINE double short_fmod(double a, double b) {
+  const double size = libm::fabs(a);
+  const double by = libm::fabs(b);
+  const double rest = libm::fma(-libm::trunc(size / by), by, size);
+  return libm::copysign(rest < 0 ? rest + by : rest, a);
+}
+#else
 TT_INLINE bool is_hard_fmod(double, double) { return true; }
 TT_INLINE double short_fmod(double a, double b) { return fmod(a, b); }
+#endif
 TT_INLINE float hypot(float a, float b) {
   const double s = libm::sqrt(double(a) * a + double(b) * b);  // cannot overflow
   const float inf = float(kInf);

@@ -43,16 +43,32 @@ TT_INLINE double log_of_part(double x, double* n) {
   const double z = s * s;
   return 2.0 * s + s * z * polynomial(z, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13);
 }
+// Q(z) in log(1 + f) = 2 s + s z Q(z), where s = f / (2 + f), z = s^2.
+TT_INLINE double log_series(double z) {
+  return polynomial(z, 0x1.5555555555555p-1, 0x1.9999999999a38p-2, 0x1.2492492476cccp-2,
+                    0x1.c71c720159177p-3, 0x1.745cf9048dd93p-3, 0x1.3b1c355a8f7f5p-3,
+                    0x1.0fbe95d7158cbp-3, 0x1.0c039c499cc37p-3);
+}
 // log(x) to 2^-50, or to its last bits. x > 0 is normal.
 TT_INLINE double long_log(double x) {
   double n;
   const double f = fraction_of(x, &n);
   const double s = f / (2.0 + f);
   const double z = s * s;
-  const double q = polynomial(z, 0x1.5555555555555p-1, 0x1.9999999999a38p-2, 0x1.2492492476cccp-2,
-                              0x1.c71c720159177p-3, 0x1.745cf9048dd93p-3, 0x1.3b1c355a8f7f5p-3,
-                              0x1.0fbe95d7158cbp-3, 0x1.0c039c499cc37p-3);
-  return mul_add(n, kLn2, 2.0 * s + s * z * q);
+  return mul_add(n, kLn2, 2.0 * s + s * z * log_series(z));
+}
+// log(1 + e) for 0 <= e <= 1, to 2^-52: by the logarithm of u = 1 + e, as f - (h - s (h + z Q(z)))
+// with h = f^2 / 2, and by what rounding took from u.
+TT_INLINE double log1p_of_part(double e) {
+  const double u = 1.0 + e;
+  double n;
+  const double f = fraction_of(u, &n);
+  const double half = 0.5 * f * f;
+  const double s = f / (2.0 + f);
+  const double z = s * s;
+  const double lost = (e - (u - 1.0)) / u + n * 0x1.ef35793c76730p-45;
+  const double low = s * (half + z * log_series(z)) + lost;
+  return n * 0x1.62e42fefa3800p-1 - ((half - low) - f);
 }
 // y for finite x > 0, else the special value of a logarithm.
 TT_INLINE float log_or_special(double x, double y) {
@@ -282,7 +298,8 @@ TT_LIBM(erfc)
 #undef TT_LIBM
 TT_INLINE double tan_hard(double x) { return tan(x); }
 // log(1 + exp(x)) for x <= 0.
-TT_INLINE double log1p_exp(double x) { return log1p(exp(x)); }
+TT_INLINE double log1p_exp(double x) { return log1p_of_part(exp(x)); }
+TT_INLINE float expm1_of_negative(float x) { return expm1(x); }
 #if TT_FUSED
 TT_INLINE float log1p_exp(float x) { return log1p_exp_lanes(x); }
 #else

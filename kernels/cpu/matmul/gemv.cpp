@@ -249,8 +249,8 @@ template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64
 constexpr int64_t kHalfBytes = 2;
 constexpr int64_t kHalfRun = 1024;  // most elements of a piece, and columns of a unit
 
-// The dot product of k elements; x has zeros up to a whole vector.
-template <class S> TT_NOINLINE float dot_widened(const float* x, const S* y, int64_t k) {
+// The dot product of k elements of f16; x has zeros up to a whole vector.
+TT_NOINLINE float dot_widened(const float* x, const F16* y, int64_t k) {
   constexpr int kL = kLanes<float>;
   constexpr int kChains = 8;
   Vec<float> acc[kChains];
@@ -264,8 +264,8 @@ template <class S> TT_NOINLINE float dot_widened(const float* x, const S* y, int
   }
   for (; p + kL <= k; p += kL) acc[0] = fma(load(x + p), load_wide(y + p), acc[0]);
   if (p < k) {
-    S tail[kL] = {};
-    memcpy(tail, y + p, size_t(k - p) * sizeof(S));
+    F16 tail[kL] = {};
+    memcpy(tail, y + p, size_t(k - p) * sizeof(F16));
     acc[1] = fma(load(x + p), load_wide(tail), acc[1]);
   }
   TT_UNROLL
@@ -278,19 +278,98 @@ template <class S> TT_NOINLINE float dot_widened(const float* x, const S* y, int
   return two[0] + two[1];
 }
 
+// Elements of bf16 in pairs, each a lane of 32 bits: those of even places, and those of odd ones.
+struct Pairs {
+  Vec<float> even, odd;
+};
+TT_INLINE Pairs load_pairs(const Bf16* p) {
+  const auto v = load(reinterpret_cast<const uint32_t*>(p));
+  return {Vec<float>(v << 16), Vec<float>(v & 0xffff0000u)};
+}
+// The dot product of k elements of y and of a row, whose elements p and on are row(p).
+template <class Row> TT_INLINE float dot_pairs(const Row& row, const Bf16* y, int64_t k) {
+  constexpr int kStep = 2 * kLanes<float>;
+  constexpr int kChains = 4;
+  Pairs acc[kChains] = {};
+  const auto add = [&](Pairs& sum, Pairs a, Pairs b) TT_INLINE_BODY {
+    sum.even = fma(a.even, b.even, sum.even);
+    sum.odd = fma(a.odd, b.odd, sum.odd);
+  };
+  int64_t p = 0;
+  for (; p + kChains * kStep <= k; p += kChains * kStep) {
+    TT_UNROLL
+    for (int u = 0; u < kChains; u++)
+      add(acc[u], row(p + u * kStep), load_pairs(y + p + u * kStep));
+  }
+  for (; p + kStep <= k; p += kStep) add(acc[0], row(p), load_pairs(y + p));
+  if (p < k) {
+    Bf16 tail[kStep] = {};
+    memcpy(tail, y + p, size_t(k - p) * sizeof(Bf16));
+    add(acc[1], row.last(p, k), load_pairs(tail));
+  }
+  Vec<float> sum = (acc[0].even + acc[2].even) + (acc[1].even + acc[3].even);
+  sum = sum + ((acc[0].odd + acc[2].odd) + (acc[1].odd + acc[3].odd));
+  float two[2];
+  fold_lanes<float, kLanes<float>>(sum, two, [](auto a, auto b) { return a + b; });
+  return two[0] + two[1];
+}
+// A row as it lies in memory, for one column.
+struct StoredRow {
+  const Bf16* x;
+  TT_INLINE Pairs operator()(int64_t p) const { return load_pairs(x + p); }
+  TT_INLINE Pairs last(int64_t p, int64_t k) const {
+    Bf16 tail[2 * kLanes<float>] = {};
+    memcpy(tail, x + p, size_t(k - p) * sizeof(Bf16));
+    return load_pairs(tail);
+  }
+};
+// A row as floats, for several columns: the even places, then the odd ones, with zeros behind.
+struct SplitRow {
+  alignas(64) float even[kHalfRun / 2 + kLanes<float>];
+  alignas(64) float odd[kHalfRun / 2 + kLanes<float>];
+  TT_INLINE void set(const float* x, int64_t k) {
+    const int64_t n = k / 2;
+    for (int64_t i = 0; i < n; i++) {
+      even[i] = x[2 * i];
+      odd[i] = x[2 * i + 1];
+    }
+    store(even + n, Vec<float>{});
+    store(odd + n, Vec<float>{});
+    if (k % 2) even[n] = x[k - 1];
+  }
+  TT_INLINE Pairs operator()(int64_t p) const { return {load(even + p / 2), load(odd + p / 2)}; }
+  TT_INLINE Pairs last(int64_t p, int64_t) const { return (*this)(p); }
+};
+TT_NOINLINE float dot_stored(const Bf16* x, const Bf16* y, int64_t k) {
+  return dot_pairs(StoredRow{x}, y, k);
+}
+TT_NOINLINE float dot_split(const SplitRow& row, const Bf16* y, int64_t k) {
+  return dot_pairs(row, y, k);
+}
+
 // sum[i] = the dot product of the row and column j + i, for n <= kMatmulRowsUnit columns.
 TT_NOINLINE void dot_halves(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n,
                             float* sum) {
   alignas(64) float x[kHalfRun + kLanes<float>];
+  SplitRow row;
+  const bool pairs = is_dtype(p.dtype, TT_BF16);
+  const bool stored = pairs && n == 1 && p.a_col == 1;
   memset(sum, 0, size_t(n) * sizeof(float));
   for (int64_t q = 0; q < p.k; q += kHalfRun) {
     const int64_t depth = min(kHalfRun, p.k - q);
-    load_f32(x, w.a + q * p.a_col * kHalfBytes, p.a_col * kHalfBytes, depth, p.dtype);
-    store(x + depth, Vec<float>{});
+    const char* a = w.a + q * p.a_col * kHalfBytes;
     const char* b = w.b + (j * p.b_col + q) * kHalfBytes;
+    if (stored) {
+      sum[0] +=
+          dot_stored(reinterpret_cast<const Bf16*>(a), reinterpret_cast<const Bf16*>(b), depth);
+      continue;
+    }
+    load_f32(x, a, p.a_col * kHalfBytes, depth, p.dtype);
+    store(x + depth, Vec<float>{});
+    if (pairs) row.set(x, depth);
     for (int64_t i = 0; i < n; i++, b += p.b_col * kHalfBytes)
-      sum[i] += is_dtype(p.dtype, TT_BF16) ? dot_widened(x, reinterpret_cast<const Bf16*>(b), depth)
-                                           : dot_widened(x, reinterpret_cast<const F16*>(b), depth);
+      sum[i] += pairs ? dot_split(row, reinterpret_cast<const Bf16*>(b), depth)
+                      : dot_widened(x, reinterpret_cast<const F16*>(b), depth);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
 #include "ops/gen/ops.h"
+#include "plan/polynomial_step.h"
 
 namespace TT_NS::formula {
 
@@ -22,6 +23,49 @@ TensorRef i1e_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
   TensorRef x = op::masked_fill(self, zero, 1);
   TensorRef slope = op::i0e(self) - y * (op::sign(self) + op::reciprocal(x));
   return g * op::masked_fill(slope, zero, 0.5);
+}
+
+// Of functor Bessel: J0 J1 Y0 Y1, K0 K1 without and with the factor exp(x), Ai.
+TensorRef bessel_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t which) {
+  if (which > 7) fail(TT_NOT_IMPLEMENTED, "airy_ai: its derivative is not implemented");
+  if (which % 2 == 0) {
+    TensorRef other = op::bessel(self, which + 1);
+    return g * (which == 6 ? y - other : -other);
+  }
+  TensorRef other = op::bessel(self, which - 1);
+  if (which == 1) {
+    TensorRef zero = op::eq(self, 0);
+    return g * (other - op::masked_fill(y / op::masked_fill(self, zero, 1), zero, 0.5));
+  }
+  TensorRef quotient = y / self;
+  if (which == 3) return g * (other - quotient);
+  if (which == 5) return -(g * (other + quotient));
+  return g * (y - other - quotient);
+}
+
+// By the derivative of the recurrence.
+TensorRef orthogonal_polynomial_backward(const Tensor& g, const Tensor& self, int64_t which,
+                                         int64_t n) {
+  const auto kind = int32_t(which & (kShifted - 1));
+  const bool shifted = (which & kShifted) != 0;
+  if (n == 0) return op::zeros_like(g);
+  TensorRef x = shifted ? 2 * self - 1 : TensorRef::share(&self);
+  const PolynomialStep first = first_step(kind);
+  TensorRef before = op::ones_like(x);
+  TensorRef last = x * first.slope + first.offset;
+  TensorRef slope_before = op::zeros_like(x);
+  TensorRef slope = before * first.slope;
+  for (int64_t k = 2; k <= n; k++) {
+    const PolynomialStep s = polynomial_step(kind, double(k));
+    TensorRef factor = x * s.slope + s.offset;
+    TensorRef next_slope = last * s.slope + factor * slope - slope_before * s.before;
+    TensorRef next = factor * last - before * s.before;
+    before = std::move(last);
+    last = std::move(next);
+    slope_before = std::move(slope);
+    slope = std::move(next_slope);
+  }
+  return g * slope * (shifted ? 2 : 1);
 }
 
 // sinc' = (cos(pi x) - sinc(x)) / x, at 0 the tangent -pi^2 x / 3.

@@ -661,6 +661,7 @@ constinit const ForwardRow forward_rows[] = {
     {"bernoulli_entropy", ForwardRule::kSymmetric, 0x33, nullptr},
     {"bernoulli_entropy_backward", ForwardRule::kSymmetric, 0x333, nullptr},
     {"bernoulli_p", ForwardRule::kNone, 0x0, nullptr},
+    {"bessel", ForwardRule::kSymmetric, 0x3, nullptr},
     {"blockwise_linear", ForwardRule::kProduct, 0x141, nullptr},
     {"cat", ForwardRule::kProduct, 0x1, nullptr},
     {"cauchy_", ForwardRule::kNone, 0x0, nullptr},
@@ -844,6 +845,7 @@ constinit const ForwardRow forward_rows[] = {
     {"normal_", ForwardRule::kNone, 0x0, nullptr},
     {"normal_mean", ForwardRule::kNone, 0x0, nullptr},
     {"normal_std", ForwardRule::kNone, 0x0, nullptr},
+    {"orthogonal_polynomial", ForwardRule::kSymmetric, 0x3, nullptr},
     {"pad_indexed", ForwardRule::kProduct, 0x1, nullptr},
     {"pad_indexed_backward", ForwardRule::kProduct, 0x1, nullptr},
     {"permute", ForwardRule::kProduct, 0x1, nullptr},
@@ -947,6 +949,6 @@ constinit const ForwardRow forward_rows[] = {
     {"zero_", ForwardRule::kNone, 0x0, nullptr},
     {"zeta", ForwardRule::kSymmetric, 0x34, nullptr},
 };
-constinit const int64_t num_forward_rows = 318;
+constinit const int64_t num_forward_rows = 320;
 
 }  // namespace TT_NS

@@ -1369,6 +1369,104 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igammac_kernel_schema, igammac_kernel_impl,
                                                      igammac_kernel_autograd);
 
+// ---- bessel ----
+struct bessel_saved {
+  Saved self;
+  Saved r0;
+  int64_t which;
+};
+static void bessel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<bessel_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& which = s.which;
+    const TensorRef r0_ref = s.r0.get(n);
+    const Tensor& r0 = *r0_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::bessel_backward(g0, self, r0, which);
+  }
+}
+static constinit const NodeType bessel_type = {"bessel", bessel_apply, destroy_parts<2, 0>,
+                                               sizeof(bessel_saved), false};
+static TensorRef bessel_autograd(Call c, const Tensor& self, int64_t which) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_bessel, c.keys & kBelowAutograd, self, which);
+  NodeRef node = new_node(&bessel_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) bessel_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.which = which;
+  auto out = redispatch(op_bessel, c.keys & kBelowAutograd, self, which);
+  s.r0.save_output(*out, 0);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo bessel_args[] = {{"self", ArgType::kTensor, false, false},
+                                          {"which", ArgType::kInt, false, false}};
+static constexpr OpSchema bessel_schema =
+    schema_of({.name = "bessel", .call = "bessel",
+               .text = "bessel(self: Tensor, which: Int) -> Tensor", .args = bessel_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_bessel,
+               .wide_unsigned = WideUnsigned::kFloat});
+constinit Op<TensorRef(const Tensor&, int64_t)> op_bessel = make_op<TensorRef, const Tensor&,
+    int64_t>(&bessel_schema, bessel_impl, bessel_autograd);
+
+// ---- orthogonal_polynomial ----
+struct orthogonal_polynomial_saved {
+  Saved self;
+  int64_t which;
+  int64_t order;
+};
+static void orthogonal_polynomial_apply(Node& n, [[maybe_unused]] TensorRef* grads,
+                                        TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<orthogonal_polynomial_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const auto& which = s.which;
+    const auto& order = s.order;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::orthogonal_polynomial_backward(g0, self, which, order);
+  }
+}
+static constinit const NodeType orthogonal_polynomial_type = {"orthogonal_polynomial",
+    orthogonal_polynomial_apply, destroy_parts<1, 0>, sizeof(orthogonal_polynomial_saved), false};
+static TensorRef orthogonal_polynomial_autograd(Call c, const Tensor& self, int64_t which,
+                                                int64_t order) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_orthogonal_polynomial, c.keys & kBelowAutograd, self, which,
+                               order);
+  NodeRef node = new_node(&orthogonal_polynomial_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) orthogonal_polynomial_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.self.save(self);
+  s.which = which;
+  s.order = order;
+  auto out = redispatch(op_orthogonal_polynomial, c.keys & kBelowAutograd, self, which, order);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo orthogonal_polynomial_args[] = {{"self", ArgType::kTensor, false, false},
+    {"which", ArgType::kInt, false, false}, {"order", ArgType::kInt, false, false}};
+static constexpr OpSchema orthogonal_polynomial_schema =
+    schema_of({.name = "orthogonal_polynomial", .call = "orthogonal_polynomial",
+               .text = "orthogonal_polynomial(self: Tensor, which: Int, order: Int) -> Tensor",
+               .args = orthogonal_polynomial_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_orthogonal_polynomial, .wide_unsigned = WideUnsigned::kFloat});
+constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_orthogonal_polynomial =
+    make_op<TensorRef, const Tensor&, int64_t, int64_t>(&orthogonal_polynomial_schema,
+                                                        orthogonal_polynomial_impl,
+                                                        orthogonal_polynomial_autograd);
+
 // ---- zeta ----
 struct zeta_saved {
   Saved self;

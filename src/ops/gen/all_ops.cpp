@@ -120,6 +120,7 @@ constinit OpInfo* const all_ops[] = {
     &op_bernoulli_into.info,
     &op_bernoulli_p.info,
     &op_bernoulli_p_.info,
+    &op_bessel.info,
     &op_bilinear.info,
     &op_binary_cross_entropy.info,
     &op_binary_cross_entropy_with_logits.info,
@@ -931,6 +932,7 @@ constinit OpInfo* const all_ops[] = {
     &op_optim_step.info,
     &op_orgqr.info,
     &op_orgqr_into.info,
+    &op_orthogonal_polynomial.info,
     &op_outer.info,
     &op_outer_into.info,
     &op_pad.info,
@@ -1237,7 +1239,7 @@ constinit OpInfo* const all_ops[] = {
     &op_zeta.info,
     &op_zeta_into.info,
 };
-constinit const int64_t num_all_ops = 1230;
+constinit const int64_t num_all_ops = 1232;
 constinit const char* const manifest_phrases[] = {
     "\"],\"internal\":false,\"differentiable\"", " -> Tensor\",\"family\":", "\",\"variants\":[",
         ": Tensor", "\",\"schema\":\"", "\"},{\"name\":\"", "\",\"host\":\"",
@@ -3055,13 +3057,14 @@ constinit const char* const manifest_packed[] = {
         "\202\215\210igammac\200\223\211Computes \233regularized upper incomplete Gamma function "
         "Q(\213\214\230)\2411 - igamma(\213\214\230),\212. \213 has no "
         "\325.\205igammac_kernel\206igammac_kernel\204igammac_kernel(\213\203\214\230\203)\201\"sp"
-        "ecial\202\221\207\211\205zeta\206zeta\204zeta(\213\203\214\230\203)\201\"special\202\243"
-        "\210zeta\200\223\211Computes Hurwitz' zeta function,\212\224\233sum\225(\230 + k)^-\213 "
-        "over k\2410\2141\214",
-    "\\u2026 \213 has no "
-        "\325.\205exp\206exp\204exp(\213\203)\201\267\202\215\210exp\200\223\211Computes "
-        "e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log\200\223\211Comp"
-        "utes \233natural logarithm\214elementwise; "
+        "ecial\202\221\207\211\205bessel\206bessel\204bessel(\213\203\214which\224\342)\201\"speci"
+        "al\202\221\207\211\205orthogonal_polynomial\206orthogonal_polynomial\204orthogonal_",
+    "polynomial(\213\203\214which\224\342\214order\224\342)\201\"special\202\221\207\211\205zeta"
+        "\206zeta\204zeta(\213\203\214\230\203)\201\"special\202\243\210zeta\200\223\211Computes "
+        "Hurwitz' zeta function,\212\224\233sum\225(\230 + k)^-\213 over k\2410\2141\214\\u2026 "
+        "\213 has no \325.\205exp\206exp\204exp(\213\203)\201\267\202\215\210exp\200\223\211Comput"
+        "es e^x\214elementwise.\205log\206log\204log(\213\203)\201\267\202\215\210log\200\223\211C"
+        "omputes \233natural logarithm\214elementwise; "
         "-inf\3670\253nan\367\314\247.\205tanh\206tanh\204tanh(\213\203)\201\267\202\215\210tanh"
         "\200\223\211Computes \233hyperbolic "
         "tangent\214elementwise.\205tanh\217\206tanh\217\204tanh\217\307\203\214y\203)\201\267\202"
@@ -3110,13 +3113,14 @@ constinit const char* const manifest_packed[] = {
         "\223\211Computes \233inverse hyperbolic "
         "sine\214elementwise.\205acosh\206acosh\204acosh(\213\203)\201\267\202\215\210acosh\200"
         "\223\211Computes \233inverse hyperbolic cosine\214elementwise;\335 for\247 below "
-        "1.\205atanh\206atanh\204atanh(\213\203)\201\267\202\215\210atanh\200\223\211Computes "
-        "\233inverse hyperbolic tangent\214elementwise; infinite at -1\2531\214nan "
+        "1.\205atanh\206atanh\204atanh(\213\203)"
+    "\201\267\202\215\210atanh\200\223\211Computes \233inverse hyperbolic tangent\214elementwise; "
+        "infinite at -1\2531\214nan "
         "outside.\205logit\206logit\204logit(\213\203\214eps\224\246?\220)\201\267\202\215\210logi"
-        "t\200\223\211Computes log(x / (1 - x))\214el"
-    "ementwise\224\233inverse\225sigmoid.\205logit\217\206logit\217\204logit\217\307\203\214\232"
-        "\203\214eps\224\246?)\201\267\202\221\207\211\205deg2rad\206deg2rad\204deg2rad(\213\203)"
-        "\201\267\202\215\210deg2rad\200\223\211Converts angles from "
+        "t\200\223\211Computes log(x / (1 - "
+        "x))\214elementwise\224\233inverse\225sigmoid.\205logit\217\206logit\217\204logit\217\307"
+        "\203\214\232\203\214eps\224\246?)\201\267\202\221\207\211\205deg2rad\206deg2rad\204deg2ra"
+        "d(\213\203)\201\267\202\215\210deg2rad\200\223\211Converts angles from "
         "degrees\370radians\214elementwise.\205rad2deg\206rad2deg\204rad2deg(\213\203)\201\267\202"
         "\215\210rad2deg\200\223\211Converts angles from "
         "radians\370degrees\214elementwise.\205erf\206erf\204erf(\213\203)\201\267\202\215\210erf"
@@ -3163,11 +3167,11 @@ constinit const char* const manifest_packed[] = {
         ")\201\267\202\221\207\211\205replace_inf\206replace_inf\204replace_inf(\213\203\214posinf"
         "\224\246\214neginf\224\246)\201\267\202\221\207\211\205\320\206\320\204\320(\213\203\214"
         "\276\224\371)\201\"\320\202\210\320\200\223\211Returns a \320\225\213 \266 an\230 \373. "
-        "Fails if \233\330s do not allow it; re\373 copies "
-        "in\345case.\205re\373\206re\373\204re\373(\213\203\214\373\224\371)\201\"\320\202\210re"
-        "\373\200\216\211Returns \213 \266 an\230 \373\224a \320 if \233\330s allow it\214else a "
+        "Fails if \233\330s do not allow it; re\373 copies in\345case"
+    ".\205re\373\206re\373\204re\373(\213\203\214\373\224\371)\201\"\320\202\210re\373\200\216\211"
+        "Returns \213 \266 an\230 \373\224a \320 if \233\330s allow it\214else a "
         "\351.\205transpose\206transpose\204transpose(\213\203\214\2500\224\336\214\2501\224\336)"
-    "\201\"\320\202\210transpose\200\223\211Returns a \320 \266 two\235 "
+        "\201\"\320\202\210transpose\200\223\211Returns a \320 \266 two\235 "
         "swapped.\205t\206t\204t(\213\203)\201\"\320\202\210t\200\216\211Returns "
         "\233transpose\225a matrix as a \320. Tensors \266 fewer than 2\235\323returned as they "
         "are.\205permute\206permute\204permute(\213\203\214\250s\224\336s)\201\"\320\202\210permut"
@@ -3215,12 +3219,13 @@ constinit const char* const manifest_packed[] = {
         "et\224\342\214\2501\224\336\214\2502\224\336)\201\"\320\202\221\207\211\205re\330\206re"
         "\330\204re\330(\213\203\214\330\224\371)\201\"\320\202\221\207\211\205ravel\206ravel\204r"
         "avel(\213\203)\201\"\320\202\210ravel\200\216\211Returns \233elements as a 1-D "
-        "contiguous \331\224a \320 if \213\300contiguous\214else a "
+        "contiguous \331\224a"
+    " \320 if \213\300contiguous\214else a "
         "\351.\205broadcast_to\206broadcast_to\204broadcast_to(\213\203\214\276\224\371)\201\"\320"
         "\202\210broadcast_to\200\223\211Returns a \320\225\213 broadcast\370a \373. It\300expand "
-        "as a function.\205broadcast_\331s\206b"
-    "roadcast_\331s\204broadcast_\331s(\331s\203[]\273Tensor[]\222\320\202\210broadcast_\331s\200"
-        "\216\211Returns \320s\225\233\331s\214broadcast\370their common "
+        "as a function.\205broadcast_\331s\206broadcast_\331s\204broadcast_\331s(\331s\203[]\273Te"
+        "nsor[]\222\320\202\210broadcast_\331s\200\216\211Returns "
+        "\320s\225\233\331s\214broadcast\370their common "
         "\373.\205move\250\206move\250\204move\250(\213\203\214source\224\336s\214destination\224"
         "\336s)\201\"\320\202\210move\250\200\216\211Returns a \320 in which \250\352 source[i] "
         "has become \250\352 destination[i]. \254\230s keep their "
@@ -3260,6 +3265,6 @@ constinit const char* const manifest_packed[] = {
         "0\214\2501\224\336\2410\214\2502\224\336\2411)\201\"\320\202\210\353_\306\200\223\211Retu"
         "rns a \351\225\213 in which \233\353s\225\233matrices in\235 \2501\253\2502\323replaced "
         "by src.\"}]}", nullptr};
-char manifest_text[235531];
+char manifest_text[235938];
 
 }  // namespace TT_NS

@@ -703,6 +703,8 @@ TensorRef igammac_impl(Call c, const Tensor& self, const Tensor& other);
 void igammac__impl(Call c, Tensor& self, const Tensor& other);
 void igammac_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
 TensorRef igammac_kernel_impl(Call c, const Tensor& self, const Tensor& other);
+TensorRef bessel_impl(Call c, const Tensor& self, int64_t which);
+TensorRef orthogonal_polynomial_impl(Call c, const Tensor& self, int64_t which, int64_t order);
 TensorRef zeta_impl(Call c, const Tensor& self, const Tensor& other);
 void zeta_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
 TensorRef exp_impl(Call c, const Tensor& self);

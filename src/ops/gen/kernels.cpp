@@ -125,6 +125,8 @@ int32_t xlogy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t xlog1py(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t igamma(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t igammac(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t bessel(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t orthogonal_polynomial(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t zeta(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t exp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -387,6 +389,8 @@ int32_t xlogy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t xlog1py(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t igamma(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t igammac(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t bessel(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t orthogonal_polynomial(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t zeta(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t exp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -649,6 +653,8 @@ int32_t xlogy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t xlog1py(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t igamma(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t igammac(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t bessel(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t orthogonal_polynomial(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t zeta(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t exp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -911,6 +917,8 @@ int32_t xlogy(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t xlog1py(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t igamma(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t igammac(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t bessel(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t orthogonal_polynomial(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t zeta(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t exp(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t log(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1438,449 +1446,456 @@ constinit const Kernel kernel_igamma =
 constinit const Kernel kernel_igammac =
     {.cpu = {baseline::igammac, TT_AVX2(igammac), TT_AVX512(igammac)}, .id = 115,
      .plan_bytes = sizeof(ElementPlan), .name = "igammac", .rebase = rebase_element_plan};
+constinit const Kernel kernel_bessel =
+    {.cpu = {baseline::bessel, TT_AVX2(bessel), TT_AVX512(bessel)}, .id = 116,
+     .plan_bytes = sizeof(ElementPlan), .name = "bessel", .rebase = rebase_element_plan};
+constinit const Kernel kernel_orthogonal_polynomial =
+    {.cpu = {baseline::orthogonal_polynomial, TT_AVX2(orthogonal_polynomial),
+             TT_AVX512(orthogonal_polynomial)}, .id = 117, .plan_bytes = sizeof(ElementPlan),
+     .name = "orthogonal_polynomial", .rebase = rebase_element_plan};
 constinit const Kernel kernel_zeta = {.cpu = {baseline::zeta, TT_AVX2(zeta), TT_AVX512(zeta)},
-                                      .id = 116, .plan_bytes = sizeof(ElementPlan), .name = "zeta",
+                                      .id = 118, .plan_bytes = sizeof(ElementPlan), .name = "zeta",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_exp = {.cpu = {baseline::exp, TT_AVX2(exp), TT_AVX512(exp)},
-                                     .id = 117, .plan_bytes = sizeof(ElementPlan), .name = "exp",
+                                     .id = 119, .plan_bytes = sizeof(ElementPlan), .name = "exp",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_log = {.cpu = {baseline::log, TT_AVX2(log), TT_AVX512(log)},
-                                     .id = 118, .plan_bytes = sizeof(ElementPlan), .name = "log",
+                                     .id = 120, .plan_bytes = sizeof(ElementPlan), .name = "log",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_tanh = {.cpu = {baseline::tanh, TT_AVX2(tanh), TT_AVX512(tanh)},
-                                      .id = 119, .plan_bytes = sizeof(ElementPlan), .name = "tanh",
+                                      .id = 121, .plan_bytes = sizeof(ElementPlan), .name = "tanh",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_tanh_backward =
-    {.cpu = {baseline::tanh_backward, TT_AVX2(tanh_backward), TT_AVX512(tanh_backward)}, .id = 120,
+    {.cpu = {baseline::tanh_backward, TT_AVX2(tanh_backward), TT_AVX512(tanh_backward)}, .id = 122,
      .plan_bytes = sizeof(ElementPlan), .name = "tanh_backward", .rebase = rebase_element_plan};
 constinit const Kernel kernel_sigmoid =
-    {.cpu = {baseline::sigmoid, TT_AVX2(sigmoid), TT_AVX512(sigmoid)}, .id = 121,
+    {.cpu = {baseline::sigmoid, TT_AVX2(sigmoid), TT_AVX512(sigmoid)}, .id = 123,
      .plan_bytes = sizeof(ElementPlan), .name = "sigmoid", .rebase = rebase_element_plan};
 constinit const Kernel kernel_sigmoid_backward =
     {.cpu = {baseline::sigmoid_backward, TT_AVX2(sigmoid_backward), TT_AVX512(sigmoid_backward)},
-     .id = 122, .plan_bytes = sizeof(ElementPlan), .name = "sigmoid_backward",
+     .id = 124, .plan_bytes = sizeof(ElementPlan), .name = "sigmoid_backward",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_abs = {.cpu = {baseline::abs, TT_AVX2(abs), TT_AVX512(abs)},
-                                     .id = 123, .plan_bytes = sizeof(ElementPlan), .name = "abs",
+                                     .id = 125, .plan_bytes = sizeof(ElementPlan), .name = "abs",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_sgn = {.cpu = {baseline::sgn, TT_AVX2(sgn), TT_AVX512(sgn)},
-                                     .id = 124, .plan_bytes = sizeof(ElementPlan), .name = "sgn",
+                                     .id = 126, .plan_bytes = sizeof(ElementPlan), .name = "sgn",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_sign = {.cpu = {baseline::sign, TT_AVX2(sign), TT_AVX512(sign)},
-                                      .id = 125, .plan_bytes = sizeof(ElementPlan), .name = "sign",
+                                      .id = 127, .plan_bytes = sizeof(ElementPlan), .name = "sign",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_sqrt = {.cpu = {baseline::sqrt, TT_AVX2(sqrt), TT_AVX512(sqrt)},
-                                      .id = 126, .plan_bytes = sizeof(ElementPlan), .name = "sqrt",
+                                      .id = 128, .plan_bytes = sizeof(ElementPlan), .name = "sqrt",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_rsqrt = {.cpu = {baseline::rsqrt, TT_AVX2(rsqrt), TT_AVX512(rsqrt)},
-                                       .id = 127, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 129, .plan_bytes = sizeof(ElementPlan),
                                        .name = "rsqrt", .rebase = rebase_element_plan};
 constinit const Kernel kernel_reciprocal =
-    {.cpu = {baseline::reciprocal, TT_AVX2(reciprocal), TT_AVX512(reciprocal)}, .id = 128,
+    {.cpu = {baseline::reciprocal, TT_AVX2(reciprocal), TT_AVX512(reciprocal)}, .id = 130,
      .plan_bytes = sizeof(ElementPlan), .name = "reciprocal", .rebase = rebase_element_plan};
 constinit const Kernel kernel_exp2 = {.cpu = {baseline::exp2, TT_AVX2(exp2), TT_AVX512(exp2)},
-                                      .id = 129, .plan_bytes = sizeof(ElementPlan), .name = "exp2",
+                                      .id = 131, .plan_bytes = sizeof(ElementPlan), .name = "exp2",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_expm1 = {.cpu = {baseline::expm1, TT_AVX2(expm1), TT_AVX512(expm1)},
-                                       .id = 130, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 132, .plan_bytes = sizeof(ElementPlan),
                                        .name = "expm1", .rebase = rebase_element_plan};
 constinit const Kernel kernel_log2 = {.cpu = {baseline::log2, TT_AVX2(log2), TT_AVX512(log2)},
-                                      .id = 131, .plan_bytes = sizeof(ElementPlan), .name = "log2",
+                                      .id = 133, .plan_bytes = sizeof(ElementPlan), .name = "log2",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_log10 = {.cpu = {baseline::log10, TT_AVX2(log10), TT_AVX512(log10)},
-                                       .id = 132, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 134, .plan_bytes = sizeof(ElementPlan),
                                        .name = "log10", .rebase = rebase_element_plan};
 constinit const Kernel kernel_log1p = {.cpu = {baseline::log1p, TT_AVX2(log1p), TT_AVX512(log1p)},
-                                       .id = 133, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 135, .plan_bytes = sizeof(ElementPlan),
                                        .name = "log1p", .rebase = rebase_element_plan};
 constinit const Kernel kernel_sin = {.cpu = {baseline::sin, TT_AVX2(sin), TT_AVX512(sin)},
-                                     .id = 134, .plan_bytes = sizeof(ElementPlan), .name = "sin",
+                                     .id = 136, .plan_bytes = sizeof(ElementPlan), .name = "sin",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_cos = {.cpu = {baseline::cos, TT_AVX2(cos), TT_AVX512(cos)},
-                                     .id = 135, .plan_bytes = sizeof(ElementPlan), .name = "cos",
+                                     .id = 137, .plan_bytes = sizeof(ElementPlan), .name = "cos",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_tan = {.cpu = {baseline::tan, TT_AVX2(tan), TT_AVX512(tan)},
-                                     .id = 136, .plan_bytes = sizeof(ElementPlan), .name = "tan",
+                                     .id = 138, .plan_bytes = sizeof(ElementPlan), .name = "tan",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_asin = {.cpu = {baseline::asin, TT_AVX2(asin), TT_AVX512(asin)},
-                                      .id = 137, .plan_bytes = sizeof(ElementPlan), .name = "asin",
+                                      .id = 139, .plan_bytes = sizeof(ElementPlan), .name = "asin",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_acos = {.cpu = {baseline::acos, TT_AVX2(acos), TT_AVX512(acos)},
-                                      .id = 138, .plan_bytes = sizeof(ElementPlan), .name = "acos",
+                                      .id = 140, .plan_bytes = sizeof(ElementPlan), .name = "acos",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_atan = {.cpu = {baseline::atan, TT_AVX2(atan), TT_AVX512(atan)},
-                                      .id = 139, .plan_bytes = sizeof(ElementPlan), .name = "atan",
+                                      .id = 141, .plan_bytes = sizeof(ElementPlan), .name = "atan",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_sinh = {.cpu = {baseline::sinh, TT_AVX2(sinh), TT_AVX512(sinh)},
-                                      .id = 140, .plan_bytes = sizeof(ElementPlan), .name = "sinh",
+                                      .id = 142, .plan_bytes = sizeof(ElementPlan), .name = "sinh",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_cosh = {.cpu = {baseline::cosh, TT_AVX2(cosh), TT_AVX512(cosh)},
-                                      .id = 141, .plan_bytes = sizeof(ElementPlan), .name = "cosh",
+                                      .id = 143, .plan_bytes = sizeof(ElementPlan), .name = "cosh",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_asinh = {.cpu = {baseline::asinh, TT_AVX2(asinh), TT_AVX512(asinh)},
-                                       .id = 142, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 144, .plan_bytes = sizeof(ElementPlan),
                                        .name = "asinh", .rebase = rebase_element_plan};
 constinit const Kernel kernel_acosh = {.cpu = {baseline::acosh, TT_AVX2(acosh), TT_AVX512(acosh)},
-                                       .id = 143, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 145, .plan_bytes = sizeof(ElementPlan),
                                        .name = "acosh", .rebase = rebase_element_plan};
 constinit const Kernel kernel_atanh = {.cpu = {baseline::atanh, TT_AVX2(atanh), TT_AVX512(atanh)},
-                                       .id = 144, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 146, .plan_bytes = sizeof(ElementPlan),
                                        .name = "atanh", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logit = {.cpu = {baseline::logit, TT_AVX2(logit), TT_AVX512(logit)},
-                                       .id = 145, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 147, .plan_bytes = sizeof(ElementPlan),
                                        .name = "logit", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logit_backward =
     {.cpu = {baseline::logit_backward, TT_AVX2(logit_backward), TT_AVX512(logit_backward)},
-     .id = 146, .plan_bytes = sizeof(ElementPlan), .name = "logit_backward",
+     .id = 148, .plan_bytes = sizeof(ElementPlan), .name = "logit_backward",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_erf = {.cpu = {baseline::erf, TT_AVX2(erf), TT_AVX512(erf)},
-                                     .id = 147, .plan_bytes = sizeof(ElementPlan), .name = "erf",
+                                     .id = 149, .plan_bytes = sizeof(ElementPlan), .name = "erf",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_erfc = {.cpu = {baseline::erfc, TT_AVX2(erfc), TT_AVX512(erfc)},
-                                      .id = 148, .plan_bytes = sizeof(ElementPlan), .name = "erfc",
+                                      .id = 150, .plan_bytes = sizeof(ElementPlan), .name = "erfc",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_floor = {.cpu = {baseline::floor, TT_AVX2(floor), TT_AVX512(floor)},
-                                       .id = 149, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 151, .plan_bytes = sizeof(ElementPlan),
                                        .name = "floor", .rebase = rebase_element_plan};
 constinit const Kernel kernel_ceil = {.cpu = {baseline::ceil, TT_AVX2(ceil), TT_AVX512(ceil)},
-                                      .id = 150, .plan_bytes = sizeof(ElementPlan), .name = "ceil",
+                                      .id = 152, .plan_bytes = sizeof(ElementPlan), .name = "ceil",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_trunc = {.cpu = {baseline::trunc, TT_AVX2(trunc), TT_AVX512(trunc)},
-                                       .id = 151, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 153, .plan_bytes = sizeof(ElementPlan),
                                        .name = "trunc", .rebase = rebase_element_plan};
 constinit const Kernel kernel_frac = {.cpu = {baseline::frac, TT_AVX2(frac), TT_AVX512(frac)},
-                                      .id = 152, .plan_bytes = sizeof(ElementPlan), .name = "frac",
+                                      .id = 154, .plan_bytes = sizeof(ElementPlan), .name = "frac",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_round_even =
-    {.cpu = {baseline::round_even, TT_AVX2(round_even), TT_AVX512(round_even)}, .id = 153,
+    {.cpu = {baseline::round_even, TT_AVX2(round_even), TT_AVX512(round_even)}, .id = 155,
      .plan_bytes = sizeof(ElementPlan), .name = "round_even", .rebase = rebase_element_plan};
 constinit const Kernel kernel_round_decimals =
     {.cpu = {baseline::round_decimals, TT_AVX2(round_decimals), TT_AVX512(round_decimals)},
-     .id = 154, .plan_bytes = sizeof(ElementPlan), .name = "round_decimals",
+     .id = 156, .plan_bytes = sizeof(ElementPlan), .name = "round_decimals",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_round_up =
-    {.cpu = {baseline::round_up, TT_AVX2(round_up), TT_AVX512(round_up)}, .id = 155,
+    {.cpu = {baseline::round_up, TT_AVX2(round_up), TT_AVX512(round_up)}, .id = 157,
      .plan_bytes = sizeof(ElementPlan), .name = "round_up", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isnan = {.cpu = {baseline::isnan, TT_AVX2(isnan), TT_AVX512(isnan)},
-                                       .id = 156, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 158, .plan_bytes = sizeof(ElementPlan),
                                        .name = "isnan", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isinf = {.cpu = {baseline::isinf, TT_AVX2(isinf), TT_AVX512(isinf)},
-                                       .id = 157, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 159, .plan_bytes = sizeof(ElementPlan),
                                        .name = "isinf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isfinite =
-    {.cpu = {baseline::isfinite, TT_AVX2(isfinite), TT_AVX512(isfinite)}, .id = 158,
+    {.cpu = {baseline::isfinite, TT_AVX2(isfinite), TT_AVX512(isfinite)}, .id = 160,
      .plan_bytes = sizeof(ElementPlan), .name = "isfinite", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isposinf =
-    {.cpu = {baseline::isposinf, TT_AVX2(isposinf), TT_AVX512(isposinf)}, .id = 159,
+    {.cpu = {baseline::isposinf, TT_AVX2(isposinf), TT_AVX512(isposinf)}, .id = 161,
      .plan_bytes = sizeof(ElementPlan), .name = "isposinf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isneginf =
-    {.cpu = {baseline::isneginf, TT_AVX2(isneginf), TT_AVX512(isneginf)}, .id = 160,
+    {.cpu = {baseline::isneginf, TT_AVX2(isneginf), TT_AVX512(isneginf)}, .id = 162,
      .plan_bytes = sizeof(ElementPlan), .name = "isneginf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isreal =
-    {.cpu = {baseline::isreal, TT_AVX2(isreal), TT_AVX512(isreal)}, .id = 161,
+    {.cpu = {baseline::isreal, TT_AVX2(isreal), TT_AVX512(isreal)}, .id = 163,
      .plan_bytes = sizeof(ElementPlan), .name = "isreal", .rebase = rebase_element_plan};
 constinit const Kernel kernel_signbit =
-    {.cpu = {baseline::signbit, TT_AVX2(signbit), TT_AVX512(signbit)}, .id = 162,
+    {.cpu = {baseline::signbit, TT_AVX2(signbit), TT_AVX512(signbit)}, .id = 164,
      .plan_bytes = sizeof(ElementPlan), .name = "signbit", .rebase = rebase_element_plan};
 constinit const Kernel kernel_replace_nan =
-    {.cpu = {baseline::replace_nan, TT_AVX2(replace_nan), TT_AVX512(replace_nan)}, .id = 163,
+    {.cpu = {baseline::replace_nan, TT_AVX2(replace_nan), TT_AVX512(replace_nan)}, .id = 165,
      .plan_bytes = sizeof(ElementPlan), .name = "replace_nan", .rebase = rebase_element_plan};
 constinit const Kernel kernel_replace_inf =
-    {.cpu = {baseline::replace_inf, TT_AVX2(replace_inf), TT_AVX512(replace_inf)}, .id = 164,
+    {.cpu = {baseline::replace_inf, TT_AVX2(replace_inf), TT_AVX512(replace_inf)}, .id = 166,
      .plan_bytes = sizeof(ElementPlan), .name = "replace_inf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_copy = {.cpu = {baseline::copy, TT_AVX2(copy), TT_AVX512(copy)},
-                                      .id = 165, .plan_bytes = sizeof(ElementPlan), .name = "copy",
+                                      .id = 167, .plan_bytes = sizeof(ElementPlan), .name = "copy",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_fill = {.cpu = {baseline::fill, TT_AVX2(fill), TT_AVX512(fill)},
-                                      .id = 166, .plan_bytes = sizeof(ElementPlan), .name = "fill",
+                                      .id = 168, .plan_bytes = sizeof(ElementPlan), .name = "fill",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_reduce_sum =
-    {.cpu = {baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, .id = 167,
+    {.cpu = {baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, .id = 169,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_sum"};
 constinit const Kernel kernel_reduce_prod =
-    {.cpu = {baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, .id = 168,
+    {.cpu = {baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, .id = 170,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_prod"};
 constinit const Kernel kernel_reduce_max =
-    {.cpu = {baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, .id = 169,
+    {.cpu = {baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, .id = 171,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_max"};
 constinit const Kernel kernel_reduce_min =
-    {.cpu = {baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, .id = 170,
+    {.cpu = {baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, .id = 172,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_min"};
 constinit const Kernel kernel_reduce_any =
-    {.cpu = {baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, .id = 171,
+    {.cpu = {baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, .id = 173,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_any"};
 constinit const Kernel kernel_reduce_all =
-    {.cpu = {baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, .id = 172,
+    {.cpu = {baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, .id = 174,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_all"};
 constinit const Kernel kernel_reduce_max_index =
     {.cpu = {baseline::reduce_max_index, TT_AVX2(reduce_max_index), TT_AVX512(reduce_max_index)},
-     .id = 173, .plan_bytes = sizeof(ReducePlan), .name = "reduce_max_index"};
+     .id = 175, .plan_bytes = sizeof(ReducePlan), .name = "reduce_max_index"};
 constinit const Kernel kernel_reduce_min_index =
     {.cpu = {baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)},
-     .id = 174, .plan_bytes = sizeof(ReducePlan), .name = "reduce_min_index"};
+     .id = 176, .plan_bytes = sizeof(ReducePlan), .name = "reduce_min_index"};
 constinit const Kernel kernel_row_distances =
-    {.cpu = {baseline::row_distances, TT_AVX2(row_distances), TT_AVX512(row_distances)}, .id = 175,
+    {.cpu = {baseline::row_distances, TT_AVX2(row_distances), TT_AVX512(row_distances)}, .id = 177,
      .plan_bytes = sizeof(DistancePlan), .name = "row_distances"};
 constinit const Kernel kernel_row_distances_backward =
     {.cpu = {baseline::row_distances_backward, TT_AVX2(row_distances_backward),
-             TT_AVX512(row_distances_backward)}, .id = 176, .plan_bytes = sizeof(DistancePlan),
+             TT_AVX512(row_distances_backward)}, .id = 178, .plan_bytes = sizeof(DistancePlan),
      .name = "row_distances_backward"};
 constinit const Kernel kernel_softmax =
-    {.cpu = {baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, .id = 177,
+    {.cpu = {baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, .id = 179,
      .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax"};
 constinit const Kernel kernel_log_softmax =
-    {.cpu = {baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, .id = 178,
+    {.cpu = {baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, .id = 180,
      .plan_bytes = sizeof(SoftmaxPlan), .name = "log_softmax"};
 constinit const Kernel kernel_softmax_backward =
     {.cpu = {baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)},
-     .id = 179, .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax_backward"};
+     .id = 181, .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax_backward"};
 constinit const Kernel kernel_log_softmax_backward =
     {.cpu = {baseline::log_softmax_backward, TT_AVX2(log_softmax_backward),
-             TT_AVX512(log_softmax_backward)}, .id = 180, .plan_bytes = sizeof(SoftmaxPlan),
+             TT_AVX512(log_softmax_backward)}, .id = 182, .plan_bytes = sizeof(SoftmaxPlan),
      .name = "log_softmax_backward"};
 constinit const Kernel kernel_matmul = {.cpu = {matmul_driver, matmul_driver, matmul_driver},
-                                        .id = 181, .plan_bytes = sizeof(MatmulPlan),
+                                        .id = 183, .plan_bytes = sizeof(MatmulPlan),
                                         .name = "matmul"};
 constinit const Kernel kernel_conv_pad =
-    {.cpu = {baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, .id = 182,
+    {.cpu = {baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, .id = 184,
      .plan_bytes = sizeof(ConvPadPlan), .name = "conv_pad"};
 constinit const Kernel kernel_conv = {.cpu = {baseline::conv, TT_AVX2(conv), TT_AVX512(conv)},
-                                      .id = 183, .plan_bytes = sizeof(ConvPlan), .name = "conv"};
+                                      .id = 185, .plan_bytes = sizeof(ConvPlan), .name = "conv"};
 constinit const Kernel kernel_conv_weight =
-    {.cpu = {baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, .id = 184,
+    {.cpu = {baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, .id = 186,
      .plan_bytes = sizeof(ConvWeightPlan), .name = "conv_weight"};
 constinit const Kernel kernel_layer_norm =
-    {.cpu = {baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, .id = 185,
+    {.cpu = {baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, .id = 187,
      .plan_bytes = sizeof(LayerNormPlan), .name = "layer_norm"};
 constinit const Kernel kernel_layer_norm_backward =
     {.cpu = {baseline::layer_norm_backward, TT_AVX2(layer_norm_backward),
-             TT_AVX512(layer_norm_backward)}, .id = 186,
+             TT_AVX512(layer_norm_backward)}, .id = 188,
      .plan_bytes = sizeof(LayerNormBackwardPlan), .name = "layer_norm_backward"};
 constinit const Kernel kernel_random_uniform =
     {.cpu = {baseline::random_uniform, TT_AVX2(random_uniform), TT_AVX512(random_uniform)},
-     .id = 187, .plan_bytes = sizeof(RandomPlan), .name = "random_uniform",
+     .id = 189, .plan_bytes = sizeof(RandomPlan), .name = "random_uniform",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_normal =
-    {.cpu = {baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, .id = 188,
+    {.cpu = {baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, .id = 190,
      .plan_bytes = sizeof(RandomPlan), .name = "random_normal", .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_bernoulli =
     {.cpu = {baseline::random_bernoulli, TT_AVX2(random_bernoulli), TT_AVX512(random_bernoulli)},
-     .id = 189, .plan_bytes = sizeof(RandomPlan), .name = "random_bernoulli",
+     .id = 191, .plan_bytes = sizeof(RandomPlan), .name = "random_bernoulli",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_dropout =
     {.cpu = {baseline::random_dropout, TT_AVX2(random_dropout), TT_AVX512(random_dropout)},
-     .id = 190, .plan_bytes = sizeof(RandomPlan), .name = "random_dropout",
+     .id = 192, .plan_bytes = sizeof(RandomPlan), .name = "random_dropout",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_integers =
     {.cpu = {baseline::random_integers, TT_AVX2(random_integers), TT_AVX512(random_integers)},
-     .id = 191, .plan_bytes = sizeof(RandomPlan), .name = "random_integers",
+     .id = 193, .plan_bytes = sizeof(RandomPlan), .name = "random_integers",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_index_get =
-    {.cpu = {baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, .id = 192,
+    {.cpu = {baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, .id = 194,
      .plan_bytes = sizeof(IndexPlan), .name = "index_get"};
 constinit const Kernel kernel_index_put =
-    {.cpu = {baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, .id = 193,
+    {.cpu = {baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, .id = 195,
      .plan_bytes = sizeof(IndexPlan), .name = "index_put"};
 constinit const Kernel kernel_index_accumulate =
     {.cpu = {baseline::index_accumulate, TT_AVX2(index_accumulate), TT_AVX512(index_accumulate)},
-     .id = 194, .plan_bytes = sizeof(IndexPlan), .name = "index_accumulate"};
+     .id = 196, .plan_bytes = sizeof(IndexPlan), .name = "index_accumulate"};
 constinit const Kernel kernel_index_combine =
-    {.cpu = {baseline::index_combine, TT_AVX2(index_combine), TT_AVX512(index_combine)}, .id = 195,
+    {.cpu = {baseline::index_combine, TT_AVX2(index_combine), TT_AVX512(index_combine)}, .id = 197,
      .plan_bytes = sizeof(IndexPlan), .name = "index_combine"};
 constinit const Kernel kernel_index_check =
-    {.cpu = {baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, .id = 196,
+    {.cpu = {baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, .id = 198,
      .plan_bytes = sizeof(IndexCheckPlan), .name = "index_check"};
 constinit const Kernel kernel_index_offsets =
-    {.cpu = {baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, .id = 197,
+    {.cpu = {baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, .id = 199,
      .plan_bytes = sizeof(IndexCheckPlan), .name = "index_offsets"};
 constinit const Kernel kernel_nonzero_count =
-    {.cpu = {baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, .id = 198,
+    {.cpu = {baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, .id = 200,
      .plan_bytes = sizeof(NonzeroPlan), .name = "nonzero_count"};
 constinit const Kernel kernel_nonzero_write =
-    {.cpu = {baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, .id = 199,
+    {.cpu = {baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, .id = 201,
      .plan_bytes = sizeof(NonzeroPlan), .name = "nonzero_write"};
 constinit const Kernel kernel_fill_arange =
-    {.cpu = {baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, .id = 200,
+    {.cpu = {baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, .id = 202,
      .plan_bytes = sizeof(ArangePlan), .name = "fill_arange"};
 constinit const Kernel kernel_grid_take =
-    {.cpu = {baseline::grid_take, TT_AVX2(grid_take), TT_AVX512(grid_take)}, .id = 201,
+    {.cpu = {baseline::grid_take, TT_AVX2(grid_take), TT_AVX512(grid_take)}, .id = 203,
      .plan_bytes = sizeof(GridPlan), .name = "grid_take"};
 constinit const Kernel kernel_grid_put =
-    {.cpu = {baseline::grid_put, TT_AVX2(grid_put), TT_AVX512(grid_put)}, .id = 202,
+    {.cpu = {baseline::grid_put, TT_AVX2(grid_put), TT_AVX512(grid_put)}, .id = 204,
      .plan_bytes = sizeof(GridPlan), .name = "grid_put"};
 constinit const Kernel kernel_grid_slopes =
-    {.cpu = {baseline::grid_slopes, TT_AVX2(grid_slopes), TT_AVX512(grid_slopes)}, .id = 203,
+    {.cpu = {baseline::grid_slopes, TT_AVX2(grid_slopes), TT_AVX512(grid_slopes)}, .id = 205,
      .plan_bytes = sizeof(GridPlan), .name = "grid_slopes"};
 constinit const Kernel kernel_cross_entropy =
-    {.cpu = {baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, .id = 204,
+    {.cpu = {baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, .id = 206,
      .plan_bytes = sizeof(ClassLossPlan), .name = "cross_entropy"};
 constinit const Kernel kernel_cross_entropy_backward =
     {.cpu = {baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward),
-             TT_AVX512(cross_entropy_backward)}, .id = 205, .plan_bytes = sizeof(ClassLossPlan),
+             TT_AVX512(cross_entropy_backward)}, .id = 207, .plan_bytes = sizeof(ClassLossPlan),
      .name = "cross_entropy_backward"};
 constinit const Kernel kernel_ctc_loss =
-    {.cpu = {baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, .id = 206,
+    {.cpu = {baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, .id = 208,
      .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss"};
 constinit const Kernel kernel_ctc_loss_backward =
     {.cpu = {baseline::ctc_loss_backward, TT_AVX2(ctc_loss_backward), TT_AVX512(ctc_loss_backward)},
-     .id = 207, .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss_backward"};
+     .id = 209, .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss_backward"};
 constinit const Kernel kernel_nll_loss =
-    {.cpu = {baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, .id = 208,
+    {.cpu = {baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, .id = 210,
      .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss"};
 constinit const Kernel kernel_nll_loss_backward =
     {.cpu = {baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)},
-     .id = 209, .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss_backward"};
+     .id = 211, .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss_backward"};
 constinit const Kernel kernel_cumprod =
-    {.cpu = {baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, .id = 210,
+    {.cpu = {baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, .id = 212,
      .plan_bytes = sizeof(CumprodPlan), .name = "cumprod"};
 constinit const Kernel kernel_optim_step =
-    {.cpu = {baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, .id = 211,
+    {.cpu = {baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, .id = 213,
      .plan_bytes = sizeof(OptimPlan), .name = "optim_step"};
 constinit const Kernel kernel_channel_sums =
-    {.cpu = {baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, .id = 212,
+    {.cpu = {baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, .id = 214,
      .plan_bytes = sizeof(ChannelSumPlan), .name = "channel_sums"};
 constinit const Kernel kernel_channel_affine =
     {.cpu = {baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)},
-     .id = 213, .plan_bytes = sizeof(ChannelAffinePlan), .name = "channel_affine"};
+     .id = 215, .plan_bytes = sizeof(ChannelAffinePlan), .name = "channel_affine"};
 constinit const Kernel kernel_group_norm_backward =
     {.cpu = {baseline::group_norm_backward, TT_AVX2(group_norm_backward),
-             TT_AVX512(group_norm_backward)}, .id = 214,
+             TT_AVX512(group_norm_backward)}, .id = 216,
      .plan_bytes = sizeof(GroupNormBackwardPlan), .name = "group_norm_backward"};
 constinit const Kernel kernel_pool_max =
-    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 215,
+    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 217,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_max"};
 constinit const Kernel kernel_pool_max_index =
     {.cpu = {baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)},
-     .id = 216, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
+     .id = 218, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
 constinit const Kernel kernel_pool_max_backward =
     {.cpu = {baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)},
-     .id = 217, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
+     .id = 219, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
 constinit const Kernel kernel_pool_average =
-    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 218,
+    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 220,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_average"};
 constinit const Kernel kernel_pool_average_backward =
     {.cpu = {baseline::pool_average_backward, TT_AVX2(pool_average_backward),
-             TT_AVX512(pool_average_backward)}, .id = 219, .plan_bytes = sizeof(PoolPlan),
+             TT_AVX512(pool_average_backward)}, .id = 221, .plan_bytes = sizeof(PoolPlan),
      .name = "pool_average_backward"};
 constinit const Kernel kernel_attention =
-    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 220,
+    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 222,
      .plan_bytes = sizeof(AttentionPlan), .name = "attention",
      .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_attention_backward =
     {.cpu = {baseline::attention_backward, TT_AVX2(attention_backward),
-             TT_AVX512(attention_backward)}, .id = 221, .plan_bytes = sizeof(AttentionPlan),
+             TT_AVX512(attention_backward)}, .id = 223, .plan_bytes = sizeof(AttentionPlan),
      .name = "attention_backward", .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_sort_rows =
-    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 222,
+    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 224,
      .plan_bytes = sizeof(SortPlan), .name = "sort_rows"};
 constinit const Kernel kernel_select_rows =
-    {.cpu = {baseline::select_rows, TT_AVX2(select_rows), TT_AVX512(select_rows)}, .id = 223,
+    {.cpu = {baseline::select_rows, TT_AVX2(select_rows), TT_AVX512(select_rows)}, .id = 225,
      .plan_bytes = sizeof(SelectPlan), .name = "select_rows"};
 constinit const Kernel kernel_bag_reduce =
-    {.cpu = {baseline::bag_reduce, TT_AVX2(bag_reduce), TT_AVX512(bag_reduce)}, .id = 224,
+    {.cpu = {baseline::bag_reduce, TT_AVX2(bag_reduce), TT_AVX512(bag_reduce)}, .id = 226,
      .plan_bytes = sizeof(BagPlan), .name = "bag_reduce"};
 constinit const Kernel kernel_svd = {.cpu = {baseline::svd, TT_AVX2(svd), TT_AVX512(svd)},
-                                     .id = 225, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
+                                     .id = 227, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
 constinit const Kernel kernel_lu_factor =
-    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 226,
+    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 228,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_factor"};
 constinit const Kernel kernel_lu_solve =
-    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 227,
+    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 229,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_solve"};
 constinit const Kernel kernel_cholesky =
-    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 228,
+    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 230,
      .plan_bytes = sizeof(MatrixPlan), .name = "cholesky"};
 constinit const Kernel kernel_solve_triangular =
     {.cpu = {baseline::solve_triangular, TT_AVX2(solve_triangular), TT_AVX512(solve_triangular)},
-     .id = 229, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
+     .id = 231, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
 constinit const Kernel kernel_householder_qr =
     {.cpu = {baseline::householder_qr, TT_AVX2(householder_qr), TT_AVX512(householder_qr)},
-     .id = 230, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
+     .id = 232, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
 constinit const Kernel kernel_householder_product =
     {.cpu = {baseline::householder_product, TT_AVX2(householder_product),
-             TT_AVX512(householder_product)}, .id = 231, .plan_bytes = sizeof(MatrixPlan),
+             TT_AVX512(householder_product)}, .id = 233, .plan_bytes = sizeof(MatrixPlan),
      .name = "householder_product"};
 constinit const Kernel kernel_eigh = {.cpu = {baseline::eigh, TT_AVX2(eigh), TT_AVX512(eigh)},
-                                      .id = 232, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
+                                      .id = 234, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
 constinit const Kernel kernel_eig = {.cpu = {baseline::eig, TT_AVX2(eig), TT_AVX512(eig)},
-                                     .id = 233, .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
+                                     .id = 235, .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
 constinit const Kernel kernel_ldl_factor =
-    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX512(ldl_factor)}, .id = 234,
+    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX512(ldl_factor)}, .id = 236,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_factor"};
 constinit const Kernel kernel_ldl_solve =
-    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX512(ldl_solve)}, .id = 235,
+    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX512(ldl_solve)}, .id = 237,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_solve"};
 constinit const Kernel kernel_multinomial =
-    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 236,
+    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 238,
      .plan_bytes = sizeof(MultinomialPlan), .name = "multinomial"};
 constinit const Kernel kernel_clip_norm =
-    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 237,
+    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 239,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_norm"};
 constinit const Kernel kernel_clip_scale =
-    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 238,
+    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 240,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_scale"};
 constinit const Kernel kernel_resize =
-    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 239,
+    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 241,
      .plan_bytes = sizeof(ResizePlan), .name = "resize"};
 constinit const Kernel kernel_resize_backward =
     {.cpu = {baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)},
-     .id = 240, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
+     .id = 242, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
 constinit const Kernel kernel_conv_interleave =
     {.cpu = {baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)},
-     .id = 241, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
+     .id = 243, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
 constinit const Kernel kernel_conv_interleaved =
     {.cpu = {baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)},
-     .id = 242, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
+     .id = 244, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
 constinit const Kernel kernel_conv_interleaved_weight =
     {.cpu = {baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
-             TT_AVX512(conv_interleaved_weight)}, .id = 243,
+             TT_AVX512(conv_interleaved_weight)}, .id = 245,
      .plan_bytes = sizeof(ConvInterleavedWeightPlan), .name = "conv_interleaved_weight"};
 constinit const Kernel kernel_cumsum =
-    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 244,
+    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 246,
      .plan_bytes = sizeof(ScanPlan), .name = "cumsum"};
 constinit const Kernel kernel_search_sorted =
-    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 245,
+    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 247,
      .plan_bytes = sizeof(SearchPlan), .name = "search_sorted"};
 constinit const Kernel kernel_optim_rare_step =
     {.cpu = {baseline::optim_rare_step, TT_AVX2(optim_rare_step), TT_AVX512(optim_rare_step)},
-     .id = 246, .plan_bytes = sizeof(OptimPlan), .name = "optim_rare_step"};
+     .id = 248, .plan_bytes = sizeof(OptimPlan), .name = "optim_rare_step"};
 constinit const Kernel kernel_cummax =
-    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 247,
+    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 249,
      .plan_bytes = sizeof(CumExtremePlan), .name = "cummax"};
 constinit const Kernel kernel_logcumsumexp =
-    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 248,
+    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 250,
      .plan_bytes = sizeof(LogSumPlan), .name = "logcumsumexp"};
 constinit const Kernel kernel_recurrent_step =
     {.cpu = {baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)},
-     .id = 249, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
+     .id = 251, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
 constinit const Kernel kernel_recurrent_step_backward =
     {.cpu = {baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
-             TT_AVX512(recurrent_step_backward)}, .id = 250, .plan_bytes = sizeof(RecurrentPlan),
+             TT_AVX512(recurrent_step_backward)}, .id = 252, .plan_bytes = sizeof(RecurrentPlan),
      .name = "recurrent_step_backward"};
 constinit const Kernel kernel_fft = {.cpu = {baseline::fft, TT_AVX2(fft), TT_AVX512(fft)},
-                                     .id = 251, .plan_bytes = sizeof(FftPlan), .name = "fft"};
+                                     .id = 253, .plan_bytes = sizeof(FftPlan), .name = "fft"};
 constinit const Kernel kernel_clip_unscale =
-    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 252,
+    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 254,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_unscale"};
 constinit const Kernel kernel_int8_matmul =
-    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 253,
+    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 255,
      .plan_bytes = sizeof(Int8Plan), .name = "int8_matmul"};
 constinit const Kernel kernel_block_quantize =
     {.cpu = {baseline::block_quantize, TT_AVX2(block_quantize), TT_AVX512(block_quantize)},
-     .id = 254, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
+     .id = 256, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
 constinit const Kernel kernel_block_dequantize =
     {.cpu = {baseline::block_dequantize, TT_AVX2(block_dequantize), TT_AVX512(block_dequantize)},
-     .id = 255, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
+     .id = 257, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
 constinit const Kernel kernel_block_linear =
-    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 256,
+    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 258,
      .plan_bytes = sizeof(BlockPlan), .name = "block_linear"};
 constinit const Kernel kernel_pool_max_interleaved =
     {.cpu = {baseline::pool_max_interleaved, TT_AVX2(pool_max_interleaved),
-             TT_AVX512(pool_max_interleaved)}, .id = 257, .plan_bytes = sizeof(PoolInterleavedPlan),
+             TT_AVX512(pool_max_interleaved)}, .id = 259, .plan_bytes = sizeof(PoolInterleavedPlan),
      .name = "pool_max_interleaved"};
 constinit const Kernel kernel_pool_max_interleaved_backward =
     {.cpu = {baseline::pool_max_interleaved_backward, TT_AVX2(pool_max_interleaved_backward),
-             TT_AVX512(pool_max_interleaved_backward)}, .id = 258,
+             TT_AVX512(pool_max_interleaved_backward)}, .id = 260,
      .plan_bytes = sizeof(PoolInterleavedPlan), .name = "pool_max_interleaved_backward"};
 
 }  // namespace TT_NS

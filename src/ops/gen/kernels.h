@@ -121,6 +121,8 @@ extern const Kernel kernel_xlogy;
 extern const Kernel kernel_xlog1py;
 extern const Kernel kernel_igamma;
 extern const Kernel kernel_igammac;
+extern const Kernel kernel_bessel;
+extern const Kernel kernel_orthogonal_polynomial;
 extern const Kernel kernel_zeta;
 extern const Kernel kernel_exp;
 extern const Kernel kernel_log;
@@ -265,6 +267,6 @@ extern const Kernel kernel_block_linear;
 extern const Kernel kernel_pool_max_interleaved;
 extern const Kernel kernel_pool_max_interleaved_backward;
 
-constexpr int32_t kNumKernels = 259;
+constexpr int32_t kNumKernels = 261;
 
 }  // namespace TT_NS

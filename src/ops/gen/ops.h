@@ -1178,6 +1178,8 @@ extern Op<TensorRef(const Tensor&, const Tensor&)> op_igammac;
 extern Op<void(Tensor&, const Tensor&)> op_igammac_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_igammac_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel;
+extern Op<TensorRef(const Tensor&, int64_t)> op_bessel;
+extern Op<TensorRef(const Tensor&, int64_t, int64_t)> op_orthogonal_polynomial;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_zeta;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_zeta_into;
 extern Op<TensorRef(const Tensor&)> op_exp;
@@ -5087,6 +5089,12 @@ inline void igammac_into(const Tensor& self, const Tensor& other, Tensor& dst) {
 }
 inline TensorRef igammac_kernel(const Tensor& self, const Tensor& other) {
   return dispatch(op_igammac_kernel, self, other);
+}
+inline TensorRef bessel(const Tensor& self, int64_t which) {
+  return dispatch(op_bessel, self, which);
+}
+inline TensorRef orthogonal_polynomial(const Tensor& self, int64_t which, int64_t order) {
+  return dispatch(op_orthogonal_polynomial, self, which, order);
 }
 inline TensorRef zeta(const Tensor& self, const Tensor& other) {
   return dispatch(op_zeta, self, other);

@@ -269,6 +269,21 @@ TensorRef igammac_kernel_impl([[maybe_unused]] Call c, const Tensor& self, const
   return element_binary(spec_igammac_kernel, self, other);
 }
 
+// bessel(self: Tensor, which: Int) -> Tensor
+static constexpr ElementSpec spec_bessel = {&kernel_bessel, DtypeRule::kFloat, Compute::kWiden,
+                                            true, false, false, 0, TT_OK, false, "self\0which"};
+TensorRef bessel_impl([[maybe_unused]] Call c, const Tensor& self, int64_t which) {
+  return element_op(spec_bessel, {self}, Scalar(which));
+}
+
+// orthogonal_polynomial(self: Tensor, which: Int, order: Int) -> Tensor
+static constexpr ElementSpec spec_orthogonal_polynomial = {&kernel_orthogonal_polynomial,
+    DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, false, "self\0which\0order"};
+TensorRef orthogonal_polynomial_impl([[maybe_unused]] Call c, const Tensor& self, int64_t which,
+                                     int64_t order) {
+  return element_op(spec_orthogonal_polynomial, {self}, Scalar(which), Scalar(order));
+}
+
 // zeta(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_zeta = {&kernel_zeta, DtypeRule::kFloat, Compute::kWiden, true,
                                           false, false, 0, TT_OK, false, "self\0other"};

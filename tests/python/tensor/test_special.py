@@ -1,6 +1,6 @@
 """tt.special: the functions that Python computes by itself, beside 40 digits of mpmath, polynomials
 written out, and finite differences."""
-from math import acos, cos, inf, isnan, nan, pi, sin
+from math import fmod, acos, cos, inf, isnan, nan, pi, sin
 
 import pytest
 import tt
@@ -234,3 +234,65 @@ def test_zeta_has_derivatives_by_its_second_argument():
     assert slope.equal(-2 * special.zeta(3, q.detach()))
     with pytest.raises(RuntimeError, match="zeta"):
         special.zeta(s.requires_grad_(), q)
+
+
+@pytest.mark.parametrize("name", ["erfinv", "ndtri"])
+def test_inverses_return_where_they_came_from(name):
+    y = tt.linspace(-0.999, 0.999, 4001, dtype=tt.float64)
+    if name == "erfinv":
+        assert (tt.erf(tt.erfinv(y)) - y).abs().max().item() < 3e-16
+        assert tt.erfinv(-y).equal(-tt.erfinv(y))
+    else:
+        p = 10 ** (tt.linspace(-300, -0.31, 4001, dtype=tt.float64))
+        x = special.ndtri(p)
+        near(special.log_ndtr(x), p.log(), 1e-15 * 4)
+        assert x.diff().min().item() > 0
+
+
+def test_orthogonal_polynomials_have_second_derivatives():
+    x = T([-0.7, 0.2, 0.9]).requires_grad_()
+    for f in (special.legendre_polynomial_p, special.shifted_chebyshev_polynomial_v):
+        assert tt.autograd.gradcheck(lambda x: f(x, 5), x)
+        assert tt.autograd.gradgradcheck(lambda x: f(x, 5), x)
+    with tt.autograd.forward_ad.dual_level():
+        dual = tt.autograd.forward_ad.make_dual(x.detach(), tt.ones_like(x))
+        tangent = tt.autograd.forward_ad.unpack_dual(special.bessel_j0(dual)).tangent
+    assert tangent.equal(-special.bessel_j1(x.detach()))
+
+
+HALF_FUNCTIONS = ("sqrt", "rsqrt", "reciprocal", "floor", "ceil", "trunc", "round", "relu")
+
+
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16])
+@pytest.mark.parametrize("name", HALF_FUNCTIONS)
+def test_functions_of_halves_are_those_of_floats_rounded(name, dtype):
+    every = tt.arange(2**16, dtype=tt.int32).to(tt.uint16).view(dtype)
+    for x in (every, every[::3], every[5:12]):
+        expected = getattr(tt, name)(x.float()).to(dtype)
+        tt.testing.assert_close(getattr(tt, name)(x), expected, rtol=0, atol=0, equal_nan=True)
+    numbers = every[~every.isnan()]
+    for low, high in ((-1.5, 2.25), (None, 0.3), (3, None), (2, 1)):
+        expected = tt.clamp(numbers.float(), low, high).to(dtype)
+        assert tt.clamp(numbers, low, high).equal(expected)
+
+
+@pytest.mark.parametrize("dtype", [tt.int8, tt.uint8, tt.int16])
+def test_functions_of_small_integers_are_those_of_large_ones(dtype):
+    info = tt.iinfo(dtype)
+    x = tt.arange(info.min, info.max + 1)
+    small = x.to(dtype)
+    for f in (tt.relu, tt.sign, lambda x: tt.clamp(x, 3, 70), lambda x: tt.clamp(x, max=5)):
+        assert f(small).dtype is dtype and f(small).long().equal(f(x))
+        assert f(small[::3]).long().equal(f(x[::3])) and f(small[:7]).long().equal(f(x[:7]))
+    for low, high in ((-5, 4), (9, 2), (info.min, info.max), (-1000000, 1000000)):
+        if info.min < 0 or low >= 0:
+            assert tt.clamp(small, low, high).long().equal(tt.clamp(x, low, high))
+
+
+def test_remainders_of_float64_are_exact():
+    a = tt.tensor([7.5, -7.5, 1e300, 5e-324, 1e18, 0.3, tt.inf, 1.0], dtype=tt.float64)
+    b = tt.tensor([2.0, 2.0, 3.0, 1.0, 0.7, 0.1, 2.0, 0.0], dtype=tt.float64)
+    expected = [fmod(p, q) for p, q in zip(a.tolist()[:6], b.tolist()[:6])]
+    for k in range(1, 7):
+        assert tt.fmod(a[:k], b[:k]).tolist() == expected[:k]
+    assert tt.fmod(a, b)[6:].isnan().all()

@@ -1,80 +1,59 @@
-"""Orthogonal polynomials, by their recurrences: p(0), p(1) and from then on p(k) of the two before.
+"""Orthogonal polynomials: those of operator `orthogonal_polynomial`, in its order.
 
 They are computed in float64 and rounded once, so that float32 is closer than PyTorch's.
 """
 from __future__ import annotations
 
-from math import inf, nan
-from typing import Any, Callable
+from math import nan
+from typing import Any
 
 from .. import _ops as ops
 from .._convert import written
 from .._create import tensor
 from .._interception import overridable
 from .._tensor import Tensor
+from .._dtypes import bool as boolean
 from .._types import float32, float64
-from ._functions import float_dtype
+from ._functions import float_dtype, operator
 
-Step = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # p(k) by k, x, p(k - 1), p(k - 2)
+SHIFTED = 8  # of 2 x - 1
 
 
-def as_float64(value: Any, like: Tensor) -> Tensor:
-    if isinstance(value, Tensor):
-        return value.to(float64)
-    return tensor(float(value), dtype=float64, device=like.device)
+def constant(x: Tensor, value: float) -> Tensor:
+    """Returns value for each element of x, with the gradient 0."""
+    return x.masked_fill(ops.ones_like(x, dtype=boolean), value)
+
+
+def of_order(which: int, x: Tensor, n: float, limit: float) -> Tensor:
+    """Returns p(n) at x: 0 for n of -1 and less, and n that is not finite, nan beyond the limit."""
+    if not -1 < n < 2**63:
+        return constant(x, 0)
+    if n > limit:
+        return constant(x, nan)
+    result: Tensor = operator("orthogonal_polynomial")(x, which, int(n))
+    return result
 
 
 def evaluated(
-    name: str,
-    input: Any,
-    n: Any,
-    out: Tensor | None,
-    first: Callable[[Tensor], Tensor],
-    step: Step,
-    shifted: bool = False,
-    limited: bool = False,
+    name: str, which: int, input: Any, n: Any, out: Tensor | None, limited: bool = False
 ) -> Tensor:
-    """Returns p(n) at input, broadcast. p(0) is 1, p(1) is first(x); n below 0 gives 0.
+    """Returns p(n) at input, broadcast.
 
-    shifted: evaluates at 2 * input - 1. limited: results are nan beyond the largest n of PyTorch,
-    128 for float32 and 512 for float64.
+    limited: results are nan beyond the largest n of PyTorch, 128 for float32 and 512 for float64.
     """
     dtype = float_dtype(name, input, n)
-    like = input if isinstance(input, Tensor) else n
-    x, order = as_float64(input, like), as_float64(n, like).detach()
-    x, order = ops.broadcast_tensors(2 * x - 1 if shifted else x, order)
-    order = order.trunc().nan_to_num(-1.0, -1.0, -1.0)
-    highest = order.amax().item() if order.numel() else 0.0
-    limit = inf
-    if limited:
-        limit = {float32: 128, float64: 512}.get(dtype, 1024)
-    p, q = ops.ones_like(x), first(x)
-    for k in range(2, int(min(highest, limit)) + 1):
-        reached = order >= k  # a lower n keeps its result
-        p, q = ops.where(reached, q, p), ops.where(reached, step(k, x, q, p), q)
-    result = q.masked_fill(order == 0, 1).masked_fill(order < 0, 0)
-    result = result.masked_fill(order > limit, nan).to(dtype)
+    limit = {float32: 128, float64: 512}.get(dtype, 1024) if limited else 2**63
+    x = input if isinstance(input, Tensor) else tensor(float(input), dtype=dtype, device=n.device)
+    x = x.to(dtype)
+    if not isinstance(n, Tensor):
+        result = of_order(which, x, float(n), limit)
+    else:
+        order = n.detach().to(float64).trunc()
+        x, order = ops.broadcast_tensors(x, order)
+        result = constant(x, 0)
+        for k in order.unique().tolist():
+            result = ops.where(order == k, of_order(which, x, k, limit), result)
     return result if out is None else written(result, out, name)
-
-
-def chebyshev(k: int, x: Tensor, q: Tensor, p: Tensor) -> Tensor:
-    return 2 * x * q - p
-
-
-def hermite(k: int, x: Tensor, q: Tensor, p: Tensor) -> Tensor:
-    return 2 * (x * q - (k - 1) * p)
-
-
-def hermite_of_probability(k: int, x: Tensor, q: Tensor, p: Tensor) -> Tensor:
-    return x * q - (k - 1) * p
-
-
-def laguerre(k: int, x: Tensor, q: Tensor, p: Tensor) -> Tensor:
-    return ((2 * k - 1 - x) * q - (k - 1) * p) / k
-
-
-def legendre(k: int, x: Tensor, q: Tensor, p: Tensor) -> Tensor:
-    return ((2 * k - 1) * x * q - (k - 1) * p) / k
 
 
 @overridable
@@ -82,7 +61,7 @@ def chebyshev_polynomial_t(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Chebyshev polynomial of the first kind T_n(x), elementwise."""
-    return evaluated("chebyshev_polynomial_t", input, n, out, lambda x: x, chebyshev)
+    return evaluated("chebyshev_polynomial_t", 0, input, n, out)
 
 
 @overridable
@@ -90,7 +69,7 @@ def chebyshev_polynomial_u(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Chebyshev polynomial of the second kind U_n(x), elementwise."""
-    return evaluated("chebyshev_polynomial_u", input, n, out, lambda x: 2 * x, chebyshev)
+    return evaluated("chebyshev_polynomial_u", 1, input, n, out)
 
 
 @overridable
@@ -98,7 +77,7 @@ def chebyshev_polynomial_v(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Chebyshev polynomial of the third kind V_n(x), elementwise."""
-    return evaluated("chebyshev_polynomial_v", input, n, out, lambda x: 2 * x - 1, chebyshev)
+    return evaluated("chebyshev_polynomial_v", 2, input, n, out)
 
 
 @overridable
@@ -106,7 +85,7 @@ def chebyshev_polynomial_w(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Chebyshev polynomial of the fourth kind W_n(x), elementwise."""
-    return evaluated("chebyshev_polynomial_w", input, n, out, lambda x: 2 * x + 1, chebyshev)
+    return evaluated("chebyshev_polynomial_w", 3, input, n, out)
 
 
 @overridable
@@ -114,9 +93,7 @@ def shifted_chebyshev_polynomial_t(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes T_n(2 x - 1), elementwise."""
-    return evaluated(
-        "shifted_chebyshev_polynomial_t", input, n, out, lambda x: x, chebyshev, shifted=True
-    )
+    return evaluated("shifted_chebyshev_polynomial_t", SHIFTED + 0, input, n, out)
 
 
 @overridable
@@ -124,9 +101,7 @@ def shifted_chebyshev_polynomial_u(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes U_n(2 x - 1), elementwise."""
-    return evaluated(
-        "shifted_chebyshev_polynomial_u", input, n, out, lambda x: 2 * x, chebyshev, shifted=True
-    )
+    return evaluated("shifted_chebyshev_polynomial_u", SHIFTED + 1, input, n, out)
 
 
 @overridable
@@ -134,15 +109,7 @@ def shifted_chebyshev_polynomial_v(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes V_n(2 x - 1), elementwise."""
-    return evaluated(
-        "shifted_chebyshev_polynomial_v",
-        input,
-        n,
-        out,
-        lambda x: 2 * x - 1,
-        chebyshev,
-        shifted=True,
-    )
+    return evaluated("shifted_chebyshev_polynomial_v", SHIFTED + 2, input, n, out)
 
 
 @overridable
@@ -150,15 +117,7 @@ def shifted_chebyshev_polynomial_w(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes W_n(2 x - 1), elementwise."""
-    return evaluated(
-        "shifted_chebyshev_polynomial_w",
-        input,
-        n,
-        out,
-        lambda x: 2 * x + 1,
-        chebyshev,
-        shifted=True,
-    )
+    return evaluated("shifted_chebyshev_polynomial_w", SHIFTED + 3, input, n, out)
 
 
 @overridable
@@ -166,7 +125,7 @@ def hermite_polynomial_h(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Hermite polynomial of physics H_n(x), elementwise."""
-    return evaluated("hermite_polynomial_h", input, n, out, lambda x: 2 * x, hermite, limited=True)
+    return evaluated("hermite_polynomial_h", 4, input, n, out, limited=True)
 
 
 @overridable
@@ -174,9 +133,7 @@ def hermite_polynomial_he(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Hermite polynomial of probability He_n(x), elementwise."""
-    return evaluated(
-        "hermite_polynomial_he", input, n, out, lambda x: x, hermite_of_probability, limited=True
-    )
+    return evaluated("hermite_polynomial_he", 5, input, n, out, limited=True)
 
 
 @overridable
@@ -184,7 +141,7 @@ def laguerre_polynomial_l(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Laguerre polynomial L_n(x), elementwise."""
-    return evaluated("laguerre_polynomial_l", input, n, out, lambda x: 1 - x, laguerre)
+    return evaluated("laguerre_polynomial_l", 6, input, n, out)
 
 
 @overridable
@@ -192,4 +149,4 @@ def legendre_polynomial_p(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Legendre polynomial P_n(x), elementwise."""
-    return evaluated("legendre_polynomial_p", input, n, out, lambda x: x, legendre)
+    return evaluated("legendre_polynomial_p", 7, input, n, out)
