@@ -11,10 +11,6 @@ TensorRef scaled(const Tensor& g, const Scalar& k) {
   return k.is_one() && k.category() <= category(g.dtype) ? TensorRef::share(&g) : g * k;
 }
 
-TensorRef on_device(const Tensor& g, Device device) {
-  return g.device == device ? TensorRef::share(&g) : op::to_device(g, device);
-}
-
 // Shifts x by s indices towards the end of dim and fills the front with ones.
 static TensorRef moved_up(const Tensor& x, int64_t dim, int64_t s) {
   Shape front(x.sizes());

@@ -11,8 +11,6 @@ using ShapeList = SmallVec<Shape, 4>;
 namespace formula {
 
 TensorRef scaled(const Tensor& g, const Scalar& k);  // g * k; g itself if k is 1
-// g itself if it is there: to_device would record the gradient as a function of itself.
-TensorRef on_device(const Tensor& g, Device device);
 // Gradient of an operator that selects one element per slice of dim.
 TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);
 // The product of all elements before each one along dim, in log2(n) steps.
@@ -67,6 +65,10 @@ TensorTriple convolution_double_backward(TensorSpan g, const Tensor& grad, const
                                          const Tensor& weight, Ints stride, Ints padding,
                                          Ints dilation, bool transposed, Ints output_padding,
                                          int64_t groups, Needs needs);
+
+// ---- copy ----
+// g itself if it is there: to_device would record the gradient as a function of itself.
+TensorRef on_device(const Tensor& g, Device device);
 
 // ---- fft ----
 TensorRef fft_c2c_backward(const Tensor& g, int64_t dim, bool inverse, double scale);
