@@ -40,13 +40,6 @@ template <class T> TT_INLINE void integers(NarrowOp op, const Bounds& bounds, ch
 
 // ---- halves ----
 
-TT_INLINE Vec<float> exact_root(Vec<float> x) {
-#if defined(__AVX512F__)
-  return Vec<float>(_mm512_sqrt_ps(__m512(x)));
-#else
-  return vsqrt(x);
-#endif
-}
 // As in cpu/math: ties to even; a float from 2^23 on has no fraction.
 TT_INLINE Vec<float> with_sign_of(Vec<float> x, Vec<float> sign) {
   return Vec<float>((Vec<int32_t>(x) & INT32_MAX) | (Vec<int32_t>(sign) & INT32_MIN));
@@ -69,8 +62,8 @@ TT_INLINE Floats function_values(NarrowOp op, Floats a, Floats bounds) {
   using V = Vec<float>;
   switch (op) {
     case NarrowOp::kClamp: return {clamped(a.low, bounds), clamped(a.high, bounds)};
-    case NarrowOp::kSqrt: return both(a, a, [](V x, V) { return exact_root(x); });
-    case NarrowOp::kRsqrt: return both(a, a, [](V x, V) { return 1.0f / exact_root(x); });
+    case NarrowOp::kSqrt: return both(a, a, [](V x, V) { return exact_sqrt(x); });
+    case NarrowOp::kRsqrt: return both(a, a, [](V x, V) { return 1.0f / exact_sqrt(x); });
     case NarrowOp::kReciprocal: return both(a, a, [](V x, V) { return 1.0f / x; });
     case NarrowOp::kFloor: return both(a, a, [](V x, V) { return floored(x); });
     case NarrowOp::kCeil: return both(a, a, [](V x, V) { return -floored(-x); });

@@ -9,6 +9,7 @@
 //
 // grid_slopes adds the elements of all channels, times y, per tap, and weighs these sums by the
 // derivatives of the weights.
+#include "kernels/cpu/simd/gather.h"
 #include "kernels/cpu/simd/vec.h"
 #include "kernels/functors/grid.h"
 
@@ -89,7 +90,7 @@ template <class T> struct GridTaps {
   const int64_t* size;
 };
 
-#if defined(__AVX2__)
+#if TT_GATHERS
 // The same for vectors of positions; index, weight, sums: [tap][kPoints].
 struct VectorTaps {
   using V = Vec<float>;
@@ -99,31 +100,6 @@ struct VectorTaps {
   alignas(64) float weight[kTaps][kPoints];
   alignas(64) float sums[kTaps][kPoints];
   int32_t n;
-
-  static TT_INLINE V floor_of(V x) {
-#if defined(__AVX512F__)
-    return V(_mm512_roundscale_ps(__m512(x), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC));
-#else
-    return V(_mm256_floor_ps(__m256(x)));
-#endif
-  }
-  static TT_INLINE V rounded(V x) {  // halves to even
-#if defined(__AVX512F__)
-    return V(_mm512_roundscale_ps(__m512(x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-#else
-    return V(_mm256_round_ps(__m256(x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-#endif
-  }
-  // Elements of x, 0 where the index is negative.
-  static TT_INLINE V gathered(const float* x, I at) {
-#if defined(__AVX512F__)
-    const __mmask16 inside = ~_mm512_movepi32_mask(__m512i(at));
-    return V(_mm512_mask_i32gather_ps(__m512(), inside, __m512i(at), x, 4));
-#else
-    const __m256 inside = __m256(at >= 0);
-    return V(_mm256_mask_i32gather_ps(__m256(), x, __m256i(at), inside, 4));
-#endif
-  }
 
   // What grid.h does with one position.
   struct At {
@@ -212,7 +188,7 @@ struct VectorTaps {
     axis->n = plan.mode == kGridNearest ? 1 : 2;
     if (plan.mode == kGridLinear) return linear(p, plan, size, order, axis);
     if (plan.mode == kGridNearest) {
-      axis->index[0] = index_of(rounded(representable(padded(p, plan, size)).at), size);
+      axis->index[0] = index_of(nearest_to(representable(padded(p, plan, size)).at), size);
       axis->weight[0] = splat(order ? 0.0f : 1.0f);
       return;
     }

@@ -28,6 +28,7 @@ TT_INLINE Vec<double> vsqrt(Vec<double> x) {
   for (int l = 0; l < kLanes<double>; l++) x[l] = libm::sqrt(x[l]);
   return x;
 }
+TT_INLINE Vec<float> exact_sqrt(Vec<float> x) { return vsqrt(x); }
 
 constexpr bool kHalfConversions = false;
 TT_INLINE float f16_value(uint16_t x) { return f16_to_float(x); }

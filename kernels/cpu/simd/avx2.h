@@ -65,6 +65,7 @@ TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) {
 
 TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(_mm256_sqrt_ps(__m256(x))); }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm256_sqrt_pd(__m256d(x))); }
+TT_INLINE Vec<float> exact_sqrt(Vec<float> x) { return vsqrt(x); }
 
 constexpr bool kHalfConversions = true;
 TT_INLINE float f16_value(uint16_t x) { return _cvtsh_ss(x); }

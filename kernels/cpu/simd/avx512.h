@@ -92,6 +92,8 @@ TT_INLINE Vec<float> vsqrt(Vec<float> x) {
   const __mmask16 own = _mm512_fpclass_ps_mask(v, 0x0e);  // +0, -0, +infinity
   return Vec<float>(_mm512_mask_mov_ps(root, own, v));
 }
+// Correctly rounded.
+TT_INLINE Vec<float> exact_sqrt(Vec<float> x) { return Vec<float>(_mm512_sqrt_ps(__m512(x))); }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm512_sqrt_pd(__m512d(x))); }
 
 constexpr bool kHalfConversions = true;

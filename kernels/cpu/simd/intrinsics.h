@@ -1,12 +1,13 @@
 // The compiler's header of intrinsics, and which vector unit this build is for:
 //   TT_VEC_BYTES        bytes of a vector
 //   TT_VECTOR_EXTENSION 1: the compiler has vectors of any type
-//   TT_FUSED            1: multiplication and addition are rounded once
 //   TT_LANE_FACTORS     1: a multiplication takes a lane of a register as a factor
 //   TT_VECTOR_MATH      1: math/ has functions of vectors of 16 floats, math::F32v
 //   TT_PAIR_DOT         1: fma takes pairs of bf16
 //   TT_BYTE_DOT         1: dot_bytes sums four products of bytes at a time
 #pragma once
+
+#include "kernels/cpu/simd/fused.h"
 
 #if defined(_MSC_VER) || defined(TT_NO_VECTOR_EXTENSION)
 #define TT_VECTOR_EXTENSION 0
@@ -51,12 +52,6 @@
 #define TT_VEC_BYTES 32
 #else
 #define TT_VEC_BYTES 16
-#endif
-
-#if defined(__FMA__) || (defined(_MSC_VER) && defined(__AVX2__)) || defined(__aarch64__)
-#define TT_FUSED 1
-#else
-#define TT_FUSED 0
 #endif
 
 #if defined(__aarch64__) && !TT_SVE

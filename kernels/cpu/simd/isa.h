@@ -5,6 +5,7 @@
 // same reason no standard-library template may be used.
 #pragma once
 
+#include "kernels/cpu/simd/fused.h"
 #include "plan/kernel.h"
 
 #include <string.h>

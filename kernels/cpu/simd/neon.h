@@ -27,6 +27,7 @@ TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) { return chosen(x < m, 
 
 TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(vsqrtq_f32(float32x4_t(x))); }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(vsqrtq_f64(float64x2_t(x))); }
+TT_INLINE Vec<float> exact_sqrt(Vec<float> x) { return vsqrt(x); }
 
 constexpr bool kHalfConversions = true;
 TT_INLINE float f16_value(uint16_t x) { return f16_to_float(x); }

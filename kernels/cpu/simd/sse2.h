@@ -30,6 +30,7 @@ TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) {
 
 TT_INLINE Vec<float> vsqrt(Vec<float> x) { return Vec<float>(_mm_sqrt_ps(__m128(x))); }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return Vec<double>(_mm_sqrt_pd(__m128d(x))); }
+TT_INLINE Vec<float> exact_sqrt(Vec<float> x) { return vsqrt(x); }
 
 constexpr bool kHalfConversions = false;
 TT_INLINE float f16_value(uint16_t x) { return f16_to_float(x); }

@@ -52,6 +52,7 @@ TT_INLINE Vec<double> vmin(Vec<double> x, Vec<double> m) {
 
 TT_INLINE Vec<float> vsqrt(Vec<float> x) { return svsqrt_f32_x(svptrue_b32(), x); }
 TT_INLINE Vec<double> vsqrt(Vec<double> x) { return svsqrt_f64_x(svptrue_b64(), x); }
+TT_INLINE Vec<float> exact_sqrt(Vec<float> x) { return vsqrt(x); }
 
 // Halves are in the low bits of lanes of 32.
 constexpr bool kHalfConversions = true;

@@ -29,16 +29,16 @@ template <class T> TT_TEAM TT_INLINE T from_real(double x) {
 }
 template <class T> constexpr int64_t kParts = kIsComplex<T> ? 2 : 1;
 
-// y - a * x, fused where the CPU can (TT_FUSED, which this layer does not see), since groups of
-// matrices (cpu/linalg/groups.h) are to have the same bits.
-#if !TT_ON_DEVICE && (defined(__FMA__) || defined(__AVX2__) || defined(__aarch64__))
+// y - a * x, fused where the CPU can, since groups of matrices (cpu/linalg/groups.h) are to have
+// the same bits.
+#if TT_ON_DEVICE || !TT_FUSED
+template <class T> TT_TEAM TT_INLINE T take_product(T a, T x, T y) { return y - a * x; }
+#else
 TT_INLINE double take_product(double a, double x, double y) { return libm::fma(-a, x, y); }
 TT_INLINE c128 take_product(c128 a, c128 x, c128 y) {
   return {libm::fma(-a.re, x.re, libm::fma(a.im, x.im, y.re)),
           libm::fma(-a.re, x.im, libm::fma(-a.im, x.re, y.im))};
 }
-#else
-template <class T> TT_TEAM TT_INLINE T take_product(T a, T x, T y) { return y - a * x; }
 #endif
 
 // y -= a * x. On the CPU many places share one body for doubles.

@@ -393,7 +393,7 @@ typedef struct Counted {
 static void count_operators(void* user, const char* op, const char* slot, int32_t depth) {
   Counted* counts = user;
   (void)depth;
-  if (strcmp(slot, "cpu") != 0) return;
+  if (strcmp(slot, "cpu") != 0 && strcmp(slot, "cuda") != 0) return;
   counts->tanh += !strcmp(op, "tanh");
   counts->dropout += !strcmp(op, "dropout");
 }

@@ -5,6 +5,9 @@ use crate::{StateDict, Tensor};
 use std::path::Path;
 use tt_sys as sys;
 
+mod tensorboard;
+pub use tensorboard::*;
+
 /// Writes a safetensors file with metadata, pairs of strings. `tensors` are pairs of names and
 /// tensors: an array, a map, a [`StateDict`]. After a crash, the path has either the old file or
 /// the new one.
