@@ -166,6 +166,7 @@ struct Product {
 
 TT_INLINE float wide_of(F16 x) { return widen(x); }
 TT_INLINE float wide_of(BF16 x) { return widen(x); }
+[[maybe_unused]] TT_INLINE uint8_t wide_of(Bool x) { return x.bits; }  // in the baseline
 template <class T> TT_INLINE T wide_of(T x) { return x; }
 
 // The largest, or the smallest; nan stays.
