@@ -44,6 +44,10 @@ include("optim.jl")
 include("gen/optim.jl")
 include("init.jl")
 include("sequence.jl")
+include("utils.jl")
+include("gradcheck.jl")
+include("parametrize.jl")
+include("prune.jl")
 include("files.jl")
 include("modes.jl")
 include("transform.jl")
@@ -84,6 +88,9 @@ const PUBLIC = (OPERATORS..., ALIASES...,
     :profile_events, :region,
     :autocast, :dual_level, :functional_call, :hessian, :jacobian, :jvp, :make_dual, :unpack_dual,
     :unscale_grads!, :vjp, :vmap,
+    :checkpoint_sequential, :clip_grads_with_norm!, :fork_rng, :generate_square_subsequent_mask,
+    :get_total_norm, :gradcheck, :gradgradcheck, :parameters_to_vector, :random_split, :save_on_cpu,
+    :vector_to_parameters!,
     :register_accumulate_hook, :register_backend, :register_buffer!, :register_forward_hook,
     :register_forward_pre_hook, :register_full_backward_hook, :register_full_backward_pre_hook,
     :register_hook, :register_module!, :register_op, :register_parameter!, :register_prehook,

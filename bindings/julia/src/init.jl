@@ -108,6 +108,24 @@ function eye!(t::Tensor)
     ndims(t) == 2 || throw(DimensionMismatch("a tensor of size $(size(t)): must have 2 dims"))
     return filled(t -> copyto!(t, eye(size(t, 1), size(t, 2); dtype=eltype(t))), t)
 end
+"""
+    nn.init.sparse!(t, sparsity; std=0.01)
+
+Fills t, of 2 dims, with normal values of mean 0, of which the fraction `sparsity` of each column is
+0, rounded up: Martens, 2010.
+"""
+function sparse!(t::Tensor, sparsity::Real; std::Real=0.01)
+    ndims(t) == 2 || throw(DimensionMismatch("a tensor of size $(size(t)): must have 2 dims"))
+    0 <= sparsity <= 1 || throw(ArgumentError("sparsity is $sparsity: must be in [0, 1]"))
+    rows, columns = size(t)
+    init_normal!(t; std=std)
+    kept = Base.ones(rows, columns)
+    for column in 1:columns
+        kept[Array(randperm(rows))[1:Base.ceil(Int, sparsity * rows)] .+ 1, column] .= 0
+    end
+    return filled(t -> mul!(t, to(tensor(kept); dtype=eltype(t), device=t.device)), t)
+end
 
 const INIT_FUNCTIONS = (:calculate_gain, :constant!, :trunc_normal!, :xavier_uniform!,
-    :xavier_normal!, :kaiming_uniform!, :kaiming_normal!, :orthogonal!, :dirac!, :eye!)
+    :xavier_normal!, :kaiming_uniform!, :kaiming_normal!, :orthogonal!, :dirac!, :eye!,
+    :sparse!)

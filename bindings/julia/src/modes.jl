@@ -378,7 +378,10 @@ const Module = TT.Module
 const custom = TT.custom_module
 const attend = TT.attend
 const clip_grad_norm! = TT.clip_grad_norm!
-const clip_grad_value! = TT.clip_grad_value!
+for name in (:clip_grad_value!, :clip_grads_with_norm!, :get_total_norm, :parameters_to_vector,
+             :vector_to_parameters!, :generate_square_subsequent_mask)
+    @eval const $name = TT.$name
+end
 
 "Initial values of weights by the names of torch.nn.init: they fill a tensor and return it."
 module init
@@ -388,6 +391,26 @@ const normal! = TT.init_normal!
 for name in TT.INIT_FUNCTIONS
     @eval const $name = TT.$name
 end
+end
+
+"Tensors that are computed before each forward: torch.nn.utils.parametrize and parametrizations."
+module parametrize
+import ...TT
+for name in (:register_parametrization!, :remove_parametrizations!, :is_parametrized,
+             :weight_norm!, :spectral_norm!, :orthogonal!)
+    @eval const $name = TT.$name
+end
+end
+
+"Masks that zero parts of parameters: torch.nn.utils.prune."
+module prune
+import ...TT
+for name in (:random_unstructured!, :l1_unstructured!, :random_structured!, :ln_structured!,
+             :custom_from_mask!, :global_unstructured!, :is_pruned)
+    @eval const $name = TT.$name
+end
+const identity! = TT.prune_identity!
+const remove! = TT.remove_pruning!
 end
 end
 

@@ -26,7 +26,7 @@ near(t, want; atol=1e-6) = isapprox(want isa Number ? t[] : Array(t), want; atol
 const PACKAGE_ROOT = dirname(@__DIR__)
 const NEW_JULIA = `$(Base.julia_cmd()) --startup-file=no --project=$PACKAGE_ROOT`
 const ALL = ["abi", "tensor", "operators", "index", "arraylike", "autograd", "callbacks",
-    "data", "module", "optim", "graph", "files", "memory", "library", "docs"]
+    "data", "module", "utils", "optim", "graph", "files", "memory", "library", "docs"]
 files = isempty(ARGS) ? ALL : ARGS[1] == "but" ? setdiff(ALL, ARGS[2:end]) : ARGS
 @testset "TT" begin
     for name in files

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::generated::callbacks;
 use crate::handle::*;
 use crate::opts::{BackwardOpts, GradOpts};
-use crate::{Status, Tensor};
+use crate::{Device, Status, Tensor};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::os::raw::c_void;
@@ -230,6 +230,25 @@ unsafe extern "C" fn unpack<P, K, U: Fn(&P) -> Result<Tensor>>(
         *out = (hooks.unpack)(&packed)?.into_raw();
         Ok(())
     })
+}
+
+/// Calls `f`, whose operators save copies on the CPU of the tensors that they need for backward.
+/// Backward copies these to their devices again.
+///
+/// ```
+/// let x = tt::Tensor::from([1.0f32, 2.0]).requires_grad_(true)?;
+/// tt::save_on_cpu(|| x.mul(&x)?.sum())?.backward()?;
+/// assert_eq!(x.grad()?.unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn save_on_cpu<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
+    let pack = |t: &Tensor| {
+        crate::no_grad(|| match t.device() {
+            Device::CPU => Ok((Device::CPU, t.copy()?)),
+            device => Ok((device, t.to_device(Device::CPU)?)),
+        })
+    };
+    saved_tensors_hooks(pack, |(device, t): &(Device, Tensor)| t.to_device(*device), f)
 }
 
 /// Calls `f` with hooks on saved tensors: operators save `pack(t)` instead of a tensor t, and

@@ -203,6 +203,34 @@ pub fn manual_seed(seed: u64) -> Result<()> {
     Runtime::current()?.manual_seed(seed)
 }
 
+/// Runs f, then restores the generator of this thread and, if f has seeded it, the seed of new
+/// threads: what is drawn later does not depend on f. All devices draw from one generator.
+///
+/// ```
+/// tt::manual_seed(1)?;
+/// let expected = tt::fork_rng(|| tt::rand(&[3]))?;
+/// tt::fork_rng(|| tt::manual_seed(2))?;
+/// assert!(tt::rand(&[3])?.equal(&expected)?);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn fork_rng<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
+    struct Back(Generator, [u64; 2], Runtime, [u64; 2]);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            let _ = self.0.set_state(self.1);
+            let seeds = &self.3;
+            // not if f was the first to use a thread: the next ones go on counting
+            if self.2.rng_state().map_or(false, |now| now[0] != seeds[0] || now[1] < seeds[1]) {
+                let _ = self.2.set_rng_state(*seeds);
+            }
+        }
+    }
+    let (generator, runtime) = (Generator::current()?, Runtime::current()?);
+    let (state, seeds) = (generator.state()?, runtime.rng_state()?);
+    let _back = Back(generator, state, runtime, seeds);
+    f()
+}
+
 impl Generator {
     /// Returns the generator of the thread's context.
     pub fn current() -> Result<Generator> {

@@ -1,9 +1,9 @@
 //! Datasets, samplers and loaders.
 use crate::callback::{drop_user, user};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::generated::callbacks;
 use crate::handle::*;
-use crate::{Dataset, Loader, Sampler, Tensor};
+use crate::{Dataset, Loader, Sampler, Status, Tensor};
 use std::os::raw::c_void;
 use tt_sys as sys;
 
@@ -79,6 +79,50 @@ impl Dataset {
         let n = indices.len() as i64;
         // SAFETY: the list is valid during the call.
         unsafe { call1(|c, out| sys::tt_dataset_subset(c, self.raw(), indices.as_ptr(), n, out)) }
+    }
+
+    /// Splits the samples into random subsets of the given lengths, which do not overlap and whose
+    /// sum must be the number of samples. This thread's generator draws the order.
+    ///
+    /// ```
+    /// let data = tt::Dataset::of_tensors([tt::rand(&[10, 2])?])?;
+    /// let parts = data.random_split(&[7, 3])?;
+    /// assert_eq!((parts[0].size(), parts[1].size()), (Some(7), Some(3)));
+    /// # Ok::<(), tt::Error>(())
+    /// ```
+    pub fn random_split(&self, lengths: &[i64]) -> Result<Vec<Dataset>> {
+        let total = self.size().unwrap_or(-1);
+        if lengths.iter().any(|n| *n < 0) || lengths.iter().sum::<i64>() != total {
+            let rule = format!("their sum must be the number of samples, {}", total);
+            let why = format!("random_split: lengths is {:?}: {}", lengths, rule);
+            return Err(Error::new(Status::InvalidArg, why));
+        }
+        let order = crate::randperm(total)?.to_vec::<i64>()?;
+        let mut rest = &order[..];
+        let mut part = |n: &i64| {
+            let (first, later) = rest.split_at(*n as usize);
+            rest = later;
+            self.subset(first)
+        };
+        lengths.iter().map(&mut part).collect()
+    }
+
+    /// As [`random_split`](Dataset::random_split), by fractions of the samples, whose sum must be
+    /// 1. Numbers of samples are rounded down, and what remains is distributed in turn.
+    pub fn random_split_by(&self, fractions: &[f64]) -> Result<Vec<Dataset>> {
+        let sum = fractions.iter().sum::<f64>();
+        if fractions.iter().any(|f| !(0.0..=1.0).contains(f)) || (sum - 1.0).abs() > 1e-9 {
+            let why = format!("random_split_by: fractions is {:?}: the sum must be 1", fractions);
+            return Err(Error::new(Status::InvalidArg, why));
+        }
+        let total = self.size().unwrap_or(0);
+        let floor = |f: &f64| (total as f64 * f).floor() as i64;
+        let mut lengths: Vec<i64> = fractions.iter().map(floor).collect();
+        let n = lengths.len();
+        for i in 0..(total - lengths.iter().sum::<i64>()).max(0) as usize {
+            lengths[i % n] += 1;
+        }
+        self.random_split(&lengths)
     }
 
     /// Returns the number of samples; None for a stream, whose length is unknown.

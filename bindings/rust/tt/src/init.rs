@@ -127,6 +127,27 @@ pub fn orthogonal(shape: &[i64], gain: f64) -> Result<Tensor> {
     let q = if rows < columns { q.t()? } else { q };
     q.mul_scalar(gain)?.reshape(shape)?.to_dtype(dtype)
 }
+/// Returns normal values (out, in) of mean 0, of which the fraction `sparsity` of each column is 0,
+/// rounded up: Martens, 2010.
+pub fn sparse(shape: &[i64], sparsity: f64, std: f64) -> Result<Tensor> {
+    let (rows, columns) = match shape {
+        [rows, columns] => (*rows, *columns),
+        _ => return Err(wrong_shape(shape, "must have 2 dimensions")),
+    };
+    if !(0.0..=1.0).contains(&sparsity) {
+        let why = format!("init: sparsity is {}: must be in [0, 1]", sparsity);
+        return Err(Error::new(Status::InvalidArg, why));
+    }
+    let zeros = (sparsity * rows as f64).ceil() as usize;
+    let values = normal(shape, 0.0, std)?;
+    let mut kept = vec![1f32; (rows * columns) as usize];
+    for column in 0..columns {
+        for row in &crate::randperm(rows)?.to_vec::<i64>()?[..zeros] {
+            kept[(row * columns + column) as usize] = 0.0;
+        }
+    }
+    values.mul(&Tensor::from_vec(kept, shape)?.to_dtype(values.dtype())?)
+}
 /// Returns a weight of a convolution, of 3 to 5 dimensions, that returns its input in each of the
 /// groups.
 pub fn dirac(shape: &[i64], groups: i64) -> Result<Tensor> {

@@ -146,6 +146,21 @@ pub fn parameter_dict<'a>(tensors: impl IntoIterator<Item = (&'a str, Tensor)>) 
     Ok(all)
 }
 
+/// Returns the additive mask (size, size) of causal attention, of the default dtype: -inf above the
+/// diagonal, else 0, so that query i attends to keys 0 … i.
+///
+/// ```
+/// let layer = tt::nn::transformer_encoder_layer(8, 2)?;
+/// let mask = tt::generate_square_subsequent_mask(5)?;
+/// let y = layer.forward_list(&[tt::rand(&[5, 3, 8])?, mask])?;
+/// assert_eq!(y[0].shape(), [5, 3, 8]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn generate_square_subsequent_mask(size: i64) -> Result<Tensor> {
+    let all = crate::full(&[size, size], f64::NEG_INFINITY)?;
+    all.triu_with(crate::opts::TriuOpts::new().diagonal(1))
+}
+
 /// Makes a module that calls layers in turn; their types may differ.
 ///
 /// ```

@@ -99,6 +99,7 @@ mod stream;
 mod tensor;
 mod transfer;
 mod transform;
+pub mod utils;
 mod watch;
 
 pub use autograd::*;
@@ -116,7 +117,10 @@ pub use hook::*;
 pub use host::*;
 pub use index::*;
 pub use io::*;
-pub use layer::{parameter_dict, parameter_list, sequential, Buffer, Layer, Member};
+pub use layer::{
+    generate_square_subsequent_mask, parameter_dict, parameter_list, sequential, Buffer, Layer,
+    Member,
+};
 pub use module::*;
 pub use scalar::*;
 pub use sequence::*;
@@ -124,6 +128,7 @@ pub use stream::*;
 pub use tensor::*;
 pub use transfer::*;
 pub use transform::*;
+pub use utils::{gradcheck, gradgradcheck, GradcheckOptions};
 pub use watch::*;
 
 /// What the macros of this crate use.

@@ -6,8 +6,10 @@ use crate::handle::*;
 use crate::opts::TripletMarginWithDistanceLossOpts;
 use crate::{DType, DeviceType, GradScaler, Module, Op, Optimizer, StateDict, Status, Tensor};
 use std::borrow::Borrow;
+use std::mem::ManuallyDrop;
 use std::os::raw::c_void;
 use std::ptr::null_mut;
+use std::thread::{self, ThreadId};
 use tt_sys as sys;
 
 /// The most results of a function. C has to know before the call.
@@ -94,6 +96,67 @@ where
             })
         }
     })
+}
+
+/// Layers that backward calls again. They stay on their thread: elsewhere they are not called, nor
+/// dropped.
+struct Segment {
+    layers: ManuallyDrop<Vec<Module>>,
+    thread: ThreadId,
+}
+// SAFETY: other threads than the one of the layers do not touch them.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+impl Segment {
+    fn is_here(&self) -> bool {
+        self.thread == thread::current().id()
+    }
+    fn run(&self, x: &Tensor) -> Result<Tensor> {
+        if !self.is_here() {
+            let why = "the layers of a checkpoint belong to another thread";
+            return Err(Error::new(Status::Callback, why));
+        }
+        self.layers.iter().try_fold(x.clone(), |x, layer| layer.forward(&x))
+    }
+}
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if self.is_here() {
+            // SAFETY: nothing uses the layers afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.layers) };
+        }
+    }
+}
+
+/// Calls layers in turn, in so many segments, of which all but the last are
+/// [checkpoints](checkpoint). The layers belong to this thread: a backward on another one fails.
+///
+/// ```
+/// use tt::nn;
+/// let layers = [nn::linear(4, 4)?, nn::tanh()?, nn::linear(4, 4)?, nn::tanh()?];
+/// let x = tt::rand(&[2, 4])?.requires_grad_(true)?;
+/// let y = tt::checkpoint_sequential(&layers, 2, &x)?;
+/// assert!(y.equal(&tt::sequential(&layers)?.forward(&x)?)?);
+/// y.sum()?.backward()?;
+/// assert!(layers[0].get_tensor("weight")?.unwrap().grad()?.is_some());
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn checkpoint_sequential(layers: &[Module], segments: usize, input: &Tensor) -> Result<Tensor> {
+    if segments < 1 || segments > layers.len().max(1) {
+        let rule = format!("must be in [1, {}], the number of layers", layers.len().max(1));
+        let why = format!("checkpoint_sequential: segments is {}: {}", segments, rule);
+        return Err(Error::new(Status::InvalidArg, why));
+    }
+    let size = layers.len() / segments;
+    let (first, last) = layers.split_at(size * (segments - 1));
+    let mut x = input.clone();
+    for part in first.chunks(size.max(1)) {
+        let layers = ManuallyDrop::new(part.to_vec());
+        let segment = Segment { layers, thread: thread::current().id() };
+        x = checkpoint(move |x| Ok(vec![segment.run(&x[0])?]), &[&x])?.remove(0);
+    }
+    last.iter().try_fold(x, |x, layer| layer.forward(&x))
 }
 
 /// As [`checkpoint`], but keeps the results of some operators, so that the second call of `f` has

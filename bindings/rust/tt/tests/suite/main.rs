@@ -10,6 +10,7 @@ mod layers;
 mod lifetimes;
 mod operators;
 mod training;
+mod utils;
 
 use tt::{Context, Result, Runtime, RuntimeOpts, Tensor};
 

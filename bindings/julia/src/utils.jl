@@ -1,0 +1,143 @@
+# Gradient norms, vectors of parameters, random splits: what torch.nn.utils, torch.random and
+# torch.utils have in a few lines.
+
+"""
+    TT.get_total_norm(tensors, norm_type=2; error_if_nonfinite=false)
+
+The norm of order `norm_type` of all tensors as one vector, a tensor without dims; 0 without
+tensors. With `error_if_nonfinite`, a norm that is nan or infinite is a `DomainError`.
+"""
+function get_total_norm(tensors, norm_type::Real=2; error_if_nonfinite::Bool=false)
+    list = listed(tensors)
+    isempty(list) && return zeros()
+    total = no_grad(() -> norm(stack([norm(t, norm_type) for t in list]), norm_type))
+    error_if_nonfinite && !Base.isfinite(Float64(total)) &&
+        throw(DomainError(Float64(total), "the total norm must be finite"))
+    return total
+end
+
+"""
+    TT.clip_grads_with_norm!(params, max_norm, total_norm)
+
+Multiplies the gradients of params by `min(1, max_norm / (total_norm + 1e-6))`.
+"""
+function clip_grads_with_norm!(params, max_norm::Real, total_norm::Tensor)
+    no_grad() do
+        factor = clamp(max_norm / (total_norm + 1e-6); max=1)
+        for p in listed(params)
+            p.grad === nothing || mul!(p.grad, factor)
+        end
+    end
+end
+
+"All parameters, flattened in row-major order, as one tensor of one dim."
+parameters_to_vector(params) = cat([reshape(p, -1) for p in listed(params)])
+
+"""
+    TT.vector_to_parameters!(vector, params)
+
+Copies consecutive elements of a vector into params, which together have as many elements.
+"""
+function vector_to_parameters!(vector::Tensor, params)
+    list = listed(params)
+    total = Base.sum(Int[length(p) for p in list])
+    size(vector) == (total,) ||
+        throw(DimensionMismatch("vector is $(size(vector)): must be ($total,), as the parameters"))
+    no_grad() do
+        first = 1
+        for p in list
+            copyto!(p, reshape(narrow(vector, 1, first, length(p)), size(p)...))
+            first += length(p)
+        end
+    end
+    return params
+end
+
+"""
+    TT.generate_square_subsequent_mask(n)
+
+The additive mask (n, n) of causal attention: -inf above the diagonal, else 0, so that a query
+attends to itself and to the keys before it.
+"""
+generate_square_subsequent_mask(n::Integer) = triu(full((n, n), -Inf), 1)
+
+"""
+    TT.random_split(dataset, lengths)
+
+Splits a dataset into random subsets that do not overlap. `lengths` are numbers of samples, whose
+sum is the length of the dataset, or fractions with the sum 1, which are rounded down; what remains
+is distributed in turn.
+"""
+function random_split(d::Dataset, lengths)
+    total, counts = length(d), collect(lengths)
+    if eltype(counts) <: AbstractFloat
+        Base.all(f -> 0 <= f <= 1, counts) && Base.sum(counts) ≈ 1 ||
+            throw(ArgumentError("the fractions are $lengths: must be in [0, 1], with the sum 1"))
+        counts = floor_counts(total, counts)
+    end
+    Base.all(n -> n >= 0, counts) && Base.sum(counts) == total ||
+        throw(ArgumentError("lengths is $lengths: the sum must be $total, the number of samples"))
+    order, ends = Array(randperm(total)) .+ 1, Base.cumsum(counts)
+    return [subset(d, order[stop-n+1:stop]) for (n, stop) in zip(counts, ends)]
+end
+function floor_counts(total, fractions)
+    counts = [Base.floor(Int, total * f) for f in fractions]
+    for i in 0:total-Base.sum(counts)-1
+        counts[i % length(counts) + 1] += 1
+    end
+    return counts
+end
+
+"""
+    TT.fork_rng() do … end
+
+Runs the block, then restores the generator of this task and, if the block has seeded it, the seed
+of new tasks: what is drawn later does not depend on the block.
+"""
+function fork_rng(f)
+    function seeds_of_tasks()
+        numbers = fill(UInt64(0), 2)
+        C.tt_runtime_rng_state(RUNTIME[], numbers)
+        return numbers
+    end
+    generator, seeds = Generator(), seeds_of_tasks()
+    state = get_state(generator)
+    try
+        return f()
+    finally
+        set_state!(generator, state)
+        now = seeds_of_tasks()
+        # not if the block was the first to use a task: the next ones go on counting
+        (now[1] != seeds[1] || now[2] < seeds[2]) &&
+            C.tt_runtime_set_rng_state(RUNTIME[], seeds)
+    end
+end
+
+"""
+    TT.checkpoint_sequential(layers, segments, x)
+
+Calls layers, or those of an `nn.Sequential`, in turn, in so many segments, of which all but the
+last are checkpoints (`TT.checkpoint`).
+"""
+function checkpoint_sequential(layers, segments::Integer, x::Tensor)
+    list = collect(Any, layers)
+    1 <= segments <= Base.max(length(list), 1) || throw(ArgumentError(
+        "segments is $segments: must be in [1, $(length(list))], the number of layers"))
+    n = length(list) ÷ segments
+    through(part, x) = foldl((x, layer) -> layer(x), part; init=x)
+    for k in 1:segments-1
+        part = list[(k-1)*n+1:k*n]
+        x = checkpoint(x -> through(part, x), x)
+    end
+    return through(list[(segments-1)*n+1:end], x)
+end
+
+"""
+    TT.save_on_cpu() do … end
+
+Operators inside save copies on the CPU of the tensors that they need for backward, which copies
+them to their devices again.
+"""
+save_on_cpu(f) = saved_tensors_hooks(f, t -> (t.device, no_grad(() -> copied_to_cpu(t))),
+    ((device, t),) -> to(t; device=device))
+copied_to_cpu(t) = t.device == Device("cpu") ? copy(t) : to(t; device="cpu")

@@ -1,0 +1,193 @@
+# Parametrizations, pruning and other tools, beside results of PyTorch.
+"A linear layer of 4 inputs and 3 outputs, whose weights have 12 magnitudes."
+function twelve()
+    m = nn.Linear(4, 3)
+    weight = reshape([i * 7 % 12 - 5.2f0 for i in 0:11], 4, 3)
+    m.weight = tensor(Float32.(permutedims(weight)); requires_grad=true)
+    m.bias = tensor(Float32[0.5, -1, 0.25]; requires_grad=true)
+    return m
+end
+const ONE_TO_FOUR = tensor(Float32[1 2 3 4])
+rows(t) = vec(permutedims(Array(t)))
+close_to(t, want) = isapprox(ndims(t) == 2 ? rows(t) : Array(t), want; rtol=1e-4)
+names_of(m) = first.(collect(TT.state_dict(m)))
+
+@testset "weight_norm" begin
+    m = nn.parametrize.weight_norm!(twelve())
+    path = "parametrizations.weight.original"
+    @test names_of(m) == ["bias", path * "0", path * "1"]
+    y = m(ONE_TO_FOUR)
+    @test close_to(y, [4.5, -5, 12.25])
+    backward(sum(y .^ 2))
+    @test close_to(TT.get_tensor(m, path * "0").grad, [4.856004, 5.475852, 49.164154])
+    @test close_to(TT.get_tensor(m, path * "1").grad, [12.406111, 16.820957, 29.096064, 33.51091,
+        -9.100447, -24.347815, -30.599688, -36.851563, 1.479866, 67.08725, 34.036911, 99.644295])
+    @test length(TT.parameters(m)) == 3
+    nn.vector_to_parameters!(TT.zeros(3), [TT.get_tensor(m, path * "0")])
+    @test close_to(m(ONE_TO_FOUR), [0.5, -1, 0.25])
+    thrown(() -> TT.freeze!(m), TT.Error)
+    @test nn.parametrize.is_parametrized(m, "weight")
+    nn.parametrize.remove_parametrizations!(m, "weight")
+    @test names_of(m) == ["weight", "bias"] && !nn.parametrize.is_parametrized(m)
+    @test close_to(TT.freeze!(m)(ONE_TO_FOUR), [0.5, -1, 0.25])
+    thrown(() -> nn.parametrize.remove_parametrizations!(m, "weight"), ArgumentError)
+    m = nn.parametrize.weight_norm!(twelve(); dim=nothing)
+    @test TT.get_tensor(m, path * "0")[] ≈ 12.003332
+    thrown(() -> nn.parametrize.weight_norm!(twelve(); dim=3), ArgumentError)
+end
+
+@testset "spectral_norm" begin
+    m = nn.parametrize.spectral_norm!(twelve())
+    path = "parametrizations.weight"
+    @test names_of(m) == ["bias", "$path.original", "$path.0._u", "$path.0._v"]
+    state = Dict{String, Tensor}(collect(TT.state_dict(m)))
+    state["$path.0._u"] = tensor(Float32[1, 0, 0])
+    state["$path.0._v"] = tensor(Float32[0, 1, 0, 0])
+    TT.load_state_dict!(m, state)
+    y = m(ONE_TO_FOUR)
+    @test close_to(y, [0.999628, -1.499628, 1.748884])
+    backward(sum(y .^ 2))
+    @test isapprox(rows(TT.get_tensor(m, "$path.original").grad), [0.366845, 0.282074, 0.810018,
+        1.087874, 0.002773, -1.449663, -0.927797, -1.211768, 0.293744, 1.139463, 1.236309,
+        1.638818]; rtol=1e-4)
+    u = Array(TT.get_tensor(m, "$path.0._u"))
+    @test u ≈ [0.278677, 0.897958, -0.340605] rtol = 1e-4
+    TT.eval!(m)
+    @test close_to(m(ONE_TO_FOUR), [0.999628, -1.499628, 1.748884])
+    @test TT.get_tensor(m, "$path.0._u") == u
+    nn.parametrize.remove_parametrizations!(m, "weight"; leave_parametrized=false)
+    @test m(ONE_TO_FOUR) == twelve()(ONE_TO_FOUR)
+    turned = nn.parametrize.spectral_norm!(nn.ConvTranspose2d(2, 3, 2))
+    @test size(TT.get_tensor(turned, "$path.0._u")) == (3,)
+end
+
+@testset "orthogonal" begin
+    for (map, want) in [("matrix_exp", [2.407385, -2.303936, 4.110094]),
+                        ("cayley", [2.345492, -2.098146, 3.939784]),
+                        ("householder", [-1.183296, -0.129802, -4.258515])]
+        m = nn.parametrize.orthogonal!(twelve(); orthogonal_map=map, use_trivialization=false)
+        original = TT.detach(twelve().weight) ./ 5
+        map == "householder" && (original = TT.t(TT.tril(TT.t(original), -1)) .+ TT.eye(3, 4))
+        state = Dict{String, Tensor}(collect(TT.state_dict(m)))
+        state["parametrizations.weight.original"] = original
+        TT.load_state_dict!(m, state)
+        @test close_to(m(ONE_TO_FOUR), want)
+    end
+    for (rows, columns) in [(3, 3), (2, 4), (4, 2)]
+        m = nn.parametrize.orthogonal!(nn.Linear(columns, rows))
+        backward(sum(m(TT.ones(1, columns))))
+        q = Array(m.weight)
+        q = rows < columns ? permutedims(q) : q
+        @test q' * q ≈ LinearAlgebra.I atol = 1e-5
+    end
+end
+
+@testset "parametrizations follow one another" begin
+    m = twelve()
+    nn.parametrize.register_parametrization!(m, "bias", x -> 2x)
+    nn.parametrize.register_parametrization!(m, "bias", x -> x .+ 1)
+    @test m.bias == [2, -1, 1.5]
+    backward(sum(m(ONE_TO_FOUR)))
+    @test TT.get_tensor(m, "parametrizations.bias.original").grad == [2, 2, 2]
+    thrown(() -> nn.parametrize.register_parametrization!(m, "weight", sum), DimensionMismatch)
+    @test !nn.parametrize.is_parametrized(m, "weight")
+    # the hook owns no module
+    before = length(TT.HELD)
+    for _ in 1:3
+        free!(nn.parametrize.register_parametrization!(nn.Linear(1, 1), "bias", x -> 2x))
+    end
+    GC.gc()
+    TT.poll()
+    @test length(TT.HELD) <= before + 6
+end
+
+mask_of(m) = Int.(rows(m.weight_mask))
+@testset "pruning" begin
+    m = twelve()
+    nn.prune.l1_unstructured!(m, "weight"; amount=4)
+    @test mask_of(m) == [1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0]
+    nn.prune.l1_unstructured!(m, "weight"; amount=0.5)
+    @test mask_of(m) == [1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0]
+    nn.prune.ln_structured!(m, "weight"; amount=1, n=2, dim=1)
+    @test mask_of(m) == [1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0]
+    @test names_of(m) == ["bias", "weight_orig", "weight_mask"]
+    y = m(ONE_TO_FOUR)
+    backward(sum(y))
+    @test rows(m.weight_orig.grad) == [1, 0, 0, 0, 0, 2, 0, 4, 0, 0, 0, 0]
+    net = nn.Sequential(m)
+    @test nn.prune.is_pruned(net)
+    nn.prune.remove!(m, "weight")
+    @test !nn.prune.is_pruned(net) && names_of(m) == ["weight", "bias"]
+    @test TT.freeze!(net)(ONE_TO_FOUR) == y
+    thrown(() -> nn.prune.remove!(m, "weight"), ArgumentError)
+
+    m = twelve()
+    nn.prune.ln_structured!(m, "weight"; amount=0.5, n=1, dim=-1)
+    @test mask_of(m) == [1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0]
+    nn.prune.l1_unstructured!(m, "weight"; amount=0.5)
+    @test mask_of(m) == [1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0]
+    nn.prune.custom_from_mask!(m, "weight", tensor([0 1 1 1; 0 1 1 1; 0 1 1 1]))
+    @test mask_of(m) == [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
+
+    a, b = twelve(), twelve()
+    b.weight = TT.requires_grad!(TT.detach(b.weight) ./ 2)
+    nn.prune.global_unstructured!([(a, "weight"), (b, "weight")]; amount=0.5)
+    @test mask_of(a) == [1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0]
+    @test mask_of(b) == [1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0]
+    @test sum(mask_of(nn.prune.random_unstructured!(twelve(), "weight"; amount=5))) == 7
+    m = nn.prune.identity!(twelve(), "weight")
+    @test sum(mask_of(nn.prune.random_structured!(m, "weight"; amount=1, dim=2))) == 9
+    thrown(() -> nn.prune.l1_unstructured!(m, "weight"; amount=1.5), ArgumentError)
+    thrown(() -> nn.prune.l1_unstructured!(m, "weight"; amount=13), ArgumentError)
+    thrown(() -> nn.prune.random_structured!(m, "weight"; amount=1, dim=3), ArgumentError)
+end
+
+@testset "gradients are checked" begin
+    x = tensor([0.3, 1.2]; requires_grad=true)
+    z = tensor([1 - 0.5im, 0.25 + 2im]; requires_grad=true)
+    f(x, z) = (z .* z .* x, abs.(z))
+    @test TT.gradcheck(f, x, z)
+    @test TT.gradgradcheck(f, x, z)
+    e = thrown(() -> TT.gradcheck(x -> x .* TT.detach(x), x), ErrorException)
+    @test occursin("number 1 of x 1 is 0.3", e.msg)
+    thrown(() -> TT.gradcheck(x -> x .* TT.rand_like(x), x), ErrorException)
+    thrown(() -> TT.gradcheck(x -> x, TT.detach(x)), ArgumentError)
+end
+
+@testset "tools of training" begin
+    net = nn.Sequential(nn.Linear(3, 3), TT.tanh, nn.Linear(3, 3), nn.Dropout(), TT.tanh)
+    x = TT.rand(2, 3)
+    function gradient_with(segments)
+        manual_seed(5)
+        TT.zero_grad!(net)
+        backward(sum(TT.checkpoint_sequential(net, segments, x)))
+        return Array(net[1].weight.grad)
+    end
+    @test gradient_with(1) == gradient_with(2) == gradient_with(5)
+    thrown(() -> TT.checkpoint_sequential(net, 6, x), ArgumentError)
+    p = tensor([1.0, 2]; requires_grad=true)
+    backward(TT.save_on_cpu(() -> sum(p .* p)))
+    @test p.grad == [2, 4]
+
+    data = TT.Dataset(TT.arange(10))
+    parts = TT.random_split(data, [2, 0, 8])
+    seen = [Int(part[i][1]) for part in parts for i in 1:length(part)]
+    @test seen != 0:9 && sort(seen) == 0:9
+    @test length.(TT.random_split(data, [0.25, 0.75])) == [3, 7]
+    thrown(() -> TT.random_split(data, [3, 3]), ArgumentError)
+    thrown(() -> TT.random_split(data, [0.5, 0.4]), ArgumentError)
+
+    manual_seed(1)
+    expected = TT.fork_rng(() -> TT.rand(3))
+    TT.fork_rng(() -> manual_seed(2))
+    @test TT.rand(3) == expected
+
+    @test all(count(iszero, Array(nn.init.sparse!(TT.ones(10, 4), 0.25)); dims=1) .== 3)
+    total = nn.get_total_norm([tensor([3.0]), tensor([4.0])], 1; error_if_nonfinite=true)
+    @test total[] == 7
+    thrown(() -> nn.get_total_norm([tensor([NaN])]; error_if_nonfinite=true), DomainError)
+    nn.clip_grads_with_norm!([p], 1, nn.get_total_norm([p.grad]))
+    @test LinearAlgebra.norm(Array(p.grad)) ≈ 1 rtol = 1e-6
+    @test nn.parameters_to_vector([tensor([1 2; 3 4]), tensor([5])]) == 1:5
+    thrown(() -> nn.vector_to_parameters!(TT.ones(3), [p]), DimensionMismatch)
+end

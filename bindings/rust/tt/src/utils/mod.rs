@@ -1,0 +1,99 @@
+//! Gradient norms, vectors of parameters, parametrizations and pruning, as torch.nn.utils has them.
+use crate::context::no_grad;
+use crate::error::{Error, Result};
+use crate::{Scalar, Status, Tensor};
+use std::borrow::Borrow;
+
+mod gradcheck;
+mod hooked;
+pub mod parametrize;
+pub mod prune;
+
+pub use gradcheck::*;
+
+/// Returns the norm of order `norm_type` of all tensors as one vector, of shape (). Without tensors
+/// it is 0. With `error_if_nonfinite`, a norm that is nan or infinite fails.
+pub fn get_total_norm(
+    tensors: &[impl Borrow<Tensor>],
+    norm_type: f64,
+    error_if_nonfinite: bool,
+) -> Result<Tensor> {
+    if tensors.is_empty() {
+        return crate::zeros(&[]);
+    }
+    let total = no_grad(|| {
+        let norms = tensors.iter().map(|t| t.borrow().norm(norm_type, &[]));
+        crate::stack(&norms.collect::<Result<Vec<_>>>()?)?.norm(norm_type, &[])
+    })?;
+    if error_if_nonfinite && !total.item::<f64>()?.is_finite() {
+        let why = format!("get_total_norm: the norm of order {} is {}", norm_type, total);
+        return Err(Error::new(Status::InvalidArg, why));
+    }
+    Ok(total)
+}
+
+/// Multiplies the gradients of parameters by min(1, max_norm / (total_norm + 1e-6)). Parameters
+/// without a gradient are skipped.
+///
+/// ```
+/// use tt::utils::{clip_grads_with_norm_, get_total_norm};
+/// let w = tt::Tensor::from([3.0f32, 4.0]).requires_grad_(true)?;
+/// w.mul(&w)?.sum()?.backward()?;
+/// let total = get_total_norm(&[w.grad()?.unwrap()], 2.0, false)?;
+/// clip_grads_with_norm_([&w], 1.0, &total)?;
+/// assert_eq!(total.item::<f32>()?, 10.0);
+/// assert!((w.grad()?.unwrap().norm(2.0, &[])?.item::<f32>()? - 1.0).abs() < 1e-5);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn clip_grads_with_norm_(
+    params: impl IntoIterator<Item = impl AsRef<Tensor>>,
+    max_norm: f64,
+    total_norm: &Tensor,
+) -> Result<()> {
+    no_grad(|| {
+        let ratio = total_norm.add_scalar(1e-6)?.reciprocal()?.mul_scalar(max_norm)?;
+        let factor = ratio.clamp(None, Some(Scalar::from(1.0)))?;
+        for p in params {
+            if let Some(grad) = p.as_ref().grad()? {
+                // SAFETY: writes numbers alone, as an optimizer's step does.
+                unsafe { grad.mul_(&factor)? };
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Returns all parameters, flattened in row-major order, as one tensor of one dimension.
+///
+/// ```
+/// use tt::utils::{parameters_to_vector, vector_to_parameters};
+/// let net = tt::nn::linear(3, 2)?;
+/// let vector = parameters_to_vector(&net.parameters()?)?;
+/// assert_eq!(vector.shape(), [8]);
+/// vector_to_parameters(&vector.mul_scalar(2)?, &net.parameters()?)?;
+/// assert!(parameters_to_vector(&net.parameters()?)?.equal(&vector.mul_scalar(2)?)?);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn parameters_to_vector(params: &[impl Borrow<Tensor>]) -> Result<Tensor> {
+    let flat = params.iter().map(|p| p.borrow().reshape(&[-1]));
+    crate::cat(&flat.collect::<Result<Vec<_>>>()?)
+}
+
+/// Copies consecutive elements of a vector into parameters: into all, or into none if the vector
+/// has fewer elements or more.
+pub fn vector_to_parameters(vector: &Tensor, params: &[impl Borrow<Tensor>]) -> Result<()> {
+    let sizes: Vec<i64> = params.iter().map(|p| p.borrow().numel()).collect();
+    if vector.shape() != [sizes.iter().sum::<i64>()] {
+        let rule = "its length must be the number of all elements of the parameters";
+        let why = format!("vector_to_parameters: vector is {:?}: {}", vector.shape(), rule);
+        return Err(Error::new(Status::Shape, why));
+    }
+    no_grad(|| {
+        for (p, part) in params.iter().zip(vector.split_with_sizes(&sizes)?) {
+            let p = p.borrow();
+            // SAFETY: writes numbers alone, as loading a state does.
+            unsafe { p.copy_(&part.reshape(p.shape())?)? };
+        }
+        Ok(())
+    })
+}

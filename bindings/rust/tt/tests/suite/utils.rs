@@ -1,0 +1,278 @@
+//! Parametrizations, pruning and other tools, beside results of PyTorch.
+use crate::values;
+use tt::opts::GradOpts;
+use tt::utils::{parametrize, prune};
+use tt::{nn, DType, Module, Result, StateDict, Status, Tensor};
+
+/// A linear layer of 4 inputs and 3 outputs, whose weights have 12 magnitudes.
+fn layer() -> Result<Module> {
+    let m = nn::linear(4, 3)?;
+    let weight: Vec<f32> = (0..12).map(|i| (i * 7 % 12) as f32 - 5.2).collect();
+    let weight = Tensor::from_vec(weight, &[3, 4])?.requires_grad_(true)?;
+    m.register_parameter("weight", Some(&weight))?;
+    let bias = Tensor::from([0.5f32, -1.0, 0.25]).requires_grad_(true)?;
+    m.register_parameter("bias", Some(&bias))?;
+    Ok(m)
+}
+fn input() -> Tensor {
+    Tensor::from([[1.0f32, 2.0, 3.0, 4.0]])
+}
+fn tensor(m: &Module, name: &str) -> Result<Tensor> {
+    Ok(m.get_tensor(name)?.unwrap())
+}
+fn close(t: &Tensor, want: &[f64]) -> Result<()> {
+    let got = t.to_dtype(DType::F64)?.reshape(&[-1])?.to_vec::<f64>()?;
+    let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 + 1e-4 * b.abs();
+    assert!(got.len() == want.len() && got.iter().zip(want).all(near), "{:?}", got);
+    Ok(())
+}
+
+#[test]
+fn weight_norm_as_in_pytorch() -> Result<()> {
+    let m = layer()?;
+    parametrize::weight_norm(&m, "weight", Some(0))?;
+    let names = ["bias", "parametrizations.weight.original0", "parametrizations.weight.original1"];
+    assert_eq!(m.state_dict()?.names(), names);
+    let y = m.forward(&input())?;
+    close(&y, &[4.5, -5.0, 12.25])?;
+    y.mul(&y)?.sum()?.backward()?;
+    let gradient = |i| tensor(&m, &format!("parametrizations.weight.original{}", i))?.grad();
+    close(&gradient(0)?.unwrap(), &[4.856004, 5.475852, 49.164154])?;
+    let want = [
+        12.406111, 16.820957, 29.096064, 33.51091, -9.100447, -24.347815, -30.599688, -36.851563,
+        1.479866, 67.08725, 34.036911, 99.644295,
+    ];
+    close(&gradient(1)?.unwrap(), &want)?;
+    assert_eq!(m.parameters()?.len(), 3);
+    // a change of the norms is seen by the next call
+    tt::utils::vector_to_parameters(
+        &Tensor::from(vec![0f32; 3]),
+        &[tensor(&m, "parametrizations.weight.original0")?],
+    )?;
+    close(&m.forward(&input())?, &[0.5, -1.0, 0.25])?;
+    assert!(m.freeze().is_err() && parametrize::is_parametrized(&m, Some("weight")));
+    parametrize::remove_parametrizations(&m, "weight", true)?;
+    assert_eq!(m.state_dict()?.names(), ["weight", "bias"]);
+    assert!(!parametrize::is_parametrized(&m, None));
+    assert!(parametrize::remove_parametrizations(&m, "weight", true).is_err());
+    close(&m.freeze()?.forward(&input())?, &[0.5, -1.0, 0.25])?;
+
+    let m = layer()?;
+    parametrize::weight_norm(&m, "weight", None)?;
+    close(&tensor(&m, "parametrizations.weight.original0")?, &[12.003332])?;
+    assert!(parametrize::weight_norm(&layer()?, "weight", Some(2)).is_err());
+    assert!(parametrize::weight_norm(&layer()?, "nothing", None).is_err());
+    Ok(())
+}
+
+#[test]
+fn spectral_norm_as_in_pytorch() -> Result<()> {
+    let m = layer()?;
+    parametrize::spectral_norm(&m, "weight", Default::default())?;
+    let mut state: StateDict = m.state_dict()?;
+    let path = "parametrizations.weight";
+    let (u, v) = (format!("{}.0._u", path), format!("{}.0._v", path));
+    assert_eq!(state.names(), ["bias", &format!("{}.original", path), &u, &v]);
+    state.set(&u, &Tensor::from([1.0f32, 0.0, 0.0]))?;
+    state.set(&v, &Tensor::from([0.0f32, 1.0, 0.0, 0.0]))?;
+    m.load_state_dict(&state)?;
+    let y = m.forward(&input())?;
+    close(&y, &[0.999628, -1.499628, 1.748884])?;
+    y.mul(&y)?.sum()?.backward()?;
+    let want = [
+        0.366845, 0.282074, 0.810018, 1.087874, 0.002773, -1.449663, -0.927797, -1.211768,
+        0.293744, 1.139463, 1.236309, 1.638818,
+    ];
+    close(&tensor(&m, &format!("{}.original", path))?.grad()?.unwrap(), &want)?;
+    close(&tensor(&m, &u)?, &[0.278677, 0.897958, -0.340605])?;
+    m.train(false)?;
+    close(&m.forward(&input())?, &[0.999628, -1.499628, 1.748884])?;
+    close(&tensor(&m, &u)?, &[0.278677, 0.897958, -0.340605])?;
+    parametrize::remove_parametrizations(&m, "weight", false)?;
+    close(
+        &m.forward(&input())?,
+        &values(&layer()?.forward(&input())?)?.iter().map(|x| f64::from(*x)).collect::<Vec<_>>(),
+    )?;
+
+    let turned = nn::conv_transpose2d(2, 3, &[2])?;
+    parametrize::spectral_norm(&turned, "weight", Default::default())?;
+    assert_eq!(tensor(&turned, &u)?.shape(), [3]);
+    Ok(())
+}
+
+#[test]
+fn orthogonal_as_in_pytorch() -> Result<()> {
+    use parametrize::OrthogonalMap::*;
+    let fifth = tensor(&layer()?, "weight")?.detach()?.mul_scalar(0.2)?;
+    for (map, want) in [
+        (MatrixExp, [2.407385, -2.303936, 4.110094]),
+        (Cayley, [2.345492, -2.098146, 3.939784]),
+        (Householder, [-1.183296, -0.129802, -4.258515]),
+    ] {
+        let m = layer()?;
+        parametrize::orthogonal(&m, "weight", Some(map), false)?;
+        let mut original = fifth.clone();
+        if map == Householder {
+            let lower = fifth.t()?.tril_with(tt::opts::TrilOpts::new().diagonal(-1))?;
+            original = lower.t()?.add(&tt::eye_with(3, tt::opts::EyeOpts::new().m(4))?)?;
+        }
+        let mut state = m.state_dict()?;
+        state.set("parametrizations.weight.original", &original)?;
+        m.load_state_dict(&state)?;
+        close(&m.forward(&input())?, &want)?;
+    }
+    for shape in [[3, 3], [2, 4], [4, 2]] {
+        let m = nn::linear(shape[1], shape[0])?;
+        parametrize::orthogonal(&m, "weight", None, true)?;
+        m.forward(&tt::ones(&[1, shape[1]])?)?.sum()?.backward()?;
+        let q = tensor(&m, "weight")?;
+        let q = if shape[0] < shape[1] { q.t()? } else { q };
+        let n = shape[0].min(shape[1]);
+        assert!(q.t()?.matmul(&q)?.allclose(&tt::eye(n)?, 1e-5, 1e-5, false)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn parametrizations_follow_one_another() -> Result<()> {
+    let m = layer()?;
+    let twice = Module::from_fn("Twice", |x| x.mul_scalar(2))?;
+    let more = Module::from_fn("More", |x| x.add_scalar(1))?;
+    parametrize::register_parametrization(&m, "bias", &twice)?;
+    parametrize::register_parametrization(&m, "bias", &more)?;
+    assert_eq!(values(&tensor(&m, "bias")?)?, [2.0, -1.0, 1.5]);
+    m.forward(&input())?.sum()?.backward()?;
+    let original = tensor(&m, "parametrizations.bias.original")?;
+    assert_eq!(values(&original.grad()?.unwrap())?, [2.0, 2.0, 2.0]);
+    let wrong = Module::from_fn("Wrong", |x| x.sum())?;
+    assert!(parametrize::register_parametrization(&m, "weight", &wrong).is_err());
+    assert!(!parametrize::is_parametrized(&m, Some("weight")));
+    m.forward(&input())?;
+    Ok(())
+}
+
+fn mask(m: &Module) -> Result<Vec<i32>> {
+    tensor(m, "weight_mask")?.to_dtype(DType::I32)?.reshape(&[-1])?.to_vec()
+}
+
+#[test]
+fn pruning_as_in_pytorch() -> Result<()> {
+    let m = layer()?;
+    prune::l1_unstructured(&m, "weight", 4, None)?;
+    assert_eq!(mask(&m)?, [1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0]);
+    prune::l1_unstructured(&m, "weight", 0.5, None)?;
+    assert_eq!(mask(&m)?, [1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0]);
+    prune::ln_structured(&m, "weight", 1, 2.0, 0, None)?;
+    assert_eq!(mask(&m)?, [1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(m.state_dict()?.names(), ["bias", "weight_orig", "weight_mask"]);
+    m.forward(&input())?.sum()?.backward()?;
+    let gradient = tensor(&m, "weight_orig")?.grad()?.unwrap();
+    close(&gradient, &[1.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 4.0, 0.0, 0.0, 0.0, 0.0])?;
+    let net = tt::sequential([m.clone()])?;
+    assert!(prune::is_pruned(&net)? && net.freeze().is_err());
+    let y = values(&m.forward(&input())?)?;
+    prune::remove(&m, "weight")?;
+    assert!(!prune::is_pruned(&net)? && prune::remove(&m, "weight").is_err());
+    assert_eq!(values(&net.freeze()?.forward(&input())?)?, y);
+
+    let m = layer()?;
+    prune::ln_structured(&m, "weight", 0.5, 1.0, -1, None)?;
+    assert_eq!(mask(&m)?, [1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0]);
+    prune::l1_unstructured(&m, "weight", 0.5, None)?;
+    assert_eq!(mask(&m)?, [1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0]);
+    prune::custom_from_mask(&m, "weight", &Tensor::from([[0, 1, 1, 1]; 3]))?;
+    assert_eq!(mask(&m)?, [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+
+    let (a, b) = (layer()?, layer()?);
+    let half = tensor(&b, "weight")?.detach()?.mul_scalar(0.5)?.requires_grad_(true)?;
+    b.register_parameter("weight", Some(&half))?;
+    let both = [(&a, "weight"), (&b, "weight")];
+    prune::global_unstructured(&both, prune::Method::L1Unstructured, 0.5)?;
+    assert_eq!(mask(&a)?, [1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0]);
+    assert_eq!(mask(&b)?, [1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0]);
+
+    let m = layer()?;
+    prune::random_unstructured(&m, "weight", 5)?;
+    assert_eq!(mask(&m)?.iter().sum::<i32>(), 7);
+    let m = layer()?;
+    prune::identity(&m, "weight")?;
+    prune::random_structured(&m, "weight", 1, 1)?;
+    assert_eq!(mask(&m)?.iter().sum::<i32>(), 9);
+    for e in [
+        prune::l1_unstructured(&m, "weight", 1.5, None),
+        prune::l1_unstructured(&m, "weight", 13, None),
+        prune::random_structured(&m, "weight", 1, 2),
+        prune::custom_from_mask(&m, "weight", &tt::ones(&[4])?),
+    ] {
+        assert_eq!(e.unwrap_err().status, Status::InvalidArg);
+    }
+    let e = prune::random_unstructured(&m, "nothing", 1).unwrap_err();
+    assert_eq!(e.status, Status::Index);
+    Ok(())
+}
+
+#[test]
+fn gradients_are_checked() -> Result<()> {
+    let x = Tensor::from([0.3, 1.2]).requires_grad_(true)?;
+    let z = Tensor::from([1.0, -0.5, 0.25, 2.0]).reshape(&[2, 2])?.view_as_complex()?;
+    let z = z.detach()?.copy()?.requires_grad_(true)?;
+    let f = |t: &[Tensor]| Ok(vec![t[1].mul(&t[1])?.mul(&t[0])?, t[1].abs()?]);
+    tt::gradcheck(f, &[&x, &z], Default::default())?;
+    tt::gradgradcheck(f, &[&x, &z], Default::default())?;
+    let conj = |t: &[Tensor]| Ok(vec![t[0].mul(&t[0].detach()?)?]); // half of the gradient
+    let e = tt::gradcheck(conj, &[&x], Default::default()).unwrap_err();
+    assert!(e.status == Status::Autograd && e.message.contains("number 0 of input 0 is 0.3"));
+    let random = |t: &[Tensor]| Ok(vec![t[0].mul(&t[0].rand_like()?)?]);
+    assert!(tt::gradcheck(random, &[&x], Default::default()).is_err());
+    let none = tt::gradcheck(f, &[&x.detach()?, &z.detach()?], Default::default());
+    assert_eq!(none.unwrap_err().status, Status::InvalidArg);
+    Ok(())
+}
+
+#[test]
+fn tools_of_training() -> Result<()> {
+    let layers = [nn::linear(3, 3)?, nn::tanh()?, nn::linear(3, 3)?, nn::dropout()?, nn::tanh()?];
+    let x = tt::rand(&[2, 3])?.requires_grad_(true)?;
+    let weight = tensor(&layers[0], "weight")?;
+    let gradient = |segments| {
+        tt::manual_seed(5)?;
+        let y = tt::checkpoint_sequential(&layers, segments, &x)?.sum()?;
+        tt::grad(&[&y], &[&weight], GradOpts::new())?[0].as_ref().unwrap().to_vec::<f32>()
+    };
+    assert_eq!(gradient(1)?, gradient(2)?);
+    assert_eq!(gradient(1)?, gradient(5)?);
+    assert!(tt::checkpoint_sequential(&layers, 6, &x).is_err());
+    let y = tt::checkpoint_sequential(&layers, 2, &x)?.sum()?;
+    std::thread::scope(|s| {
+        let e = s.spawn(|| y.backward().unwrap_err()).join().unwrap();
+        assert!(e.cause.as_ref().unwrap().message.contains("another thread"));
+    });
+
+    let data = tt::Dataset::of_tensors([tt::arange(0, 10)?])?;
+    let parts = data.random_split(&[2, 0, 8])?;
+    let mut seen = vec![];
+    for part in &parts {
+        for i in 0..part.size().unwrap() {
+            seen.push(part.get(i)?[0].item::<i64>()?);
+        }
+    }
+    assert_ne!(seen, (0..10).collect::<Vec<_>>());
+    seen.sort_unstable();
+    assert_eq!(seen, (0..10).collect::<Vec<_>>());
+    let sizes = |parts: Vec<tt::Dataset>| parts.iter().map(|d| d.size()).collect::<Vec<_>>();
+    assert_eq!(sizes(data.random_split_by(&[0.25, 0.75])?), [Some(3), Some(7)]);
+    assert!(data.random_split(&[3, 3]).is_err() && data.random_split_by(&[0.5, 0.4]).is_err());
+
+    let sparse = tt::init::sparse(&[10, 4], 0.25, 0.01)?;
+    let zeros = sparse.eq_scalar(0)?.sum_dim(&[0])?;
+    assert_eq!(zeros.to_vec::<i64>()?, [3; 4]);
+    assert!(tt::init::sparse(&[10], 0.25, 0.01).is_err());
+
+    let total =
+        tt::utils::get_total_norm(&[Tensor::from([3.0f32]), Tensor::from([4.0f32])], 1.0, true)?;
+    assert_eq!(total.item::<f32>()?, 7.0);
+    assert!(tt::utils::get_total_norm(&[Tensor::from([f32::NAN])], 2.0, true).is_err());
+    let wrong = tt::utils::vector_to_parameters(&tt::ones(&[8])?, &[&weight]);
+    assert_eq!(wrong.unwrap_err().status, Status::Shape);
+    Ok(())
+}
