@@ -159,60 +159,83 @@ def listed_kernels():
     return [(name, kind, plan) for name, kind, _, plan in rows]
 
 
-def kernels(ops):
-    found = kernel_names(ops)
-    kinds = {name: kind for name, kind, _ in listed_kernels()}
-    plans = {name: plan for name, _, plan in listed_kernels()}
+ISAS = ("baseline", "avx2", "avx512")
+# The entry points of an instruction set that is not built are those of a lower one.
+FALLBACKS = """\
+#if TT_HAVE_AVX2
+#define TT_AVX2(name) avx2::name
+#elif TT_HAVE_SVE256
+#define TT_AVX2(name) sve256::name
+#else
+#define TT_AVX2(name) baseline::name
+#endif
+#if TT_HAVE_AVX512
+#define TT_AVX512(name) avx512::name
+#else
+#define TT_AVX512(name) TT_AVX2(name)
+#endif
+"""
+
+
+def entry_point(kernel):
+    return f"int32_t {kernel}(const void* plan, int64_t begin, int64_t end) noexcept;"
+
+
+def kernels_header(found):
+    lines = [HEADER + '#pragma once\n\n#include "plan/kernel.h"\n\nnamespace TT_NS {\n']
+    lines += [f"extern const Kernel kernel_{k};" for k in found]
+    lines += [f"\nconstexpr int32_t kNumKernels = {len(found)};", "\n}  // namespace TT_NS\n"]
+    return "\n".join(lines)
+
+
+def kernel_definition(name, id, is_driver, plan, draws):
+    """draws: whether the plan takes random numbers."""
+    cpu = f"baseline::{name}, TT_AVX2({name}), TT_AVX512({name})"
+    if is_driver:
+        cpu = ", ".join([f"{name}_driver"] * len(ISAS))
+    more = ", .rebase = rebase_element_plan" if plan == "ElementPlan" else ""
+    if draws:
+        more = f", .rng = offsetof({plan}, seed)"
+    return (
+        f"constinit const Kernel kernel_{name} = {{.cpu = {{{cpu}}}, .id = {id}, "
+        f'.plan_bytes = sizeof({plan}), .name = "{name}"{more}}};'
+    )
+
+
+def kernels_source(found, drivers, plans):
+    includes = (
+        '#include "ops/gen/kernels.h"\n\n#include "plan/gen/plans.h"\n\n#include <stddef.h>\n'
+    )
+    lines = [HEADER + includes + "\nnamespace TT_NS {\n"]
+    for isa in (*ISAS, "sve256"):  # which takes the place of avx2
+        lines.append(f"#if TT_HAVE_{isa.upper()}\nnamespace {isa} {{")
+        lines += [entry_point(k) for k in found if k not in drivers]
+        lines.append("}\n#endif")
+    lines.append(FALLBACKS)
+    lines += [entry_point(f"{k}_driver") + "\n" for k in found if k in drivers]
     drawing = with_rng(ROOT)
-    isas = ("baseline", "avx2", "avx512")
-    h = [HEADER + '#pragma once\n\n#include "plan/kernel.h"\n\nnamespace TT_NS {\n']
-    h += [f"extern const Kernel kernel_{k};" for k in found]
-    h += [f"\nconstexpr int32_t kNumKernels = {len(found)};", "\n}  // namespace TT_NS\n"]
-    c = [
-        HEADER
-        + '#include "ops/gen/kernels.h"\n\n#include "plan/gen/plans.h"\n\n#include <stddef.h>\n\nnamespace TT_NS {\n'
-    ]
-    for isa in (*isas, "sve256"):  # which takes the place of avx2
-        c.append(f"#if TT_HAVE_{isa.upper()}\nnamespace {isa} {{")
-        c += [
-            f"int32_t {k}(const void* plan, int64_t begin, int64_t end) noexcept;"
-            for k in found
-            if kinds.get(k) != "driver"
-        ]
-        c.append("}\n#endif")
-    c.append(
-        "#if TT_HAVE_AVX2\n#define TT_AVX2(name) avx2::name\n"
-        "#elif TT_HAVE_SVE256\n#define TT_AVX2(name) sve256::name\n"
-        "#else\n#define TT_AVX2(name) baseline::name\n#endif"
-    )
-    c.append(
-        "#if TT_HAVE_AVX512\n#define TT_AVX512(name) avx512::name\n#else\n#define TT_AVX512(name) TT_AVX2(name)\n#endif\n"
-    )
-    for k in found:
-        if kinds.get(k) == "driver":
-            c.append(
-                f"int32_t {k}_driver(const void* plan, int64_t begin, int64_t end) noexcept;\n"
-            )
     for i, k in enumerate(found):
-        cpu = f"baseline::{k}, TT_AVX2({k}), TT_AVX512({k})"
-        if kinds.get(k) == "driver":
-            cpu = ", ".join([f"{k}_driver"] * len(isas))
-        plan = plans.get(k, "ElementPlan")
-        more = ", .rebase = rebase_element_plan" if plan == "ElementPlan" else ""
-        if plan in drawing:
-            more = f", .rng = offsetof({plan}, seed)"
-        c.append(
-            f'constinit const Kernel kernel_{k} = {{.cpu = {{{cpu}}}, .id = {i}, .plan_bytes = sizeof({plan}), .name = "{k}"{more}}};'
-        )
-    c.append("\n}  // namespace TT_NS\n")
-    x = [
+        lines.append(kernel_definition(k, i, k in drivers, plans[k], plans[k] in drawing))
+    lines.append("\n}  // namespace TT_NS\n")
+    return "\n".join(lines)
+
+
+def kernels(ops):
+    """Returns kernels.h, kernels.cpp, kernel_rows.inc and kernel_plans.inc."""
+    found = kernel_names(ops)
+    listed = {name: (kind, plan) for name, kind, plan in listed_kernels()}
+    kinds = {k: listed.get(k, ("element", ""))[0] for k in found}
+    plans = {k: listed.get(k, ("", "ElementPlan"))[1] for k in found}
+    drivers = {k for k in found if kinds[k] == "driver"}
+    rows = [
         HEADER
         + "// TT_KERNEL_ROW(name, kind): every kernel in the order of its id; kind = type of its plan."
     ]
-    x += [f"TT_KERNEL_ROW({k}, {kinds.get(k, 'element')})" for k in found]
-    of = [HEADER + "// TT_KERNEL_PLAN(type): the plan of every kernel in the order of its id."]
-    of += [f"TT_KERNEL_PLAN({plans.get(k, 'ElementPlan')})" for k in found]
-    return "\n".join(h), "\n".join(c), "\n".join(x) + "\n", "\n".join(of) + "\n"
+    rows += [f"TT_KERNEL_ROW({k}, {kinds[k]})" for k in found]
+    types = [HEADER + "// TT_KERNEL_PLAN(type): the plan of every kernel in the order of its id."]
+    types += [f"TT_KERNEL_PLAN({plans[k]})" for k in found]
+    source = kernels_source(found, drivers, plans)
+    return kernels_header(found), source, "\n".join(rows) + "\n", "\n".join(types) + "\n"
 
 
 RULES = {

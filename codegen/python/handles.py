@@ -212,12 +212,7 @@ class Plain:
         elif kind == Pointer(Named("tt_device"), True):
             self.args.append(f"place({p.name})")
         elif kind == Pointer(Named("char"), True):
-            text = f"os.fsencode({p.name})" if p.name == "path" else f"text({where})"
-            if p.name == "path":
-                self.hints[p.name] = self.hints[p.name].replace(
-                    "str", "str | bytes | os.PathLike[str]"
-                )
-            self.args.append(f"{text} if {p.name} is not None else None" if optional else text)
+            self.read_text(p.name, where, optional)
         elif handle_of(kind) == "tt_tensor":
             self.args.append(f"optional_tensor({where})")
             if self.early:
@@ -225,20 +220,32 @@ class Plain:
         elif handle_of(kind):
             self.args.append(p.name)
         elif rest and (list_of_tensors(kind) or kind == TEXTS):
-            made = (
-                f"texts({where})"
-                if kind == TEXTS
-                else f"pointers(tensor_list({where}{', True' * optional}))"
-            )
-            self.args.append(f"{made} if {p.name} is not None else None" if optional else made)
-            self.lists.append(p.name)
-            self.take_one(p.name, kind)
-            if rest[0].type == Named("int64_t"):
-                rest.pop(0)
-                self.args.append(f"length({', '.join(self.lists)})")
-                self.lists.clear()
+            self.read_list(p, where, optional, rest)
         else:
             self.ok = False
+
+    def add_argument(self, name, text, optional):
+        self.args.append(f"{text} if {name} is not None else None" if optional else text)
+
+    def read_text(self, name, where, optional):
+        if name != "path":
+            return self.add_argument(name, f"text({where})", optional)
+        self.hints[name] = self.hints[name].replace("str", "str | bytes | os.PathLike[str]")
+        self.add_argument(name, f"os.fsencode({name})", optional)
+
+    def read_list(self, p, where, optional, rest):
+        """Reads a list; several of one length may come before their length."""
+        if p.type == TEXTS:
+            made = f"texts({where})"
+        else:
+            made = f"pointers(tensor_list({where}{', True' * optional}))"
+        self.add_argument(p.name, made, optional)
+        self.lists.append(p.name)
+        self.take_one(p.name, p.type)
+        if rest[0].type == Named("int64_t"):
+            rest.pop(0)
+            self.args.append(f"length({', '.join(self.lists)})")
+            self.lists.clear()
 
     def declare(self, name, hint, optional):
         """Adds a parameter with its type, and returns its name in Python."""

@@ -169,6 +169,22 @@ def handle_options(op):
     return [(a.name, found[a.type]) for a in op.options if a.type in found] if op else []
 
 
+def cast_of(kind, type):
+    """The cast of a pointer to an argument of this kind."""
+    if kind != "Callback":
+        return ""
+    return f"({type})" if type != "callback" else "(void (*)(void *))"
+
+
+def returned(result, call):
+    """The statements that return the result of a call as an int64_t."""
+    if result == "tt_status":
+        return f"return {call};"
+    if result == "void":
+        return f"{call};\n  return 0;"
+    return f"return (int64_t){'(intptr_t)' * ('*' in result)}{call};"
+
+
 def hostile(result, name, params, op, wrong=None):
     """The caller and the row of one function. wrong: the Enum<> argument that gets an invalid
     number."""
@@ -196,26 +212,16 @@ def hostile(result, name, params, op, wrong=None):
                         places.append((f"Opt{kind}", field))
             args.append("&o")
         else:
-            cast = (
-                f"({p[2]})"
-                if p[0] == "Callback" and p[2] != "callback"
-                else "(void (*)(void *))"
-                if p[0] == "Callback"
-                else ""
-            )
-            args.append(f"{cast}p[{len(places)}]")
+            args.append(f"{cast_of(p[0], p[2])}p[{len(places)}]")
             arg = op.arg(p[1]) if op else None
             places.append((f"Maybe{p[0]}" if arg and arg.type.endswith("?") else p[0], p[1]))
     if not places:
         return None
     call = f"{name}({', '.join(args)})"
-    ends = {"tt_status": f"return {call};", "void": f"{call};\n  return 0;"}
-    ends = ends.get(
-        result,
-        f"return (int64_t)(intptr_t){call};" if "*" in result else f"return (int64_t){call};",
-    )
     kind = {"tt_status": "kStatus", "void": "kVoid"}.get(result, "kFact")
-    body = "\n".join([f"static int64_t call_{name}(void **p) {{", *before, f"  {ends}", "}"])
+    body = "\n".join(
+        [f"static int64_t call_{name}(void **p) {{", *before, f"  {returned(result, call)}", "}"]
+    )
     table = ", ".join(f'{{k{k}, "{n}"}}' for k, n in places)
     return body, f'{{"{name}", call_{name}, {kind}, {len(places)}, {{{table}}}}},'
 
