@@ -10,7 +10,7 @@ struct Bounds {
   float real_low, real_high;
 };
 
-// Bounds of elements whose order is that of T without its sign bit flipped, or with it.
+// is_unsigned: the elements are uint8, and T is int8_t.
 template <class T> TT_INLINE void clamp_integers(const Bounds& bounds, char* out, const char* a,
                                                  bool is_unsigned, int64_t n) {
   auto* o = reinterpret_cast<T*>(out);
@@ -70,7 +70,8 @@ TT_INLINE Floats function_values(NarrowOp op, Floats a, Floats bounds) {
     case NarrowOp::kTrunc:
       return both(a, a, [](V x, V) { return with_sign_of(floored(with_sign_of(x, V{})), x); });
     case NarrowOp::kRound: return both(a, a, [](V x, V) { return rounded(x); });
-    default: return both(a, a, [](V x, V) { return chosen(x <= 0.0f, V{}, x); });
+    default:  // kRelu
+      return both(a, a, [](V x, V) { return chosen(x <= 0.0f, V{}, x); });
   }
 }
 void halves(NarrowOp op, bool is_bf16, const Bounds& bounds, char* out, const char* a, int64_t n) {
@@ -97,7 +98,7 @@ Bounds clamp_bounds(const ElementPlan& plan, NarrowOp op) {
   const tt_scalar& low = plan.param[0];
   const tt_scalar& high = plan.param[1];
   Bounds b = range_of(plan.dtype[1]);
-  if (op == NarrowOp::kReluOfAll) b.low = 0;
+  if (op == NarrowOp::kRelu) b.low = 0;
   if (op != NarrowOp::kClamp) return b;
   if (low.kind) b.low = low.kind <= TT_SCALAR_INT ? low.i : INT64_MIN;
   if (high.kind) b.high = high.kind <= TT_SCALAR_INT ? high.i : INT64_MAX;
@@ -118,7 +119,7 @@ uint32_t function_dtypes(const ElementPlan& plan, NarrowOp op) {
   const int32_t dtype = plan.dtype[1];
   const bool is_half = dtype == TT_BF16 || (kHalfConversions && dtype == TT_F16);
   const bool is_integer = dtype == TT_U8 || dtype == TT_I8 || dtype == TT_I16;
-  const bool of_any = op == NarrowOp::kClamp || op == NarrowOp::kReluOfAll;
+  const bool of_any = op == NarrowOp::kClamp || op == NarrowOp::kRelu;
   const bool has_loop = is_half ? op != NarrowOp::kSign : of_any || op == NarrowOp::kSign;
   if ((!is_half && !is_integer) || !has_loop || plan.dtype[0] != dtype) return 0;
   if (plan.compute != (is_half ? TT_F32 : TT_I32) || !can_clamp(plan, op, is_half)) return 0;

@@ -112,6 +112,51 @@ TT_INLINE void micro_quads(const MicroArgs<T, Bf16Quad>& args) {
 }
 #endif
 
+// Writes the sums of a tile, plus the addend.
+template <class T, int kMr, int kVecs> TT_INLINE void write_tile(Vec<T> (&acc)[kMr][kVecs],
+                                                                 const T* plus, int64_t plus_row,
+                                                                 T* to, int64_t ld) {
+  constexpr int kL = kLanes<T>;
+  if (plus) {
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++, plus += plus_row) {
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) acc[i][v] = load(plus + v * kL) + acc[i][v];
+    }
+  }
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++, to += ld) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) store(to + v * kL, acc[i][v]);
+  }
+}
+
+// What micro() prefetches as it goes along k: rows of out, and what is needed next.
+template <class T, int kMr, int kVecs> struct Prefetches {
+  const char* next;
+  int64_t next_step;
+  const T* row;  // of out
+  const T* last;
+  int64_t ld;
+
+  template <class P> TT_INLINE explicit Prefetches(const MicroArgs<T, P>& args)
+      : next(args.next),
+        next_step(args.next_step),
+        row(args.out),
+        last(args.out + (kMr - 1) * args.ld),
+        ld(args.ld) {}
+  TT_INLINE void step(bool fetches_next) {
+    if (fetches_next) {
+      TT_PREFETCH_L2(next);
+      TT_PREFETCH_L2(next + 64);
+      next += next_step;
+    }
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) TT_PREFETCH_WRITE(row + v * kLanes<T>);
+    row = row == last ? last : row + ld;
+  }
+};
+
 // out (kMr, kVecs vectors) = or += a·b. kCopy: b is the operand itself, and is packed on the way,
 // which costs nothing here but would in a pass of its own.
 template <class T, class P, int kMr, int kVecs, bool kCopy>
@@ -122,22 +167,18 @@ void micro(const MicroArgs<T, P>& args) {
   constexpr int kL = kLanes<T>;
   const P *a = args.a, *b = args.b;
   P* copy = args.copy;
-  T* const out = args.out;
-  const int64_t ld = args.ld, b_row = args.b_row;
+  const int64_t b_row = args.b_row;
   const P* ahead = b + kAhead * b_row;
-  const char* next = args.next;
-  const int64_t next_step = args.next_step;
+  Prefetches<T, kMr, kVecs> prefetches(args);
   // Prefetching all rows of out at once fills the miss buffers, and the loop's own loads wait. It
   // is done only where the loop is too short to prefetch them one by one.
   const bool few = args.nk < kFetchEvery * kMr;
-  const T* fetch = out;
-  const T* const last = out + (kMr - 1) * ld;
   Vec<T> acc[kMr][kVecs];
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) {
-      if (few) TT_PREFETCH_WRITE(out + i * ld + v * kL);
+      if (few) TT_PREFETCH_WRITE(args.out + i * args.ld + v * kL);
       acc[i][v] = Vec<T>{};
     }
   }
@@ -155,16 +196,7 @@ void micro(const MicroArgs<T, P>& args) {
       copy += kVecs * kL;
       ahead = p == kAhead ? args.b + kVecs * kL : ahead + b_row;
     }
-    if (p % kFetchEvery == 0) {
-      if (!kCopy) {
-        TT_PREFETCH_L2(next);
-        TT_PREFETCH_L2(next + 64);
-        next += next_step;
-      }
-      TT_UNROLL
-      for (int v = 0; v < kVecs; v++) TT_PREFETCH_WRITE(fetch + v * kL);
-      fetch = fetch == last ? last : fetch + ld;
-    }
+    if (p % kFetchEvery == 0) prefetches.step(!kCopy);
     const RowFactors<P, kMr> factors(a);
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
@@ -173,19 +205,7 @@ void micro(const MicroArgs<T, P>& args) {
       for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
     }
   }
-  if (const T* plus = args.addend) {
-    TT_UNROLL
-    for (int i = 0; i < kMr; i++, plus += args.addend_row) {
-      TT_UNROLL
-      for (int v = 0; v < kVecs; v++) acc[i][v] = load(plus + v * kL) + acc[i][v];
-    }
-  }
-  T* to = out;
-  TT_UNROLL
-  for (int i = 0; i < kMr; i++, to += ld) {
-    TT_UNROLL
-    for (int v = 0; v < kVecs; v++) store(to + v * kL, acc[i][v]);
-  }
+  write_tile(acc, args.addend, args.addend_row, args.out, args.ld);
 }
 
 template <class T, class P> using Micro = void (*)(const MicroArgs<T, P>&);

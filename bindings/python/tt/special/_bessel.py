@@ -1,4 +1,4 @@
-"""Bessel functions and the Airy function: the functions of operator `bessel`, in its order."""
+"""Bessel functions and the Airy function, which operator `bessel` computes."""
 from __future__ import annotations
 
 from .._convert import written
@@ -9,49 +9,49 @@ from ._functions import computed, float_dtype
 
 def bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Computes the Bessel function of the first kind of order 0, elementwise."""
-    return computed("bessel_j0", 0, input, out)
+    return computed("bessel_j0", input, out)
 
 
 def bessel_j1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Computes the Bessel function of the first kind of order 1, elementwise."""
-    return computed("bessel_j1", 1, input, out)
+    return computed("bessel_j1", input, out)
 
 
 def bessel_y0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Computes the Bessel function of the second kind of order 0, elementwise: nan below 0."""
-    return computed("bessel_y0", 2, input, out)
+    return computed("bessel_y0", input, out)
 
 
 def bessel_y1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Computes the Bessel function of the second kind of order 1, elementwise: nan below 0."""
-    return computed("bessel_y1", 3, input, out)
+    return computed("bessel_y1", input, out)
 
 
 def modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Computes the modified Bessel function of the second kind of order 0, elementwise: nan below
     0."""
-    return computed("modified_bessel_k0", 4, input, out)
+    return computed("modified_bessel_k0", input, out)
 
 
 def modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Computes the modified Bessel function of the second kind of order 1, elementwise: nan below
     0."""
-    return computed("modified_bessel_k1", 5, input, out)
+    return computed("modified_bessel_k1", input, out)
 
 
 def scaled_modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Computes exp(x) * modified_bessel_k0(x), elementwise, without underflow."""
-    return computed("scaled_modified_bessel_k0", 6, input, out)
+    return computed("scaled_modified_bessel_k0", input, out)
 
 
 def scaled_modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Computes exp(x) * modified_bessel_k1(x), elementwise, without underflow."""
-    return computed("scaled_modified_bessel_k1", 7, input, out)
+    return computed("scaled_modified_bessel_k1", input, out)
 
 
 def airy_ai(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Computes the Airy function Ai, elementwise. It has no gradient."""
-    return computed("airy_ai", 8, input, out)
+    return computed("airy_ai", input, out)
 
 
 def spherical_bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:

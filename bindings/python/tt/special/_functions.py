@@ -30,8 +30,21 @@ def operator(name: str) -> Any:
     return find(name)
 
 
-def computed(name: str, which: int, input: Tensor, out: Tensor | None) -> Tensor:
+BESSEL = (  # in the order of operator `bessel`
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
+    "airy_ai",
+)
+
+
+def computed(name: str, input: Tensor, out: Tensor | None) -> Tensor:
     """Returns a function of operator `bessel`; integers become the default dtype."""
     dtype = float_dtype(name, input)
-    result: Tensor = operator("bessel")(input.to(dtype), which)
+    result: Tensor = operator("bessel")(input.to(dtype), BESSEL.index(name))
     return result if out is None else written(result, out, name)

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials: those of operator `orthogonal_polynomial`, in its order.
+"""Orthogonal polynomials, which operator `orthogonal_polynomial` computes.
 
 They are computed in float64 and rounded once, so that float32 is closer than PyTorch's.
 """
@@ -16,7 +16,17 @@ from .._dtypes import bool as boolean
 from .._types import float32, float64
 from ._functions import float_dtype, operator
 
-SHIFTED = 8  # of 2 x - 1
+POLYNOMIALS = (  # in the order of operator `orthogonal_polynomial`
+    "chebyshev_polynomial_t",
+    "chebyshev_polynomial_u",
+    "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w",
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
+)
+SHIFTED = "shifted_"  # of 2 x - 1
 
 
 def constant(x: Tensor, value: float) -> Tensor:
@@ -34,13 +44,14 @@ def of_order(which: int, x: Tensor, n: float, limit: float) -> Tensor:
     return result
 
 
-def evaluated(
-    name: str, which: int, input: Any, n: Any, out: Tensor | None, limited: bool = False
-) -> Tensor:
+def evaluated(name: str, input: Any, n: Any, out: Tensor | None, limited: bool = False) -> Tensor:
     """Returns p(n) at input, broadcast.
 
     limited: results are nan beyond the largest n of PyTorch, 128 for float32 and 512 for float64.
     """
+    which = POLYNOMIALS.index(name.removeprefix(SHIFTED)) + len(POLYNOMIALS) * name.startswith(
+        SHIFTED
+    )
     dtype = float_dtype(name, input, n)
     limit = {float32: 128, float64: 512}.get(dtype, 1024) if limited else 2**63
     x = input if isinstance(input, Tensor) else tensor(float(input), dtype=dtype, device=n.device)
@@ -61,7 +72,7 @@ def chebyshev_polynomial_t(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Chebyshev polynomial of the first kind T_n(x), elementwise."""
-    return evaluated("chebyshev_polynomial_t", 0, input, n, out)
+    return evaluated("chebyshev_polynomial_t", input, n, out)
 
 
 @overridable
@@ -69,7 +80,7 @@ def chebyshev_polynomial_u(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Chebyshev polynomial of the second kind U_n(x), elementwise."""
-    return evaluated("chebyshev_polynomial_u", 1, input, n, out)
+    return evaluated("chebyshev_polynomial_u", input, n, out)
 
 
 @overridable
@@ -77,7 +88,7 @@ def chebyshev_polynomial_v(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Chebyshev polynomial of the third kind V_n(x), elementwise."""
-    return evaluated("chebyshev_polynomial_v", 2, input, n, out)
+    return evaluated("chebyshev_polynomial_v", input, n, out)
 
 
 @overridable
@@ -85,7 +96,7 @@ def chebyshev_polynomial_w(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Chebyshev polynomial of the fourth kind W_n(x), elementwise."""
-    return evaluated("chebyshev_polynomial_w", 3, input, n, out)
+    return evaluated("chebyshev_polynomial_w", input, n, out)
 
 
 @overridable
@@ -93,7 +104,7 @@ def shifted_chebyshev_polynomial_t(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes T_n(2 x - 1), elementwise."""
-    return evaluated("shifted_chebyshev_polynomial_t", SHIFTED + 0, input, n, out)
+    return evaluated("shifted_chebyshev_polynomial_t", input, n, out)
 
 
 @overridable
@@ -101,7 +112,7 @@ def shifted_chebyshev_polynomial_u(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes U_n(2 x - 1), elementwise."""
-    return evaluated("shifted_chebyshev_polynomial_u", SHIFTED + 1, input, n, out)
+    return evaluated("shifted_chebyshev_polynomial_u", input, n, out)
 
 
 @overridable
@@ -109,7 +120,7 @@ def shifted_chebyshev_polynomial_v(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes V_n(2 x - 1), elementwise."""
-    return evaluated("shifted_chebyshev_polynomial_v", SHIFTED + 2, input, n, out)
+    return evaluated("shifted_chebyshev_polynomial_v", input, n, out)
 
 
 @overridable
@@ -117,7 +128,7 @@ def shifted_chebyshev_polynomial_w(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes W_n(2 x - 1), elementwise."""
-    return evaluated("shifted_chebyshev_polynomial_w", SHIFTED + 3, input, n, out)
+    return evaluated("shifted_chebyshev_polynomial_w", input, n, out)
 
 
 @overridable
@@ -125,7 +136,7 @@ def hermite_polynomial_h(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Hermite polynomial of physics H_n(x), elementwise."""
-    return evaluated("hermite_polynomial_h", 4, input, n, out, limited=True)
+    return evaluated("hermite_polynomial_h", input, n, out, limited=True)
 
 
 @overridable
@@ -133,7 +144,7 @@ def hermite_polynomial_he(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Hermite polynomial of probability He_n(x), elementwise."""
-    return evaluated("hermite_polynomial_he", 5, input, n, out, limited=True)
+    return evaluated("hermite_polynomial_he", input, n, out, limited=True)
 
 
 @overridable
@@ -141,7 +152,7 @@ def laguerre_polynomial_l(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Laguerre polynomial L_n(x), elementwise."""
-    return evaluated("laguerre_polynomial_l", 6, input, n, out)
+    return evaluated("laguerre_polynomial_l", input, n, out)
 
 
 @overridable
@@ -149,4 +160,4 @@ def legendre_polynomial_p(
     input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None
 ) -> Tensor:
     """Computes the Legendre polynomial P_n(x), elementwise."""
-    return evaluated("legendre_polynomial_p", 7, input, n, out)
+    return evaluated("legendre_polynomial_p", input, n, out)
