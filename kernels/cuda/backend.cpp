@@ -81,6 +81,7 @@ class Current {
     if (changed_) cudaSetDevice(before_);
   }
   Current(const Current&) = delete;
+  int32_t status() const { return status_of(error_); }
   // Calls f() on the device.
   template <class F> int32_t run(const F& f) {
     return status_of(error_ == cudaSuccess ? f() : error_);
@@ -260,13 +261,24 @@ void graph_free(int32_t device, void* graph) {
 
 // ---- facts ----
 
+// The name of a device, which the first thread that asks for it writes.
+const char* kept_name(int32_t device, const cudaDeviceProp& p) {
+  enum State : int32_t { kUnknown, kBeingWritten, kWritten };
+  static int32_t states[kMaxDevices];
+  static char names[kMaxDevices][sizeof p.name];
+  int32_t state = kUnknown;
+  if (__atomic_compare_exchange_n(&states[device], &state, int32_t(kBeingWritten), false,
+                                  __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+    memcpy(names[device], p.name, sizeof p.name);
+    __atomic_store_n(&states[device], int32_t(kWritten), __ATOMIC_RELEASE);
+  }
+  while (__atomic_load_n(&states[device], __ATOMIC_ACQUIRE) != kWritten) {}
+  return names[device];
+}
 int32_t properties(int32_t device, tt_device_properties* out) {
-  static cudaDeviceProp known[kMaxDevices];
-  static bool read[kMaxDevices];
   cudaDeviceProp p;
   if (const int32_t status = status_of(cudaGetDeviceProperties(&p, device))) return status;
-  if (!__atomic_exchange_n(&read[device], true, __ATOMIC_ACQ_REL)) known[device] = p;
-  *out = {.name = known[device].name,
+  *out = {.name = kept_name(device, p),
           .major = p.major,
           .minor = p.minor,
           .multi_processor_count = p.multiProcessorCount,
@@ -299,6 +311,7 @@ int32_t launch_failed(int32_t status) {
 template <int32_t (*kLaunch)(const void*, void*, void*)>
 int32_t launch(int32_t device, const void* plan, void* stream, void* workspace) {
   Current current(device);
+  if (const int32_t status = current.status()) return status;
   const int32_t status = kLaunch(plan, stream, workspace);
   return status == TT_OK ? int32_t(TT_OK) : launch_failed(status);
 }

@@ -28,8 +28,18 @@ inline void check(bool right, const char* what, int i) {
   printf("%s %d: FAILED\n", what, i);
 }
 
+// The workspace of a row, full of nans, aligned as a device's blocks are.
+struct alignas(256) WorkspaceUnit {
+  unsigned char bytes[256];
+};
+inline std::vector<WorkspaceUnit> workspace_of(Bytes bytes, const void* plan) {
+  std::vector<WorkspaceUnit> units(bytes ? bytes(plan) / sizeof(WorkspaceUnit) + 1 : 1);
+  memset(units.data(), 0xff, units.size() * sizeof(WorkspaceUnit));
+  return units;
+}
+
 inline void run(const char* name, Row row, Bytes bytes, const void* plan) {
-  std::vector<uint64_t> workspace(bytes ? bytes(plan) / 8 + 1 : 1, ~uint64_t(0));
+  std::vector<WorkspaceUnit> workspace = workspace_of(bytes, plan);
   if (row(plan, nullptr, workspace.data()) == TT_OK) return;
   g_failed = 1;
   printf("%s: %s\n", name, emu::last_fault());

@@ -87,7 +87,7 @@ inline void run_in_orders(const char* what, Row row, Bytes bytes, const void* pl
   std::vector<std::vector<char>> first;
   for (uint64_t order : kOrders) {
     emu::set_order(order);
-    std::vector<double> workspace(bytes ? bytes(plan) / 8 + 1 : 1, NAN);
+    std::vector<WorkspaceUnit> workspace = workspace_of(bytes, plan);
     for (Floats* out : outs) memset(out->data(), 0xff, out->bytes());
     if (row(plan, nullptr, workspace.data()) != TT_OK) {
       printf("%s: %s\n", what, emu::last_fault());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/cuda/convert.h"
+#include "kernels/cuda/reduce/reduce.h"
 #include "kernels/cuda/rows.h"
 #include "plan/reduce_build.h"
 
@@ -337,6 +338,22 @@ void test_unaligned_numbers(uint64_t order) {
   g_failed = 1;
 }
 
+// Sequences that are runs of memory have the kernel of rows, neighbouring outputs that of columns.
+void test_kernels_chosen() {
+  constexpr int64_t kSize[] = {512, 512}, kStride[] = {2048, 4};
+  for (uint64_t reduced : {1, 2, 3}) {
+    ReduceArgs args = {2, kSize, kStride, reduced, TT_F32, TT_F32, nullptr, nullptr, false};
+    ReducePlan p;
+    build_reduce(&p, args);
+    p.in = nullptr;
+    const ReduceShape shape = reduce_shape(p);
+    const bool columns = reduced == 1;
+    if (shape.runs != columns && shape.aligned == columns) continue;
+    printf("reduced dimensions %d: the wrong kernel\n", int(reduced));
+    g_failed = 1;
+  }
+}
+
 // Rows of floats by where their first extreme is: at `first` and again later, or a nan there.
 struct ExtremeRow {
   const char* name;
@@ -345,6 +362,7 @@ struct ExtremeRow {
 };
 constexpr int kExtremeRow = 2051;
 constexpr ExtremeRow kExtremeRows[] = {
+    {"everywhere", -INFINITY, -INFINITY, 0},  // from an aligned place on, where offset is 0
     {"at the start", 1, 2, 0},
     {"in a pack", -3, 0.5, 402},
     {"in another thread", 1, 2, 1101},
@@ -352,7 +370,6 @@ constexpr ExtremeRow kExtremeRows[] = {
     {"infinite", 1, INFINITY, 403},
     {"nan", 1, NAN, 405},
     {"nan among infinities", INFINITY, NAN, 406},
-    {"everywhere", -INFINITY, -INFINITY, 0},
 };
 
 // `rows` rows of which each is kExtremeRows[row % 8]; several rows may be one in memory.
@@ -422,6 +439,7 @@ int main() {
           test_extremes(dtype, sign, offset, 8, order);
         }
   }
+  test_kernels_chosen();
   if (!kFew) test_extremes(TT_F64, -1, 0, 2048, 0);  // blocks of half as many threads
   printf(g_failed ? "FAILED\n" : "ok\n");
   return g_failed;

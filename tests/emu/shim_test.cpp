@@ -156,6 +156,17 @@ __global__ void copies_from_an_odd_place(int* out) {
   device::copy_async(&all[threadIdx.x], out + threadIdx.x + 1, true);
 }
 
+// Vectors of a slice that begins behind one element; a word of two halves.
+__global__ void loads_from_an_odd_place(int* out, const int* in) {
+  out[threadIdx.x] = reinterpret_cast<const Four*>(in + 1)[threadIdx.x].item[0];
+}
+__global__ void stores_to_an_odd_place(int* out) {
+  reinterpret_cast<uint4*>(out + 2)[0] = {1, 2, 3, 4};
+}
+__global__ void word_of_halves(int* out, const uint16_t* in) {
+  out[threadIdx.x] = int(*reinterpret_cast<const uint32_t*>(in + threadIdx.x));
+}
+
 __global__ void no_barrier_before_read(int* out) {
   TT_SHARED(int, all, kThreads);
   all[threadIdx.x] = int(threadIdx.x);
@@ -307,6 +318,17 @@ const Case kCases[] = {
     {"copies_from_an_odd_place",
      [](int* out) { return launch(copies_from_an_odd_place, 1, 32, 0, nullptr, out); },
      "16 aligned bytes", "16 aligned bytes", "16 aligned bytes"},
+    {"loads_from_an_odd_place",
+     [](int* out) { return launch(loads_from_an_odd_place, 1, 2, 0, nullptr, out, out); },
+     "not aligned to 16 bytes", "not aligned to 16 bytes", "not aligned to 16 bytes"},
+    {"stores_to_an_odd_place",
+     [](int* out) { return launch(stores_to_an_odd_place, 1, 1, 0, nullptr, out); },
+     "not aligned to 16 bytes", "not aligned to 16 bytes", "not aligned to 16 bytes"},
+    {"word_of_halves",
+     [](int* out) {
+       return launch(word_of_halves, 1, 2, 0, nullptr, out, reinterpret_cast<uint16_t*>(out));
+     },
+     "not aligned to 4 bytes", "not aligned to 4 bytes", "not aligned to 4 bytes"},
     {"overrun", [](int* out) { return launch(overrun, 1, kThreads, 0, nullptr, out, 1); },
      "wrote behind a shared array", "use-after-poison", "wrote behind a shared array"},
     {"half_at_barrier", [](int* out) { return launch(half_at_barrier, 1, 32, 0, nullptr, out); },
@@ -376,7 +398,7 @@ const Case kCases[] = {
 };
 
 int run_case(const Case& c) {
-  static int out[kThreads];
+  alignas(16) static int out[kThreads];
   const int32_t status = c.run(out);
   printf("status %d\n%s\nvalues:", status, status ? emu::last_fault() : "");
   for (int v : out) printf(" %d", v);

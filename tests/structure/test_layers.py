@@ -1,10 +1,14 @@
 """A file includes its own directory or lower levels only; kernels see base, plan, POD parts of core
-and functors."""
+and functors, and hide no constant of a header that they include."""
+import functools
 import re
 
 from common import ROOT, per_file, sources
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+NAMESPACE = re.compile(r"^(?:namespace ([\w:]+) \{|\}  // namespace (\w))", re.M)
+CONSTANT = re.compile(r"^(?:inline |static )*constexpr [\w:<>* ]+?\b(k[A-Z]\w*) ?[\[={]", re.M)
+ENUM = re.compile(r"^enum\b(?! class)[^{;]*\{([^}]*)\}", re.M)
 LEVEL = {
     "base": 0,
     "core": 1,
@@ -62,6 +66,58 @@ def allowed_in_kernel(folder, target):
 
 def includes(path):
     return INCLUDE.findall(path.read_text())
+
+
+def constants(text):
+    """The constants of a text, with the named namespaces around them."""
+    text = re.sub(r"//(?! namespace).*", "", text)
+    found, spaces, end = set(), [], 0
+    for mark in [*NAMESPACE.finditer(text), None]:
+        part = text[end : mark.start() if mark else None]
+        names = CONSTANT.findall(part)
+        for values in ENUM.findall(part):
+            names += re.findall(r"(?:^|,)\s*(k[A-Z]\w*)", values)
+        found |= {"::".join([*spaces, name]) for name in names}
+        if mark:
+            end = mark.end()
+            if mark[1]:
+                spaces.append(mark[1])
+            elif mark[2]:
+                spaces.pop()
+    return found
+
+
+@functools.cache
+def constants_of(path):
+    return constants(path.read_text())
+
+
+@functools.cache
+def headers_of(path):
+    """The files that a file includes, and those that they include."""
+    found = set()
+    for name in includes(path):
+        places = [folder / name for folder in (ROOT, ROOT / "src", path.parent)]
+        header = next((place for place in places if place.exists()), None)
+        if header:
+            found |= {header} | headers_of(header)
+    return found - {path}
+
+
+def test_constants_are_not_hidden():
+    hidden = [
+        (str(path.relative_to(ROOT)), str(header.relative_to(ROOT)), both)
+        for path in sources("kernels")
+        for header in headers_of(path)
+        if (both := constants_of(path) & constants_of(header))
+    ]
+    assert not hidden
+
+
+def test_a_hidden_constant_is_noticed():
+    header = "namespace TT_NS {\nenum Path : int { kRows = 0 };\n}  // namespace TT_NS\n"
+    file = "namespace TT_NS {\nnamespace {\nconstexpr int kRows = 4;\n}  // namespace\n"
+    assert constants(header) == constants(file) == {"TT_NS::kRows"}
 
 
 @per_file(sources("src"))

@@ -734,3 +734,22 @@ void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) noex
 }
 
 }  // namespace TT_NS::device
+
+// g++ calls this where -fsanitize=alignment finds that a pointer is not aligned as its type is. A
+// device reports that when it has lost all its work.
+struct Misaligned {
+  const char* file;
+  uint32_t line, column;
+  const void* type;
+  uint8_t log2_alignment, kind;
+};
+extern "C" [[noreturn]] void __ubsan_handle_type_mismatch_v1_abort(const Misaligned* here,
+                                                                   const void* p) {
+  using namespace TT_NS::emu;
+  char what[400];
+  snprintf(what, sizeof what, "%p is not aligned to %d bytes at %s:%u", p,
+           1 << here->log2_alignment, here->file, here->line);
+  if (t_self) fault(what);
+  fprintf(stderr, "%s\n", what);  // the code of the host
+  abort();
+}

@@ -57,7 +57,8 @@ template <class E> struct Extreme {
 #pragma unroll
     for (int k = 1; k < kN; k++) best = better_or_nan(a.kind, best, v[k]);
     const bool first_nan = best != best && all->value == all->value;
-    const bool takes = is_better(a.kind, best, all->value) || first_nan;
+    const bool is_first = all->position == INT32_MAX;  // may be no better than the worst number
+    const bool takes = is_better(a.kind, best, all->value) || first_nan || is_first;
     all->value = takes ? best : all->value;
     all->position = takes ? position : all->position;
   }
