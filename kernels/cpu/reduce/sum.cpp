@@ -207,6 +207,7 @@ struct Square {
 };
 template <class Term> constexpr ReduceOps kRowParts = [] {
   ReduceOps parts = kTermSum<float>;
+  parts.rows_at_once = 0;  // columns would add elements, not terms
   parts.row = [](Stream& stream, int64_t, void* partial) noexcept {
     *static_cast<float*>(partial) = Sum<float, float>::row_by<add_run<float, Term>>(stream);
   };
@@ -218,6 +219,8 @@ template <class Term> int32_t sum_rows(const ReducePlan& p, int64_t begin, int64
   return TT_OK;
 }
 inline int32_t sum_squares(const ReducePlan& p, int64_t begin, int64_t end) {
+  // short rows of other strides or dtypes are transposed
+  if (p.length <= kShortRow && !is_short(p)) return run_terms<float>(p, begin, end);
   return sum_rows<Square>(p, begin, end);
 }
 inline int32_t sum_numbers(const ReducePlan& p, int64_t begin, int64_t end) {
@@ -236,6 +239,7 @@ TT_NOINLINE void add_numbers(Lanes<float>* acc, const float* x, int64_t n) {
 }
 constexpr ReduceOps kNumberParts = [] {
   ReduceOps parts = kParts<Sum<float, float>>;
+  parts.rows_at_once = 0;  // columns would add nan
   parts.row = [](Stream& stream, int64_t, void* partial) noexcept {
     *static_cast<float*>(partial) = Sum<float, float>::row_by<add_numbers>(stream);
   };

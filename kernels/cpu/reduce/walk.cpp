@@ -184,8 +184,9 @@ inline void finish_columns(const ReduceOps& ops, const ReducePlan& p, const void
 // Short contiguous rows: a tile of them is transposed, so that a row is a column.
 constexpr int64_t kShortRow = 64, kShortTile = 64, kShortBytes = 8192;
 inline bool has_short_rows(const ReduceOps& ops, const ReducePlan& p) {
-  return p.length > 1 && p.length <= kShortRow && p.n_out >= 16 && p.splits == 1 && p.n_red == 1 &&
-         p.red_stride[0] == kItemSize[p.dtype] && (ops.item == 4 || ops.item == 8);
+  return ops.rows_at_once && p.length > 1 && p.length <= kShortRow && p.n_out >= 16 &&
+         p.splits == 1 && p.n_red == 1 && p.red_stride[0] == kItemSize[p.dtype] &&
+         (ops.item == 4 || ops.item == 8);
 }
 // Converts n rows, which begin at `in`.
 inline void load_rows(const ReduceOps& ops, const ReducePlan& p, const char* in, int64_t n,

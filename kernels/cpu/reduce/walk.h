@@ -57,7 +57,7 @@ struct ReduceOps {
   int32_t native;        // dtype that needs no load
   int32_t item;          // bytes of an element of the compute type
   int32_t partial;       // bytes of a partial
-  int32_t rows_at_once;  // at most 8
+  int32_t rows_at_once;  // at most 8; 0: short rows must not be transposed into columns
   uint64_t flip;         // the bits of elements that are inverted before comparing (extreme.h)
   // Reduces a stream whose first element has the position `from`.
   void (*row)(Stream& s, int64_t from, void* partial) noexcept;

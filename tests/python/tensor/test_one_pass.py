@@ -68,6 +68,24 @@ def test_take_and_cross_with_gradients_and_without():
     assert tt.equal(tt.linalg.cross(a, b), tt.linalg.cross(a.clone().requires_grad_(), b))
 
 
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16, tt.float32, tt.float64])
+@pytest.mark.parametrize("n", [2, 5, 17, 40, 64, 65])
+def test_terms_of_short_rows(dtype, n):
+    dense = (tt.arange(20.0 * n).reshape(20, n) * 1.7).cos().to(dtype)
+    wide = tt.cat([dense, dense], 1)[:, :n]
+    for x in (dense, wide, wide[:, None].expand(20, 3, n), dense.reshape(4, 5, n).mT.mT):
+        exact = x.double()
+        holes = x.where(x < 0.5, float("nan"))
+        numbers = exact.where(exact < 0.5, 0.0).sum(-1)
+        for got, expected in (
+            (x.norm(dim=-1), exact.square().sum(-1).sqrt()),
+            (x.norm(p=1, dim=-1), exact.abs().sum(-1)),
+            (holes.nansum(-1), numbers),
+            (holes[:, None].expand(x.shape[0], 2, *x.shape[1:]).nansum(-1)[:, 0], numbers),
+        ):
+            tt.testing.assert_close(got.double(), expected, rtol=2e-2, atol=2e-2)
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("dims", [2, 3])
