@@ -304,18 +304,23 @@ def test_large_special_matrices(dtype):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
 @pytest.mark.parametrize("shape", [(131, 200), (200, 131), (160, 160), (57, 57), (64, 60)])
 def test_large_factors(shape, dtype):
-    limit = 200 * np.finfo(dtype).eps
+    """P L U is compared by |P| |L| |U|, which bounds what rounding does to a product of factors
+    (Higham, "Accuracy and Stability of Numerical Algorithms", theorem 9.3): OpenBLAS has other
+    errors on each processor."""
+    eps = np.finfo(dtype).eps
+    limit = 200 * eps
     wide = "complex128" if dtype.startswith("complex") else "float64"
     largest = 1 if wide == "float64" else 1.4143  # complex pivots: the largest |re| + |im|
     m, n = shape
     k = min(shape)
-    for scale in (1, 1e-37 if dtype in ("float32", "complex64") else 1e-300):
+    for scale in (1, 2.0**-123 if dtype in ("float32", "complex64") else 2.0**-997):
         a = (drawn(shape, wide) * scale).astype(dtype)
         lu, pivots, info = linalg.lu_factor_ex(of(a))
         p, lower, upper = (t.numpy().astype(wide) for t in tt.lu_unpack(lu, pivots))
         exact = a.astype(wide) / scale
         assert int(info) == 0 and np.abs(lower).max() <= largest
-        assert np.abs(p @ lower @ (upper / scale) - exact).max() <= limit
+        size = np.abs(p) @ np.abs(lower) @ np.abs(upper / scale)
+        assert (np.abs(p @ lower @ (upper / scale) - exact) <= 2 * eps * size).all()
         for mode, columns in (("reduced", k), ("complete", m)):
             q, r = (t.numpy().astype(wide) for t in linalg.qr(of(a), mode))
             assert np.abs(q @ (r / scale) - exact).max() <= limit
