@@ -15,6 +15,12 @@ from ._types import device as Device
 from ._types import dtype as DType
 
 REDUCTIONS = set("amax amin argmax argmin mean norm prod std sum var".split())
+# the arguments of reductions behind the tensor, where they are not dim and keepdim
+ARGUMENTS = {
+    "norm": ("p", "dim", "keepdim"),
+    "std": ("dim", "unbiased", "keepdim"),
+    "var": ("dim", "unbiased", "keepdim"),
+}
 MOVES = set(  # applied to data and mask alike
     "clone contiguous detach expand flatten movedim narrow permute reshape select squeeze t "
     "transpose unflatten unsqueeze view".split()
@@ -30,6 +36,7 @@ BINARY = set(
     "logaddexp lt maximum minimum mul multiply ne pow remainder sub subtract true_divide "
     "radd rmul rsub rtruediv rpow truediv floordiv mod and or xor".split()
 )
+METHODS = UNARY | BINARY | MOVES | REDUCTIONS | {"all", "any", "where"}
 OPERATORS = (
     "add sub mul truediv floordiv mod pow radd rsub rmul rtruediv rpow neg abs eq ne lt le gt ge"
 ).split()
@@ -141,7 +148,7 @@ class MaskedTensor:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Finds methods of Tensor that masked tensors have."""
-        if name not in UNARY | BINARY | MOVES | REDUCTIONS | {"all", "any", "where"}:
+        if name not in METHODS:
             raise AttributeError(f"'MaskedTensor' object has no attribute '{name}'")
         function = getattr(Tensor, name)
         return lambda *args, **kwargs: applied(name, function, (self, *args), kwargs)
@@ -167,46 +174,58 @@ for _name in OPERATORS:
 
 def applied(name: str, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Calls a function of tensors for masked ones."""
-    from . import masked
-
-    first = args[0]
     if name == "where":
-        condition, a, b = args
-        return MaskedTensor._of(
-            ops.where(condition, data_of(a), data_of(b)),
-            ops.where(condition, mask_of(a, condition), mask_of(b, condition)),
-        )
+        return where(*args, **kwargs)
     if name in REDUCTIONS:
-        dim = kwargs.pop("dim", args[1] if len(args) > 1 and name != "norm" else None)
-        function = getattr(masked, name)
-        given = {"dim": dim, **kwargs}
-        if name == "norm":
-            given["ord"] = given.pop("p", args[1] if len(args) > 1 else 2.0)
-        data = function(first.get_data(), mask=first.get_mask(), **given)
-        keepdim = kwargs.get("keepdim", False)
-        mask = first.get_mask()
-        kept = mask.any() if dim is None else any_of(mask, dim, keepdim)
-        return MaskedTensor._of(data, kept)
+        return reduced(name, *args, **kwargs)
     if name in ("all", "any"):
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        data = first.to_tensor(name == "all")
-        mask = first.get_mask()
-        if dim is None:
-            return MaskedTensor._of(func(data), mask.any())
-        return MaskedTensor._of(func(data, dim), any_of(mask, dim, False))
+        return tested(name == "all", func, *args, **kwargs)
     if name in MOVES:
-        mask = func(first.get_mask(), *args[1:], **kwargs)
-        return MaskedTensor._of(func(first.get_data(), *args[1:], **kwargs), mask)
+        first, *others = args
+        mask = func(first.get_mask(), *others, **kwargs)
+        return MaskedTensor._of(func(first.get_data(), *others, **kwargs), mask)
     if name not in UNARY and name not in BINARY:
         raise TypeError(f"{name}: not a function of masked tensors: use get_data() and get_mask()")
-    masks = [x.get_mask() for x in args if isinstance(x, MaskedTensor)]
-    if not all(mask.equal(masks[0]) for mask in masks[1:]):
+    given = [x for x in (*args, *kwargs.values()) if isinstance(x, MaskedTensor)]
+    mask = given[0].get_mask()
+    if not all(mask.equal(x.get_mask()) for x in given[1:]):
         raise ValueError(f"{name}: input masks must match")
-    return MaskedTensor._of(func(*map(data_of, args), **kwargs), masks[0])
+    named = {key: data_of(x) for key, x in kwargs.items()}
+    return MaskedTensor._of(func(*map(data_of, args), **named), mask)
+
+
+def where(condition: Tensor, input: Any, other: Any) -> MaskedTensor:
+    """Chooses elements and their masks."""
+    return MaskedTensor._of(
+        ops.where(condition, data_of(input), data_of(other)),
+        ops.where(condition, mask_of(input, condition), mask_of(other, condition)),
+    )
+
+
+def reduced(name: str, x: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
+    """Reduces the elements that the mask keeps, by a function of tt.masked."""
+    from . import masked
+
+    given = {**dict(zip(ARGUMENTS.get(name, ("dim", "keepdim")), args)), **kwargs}
+    if name == "norm":
+        given["ord"] = given.pop("p", 2.0)
+    dim, mask = given.get("dim"), x.get_mask()
+    data = getattr(masked, name)(x.get_data(), mask=mask, **given)
+    return MaskedTensor._of(data, any_of(mask, dim, bool(given.get("keepdim"))))
+
+
+def tested(
+    is_all: bool, func: Any, x: MaskedTensor, dim: Any = None, keepdim: bool = False
+) -> MaskedTensor:
+    """Calls all or any for the elements that the mask keeps."""
+    data, kept = x.to_tensor(is_all), any_of(x.get_mask(), dim, keepdim)
+    return MaskedTensor._of(func(data) if dim is None else func(data, dim, keepdim), kept)
 
 
 def any_of(mask: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    """Returns whether the mask keeps an element along dimensions."""
+    """Returns whether the mask keeps an element, of all or along dimensions."""
+    if dim is None:
+        return mask.any() if not keepdim else mask.any().reshape([1] * mask.ndim)
     return ops.any(mask, dim, keepdim)
 
 

@@ -91,6 +91,17 @@ def test_masked_tensors():
         masked.masked_tensor(X, M[0])
 
 
+def test_arguments_of_functions_of_masked_tensors():
+    """By position, by name, and masked ones by name; keepdim keeps dimensions."""
+    a = masked.masked_tensor(X, M)
+    assert a.sum(1, True).tolist() == [[4], [None]] == a.sum(dim=1, keepdim=True).tolist()
+    assert a.norm(1.0, 1).tolist() == [4, None] and a.norm(1.0, 1, True).shape == (2, 1)
+    assert a.all(1, True).shape == (2, 1) == (a > 0).any(dim=1, keepdim=True).shape
+    assert a.add(other=a).tolist() == (a + a).tolist() == [[2, None, 6], [None, None, None]]
+    with pytest.raises(ValueError, match="match"):
+        a.add(other=masked.masked_tensor(X, ~M))
+
+
 def test_gradients_of_masked_tensors():
     x = X.clone().requires_grad_()
     masked.as_masked_tensor(x, M).square().sum().backward()
