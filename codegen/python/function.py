@@ -195,6 +195,11 @@ def hinted_part(name, kind, default=None):
     return f"{name}: {plain(union([kind, 'None'] if default == 'None' else [kind]))} = {default}"
 
 
+def ignored_kind(name):
+    """The hint and the default of an ignored argument."""
+    return ("Any", "None") if name == "layout" else ("_bool", "False")
+
+
 class Function:
     """A function of the binding; variant "_": the one that works in place."""
 
@@ -396,7 +401,7 @@ class Function:
         several = len(self.forms[0].op.outs) > 1
         out = "tuple[Tensor, ...]" if several else "Tensor"
         keys += [part("out", out, "None")] if self.takes_out else []
-        keys += [part(name, "_bool", "False") for name in self.ignored]
+        keys += [part(name, *ignored_kind(name)) for name in self.ignored]
         if self.legacy_reduction:
             keys += [part(name, "_bool | None", "None") for name in LEGACY_REDUCTION]
         keys += [part("memory_format", "Any", "None")] if self.like else []

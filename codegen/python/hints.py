@@ -8,7 +8,7 @@ of a function; a list of ints that may be given as several arguments makes two o
 import re
 
 from codegen.python.families import Files
-from codegen.python.function import LEGACY_REDUCTION, Form, Function
+from codegen.python.function import LEGACY_REDUCTION, Form, Function, ignored_kind
 from codegen.python.kinds import INTS, kind_of, optional
 
 FOLDER = "bindings/python/tt/_ops"
@@ -88,7 +88,7 @@ class Row:
         keys += [f"{g.columns}: _bool = False"] if g.columns else []
         out = "tuple[Tensor, ...] | None" if len(g.forms[0].op.outs) > 1 else "Tensor | None"
         keys += [f"out: {out} = None"] if g.takes_out else []
-        keys += [f"{name}: _bool = False" for name in g.ignored]
+        keys += ["{}: {} = {}".format(name, *ignored_kind(name)) for name in g.ignored]
         if g.legacy_reduction:
             keys += [f"{name}: _bool | None = None" for name in LEGACY_REDUCTION]
         keys += ["memory_format: Any = None"] if g.like else []

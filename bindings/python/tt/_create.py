@@ -149,10 +149,11 @@ def scalar_tensor(
     dtype: DType | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    layout: Any = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Returns a 0-dim tensor of a number. dtype: by default get_default_dtype(). pin_memory is
-    ignored."""
+    """Returns a 0-dim tensor of a number. dtype: by default get_default_dtype(). layout and
+    pin_memory are ignored."""
     code = dtype_code(dtype or Defaults.float, "scalar_tensor", "dtype")
     t = tensor_result("tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(code))
     if device is None:

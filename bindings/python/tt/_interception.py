@@ -244,7 +244,16 @@ def intercepted(function: Any, values: dict[str, Any]) -> Any:
 
 
 # NumPy's names of operands, and of the other arguments that functions written by hand share
-ALIASES = {"x": "input", "x1": "input", "a": "input", "x2": "other"}
+ALIASES = {
+    "x": "input",
+    "x1": "input",
+    "a": "input",
+    "x2": "other",
+    "axis0": "dim0",  # of swapaxes
+    "axis1": "dim1",
+}
+# Arguments that PyTorch takes as 0-dim tensors, too, whatever the others are
+INTS = ("dim", "axis", "sections", "indices_or_sections", "split_size_or_sections")
 ALL_ALIASES = {**ALIASES, "axis": "dim", "keepdims": "keepdim"}
 
 
@@ -289,6 +298,10 @@ def factors_first(function: Any, values: dict[str, Any], names: tuple[str, ...])
     code = function.__code__
     operands = code.co_varnames[: code.co_argcount]
     given = [*(values[name] for name in operands), *values["deprecated"]]
+    if names == ("alpha",) and len(given) == 3 and values["alpha"] == 1:
+        is_last = not isinstance(given[2], Tensor) or isinstance(given[1], Tensor)
+        if is_last:  # add(input, other, alpha)
+            return function(*given[:2], alpha=given[2])
     factors = [x for x in given if isinstance(x, numbers.Number)]
     tensors = [x for x in given if not isinstance(x, numbers.Number)]
     name = function.__name__
@@ -342,18 +355,26 @@ def retried(function: Any, values: dict[str, Any]) -> Any:
 
 def with_numbers(function: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Returns the arguments of a call with 0-dim tensors beside numbers as numbers, for which
-    PyTorch takes them, too, as in x.clamp(0, x.max()); {} without such."""
+    PyTorch takes them, too, as in x.clamp(0, x.max()), and with defaults in place of None; {}
+    without such."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    beside = any(type(values[name]) in (int, float) for name in names[1:])
     found = {
         name: values[name].item()
         for name in names[1:]
         if name != "out"
         and isinstance(values[name], Tensor)
         and not (values[name].ndim or values[name].requires_grad)
+        and (beside or name in INTS)
     }
-    beside = any(type(values[name]) in (int, float) for name in names[1:])
-    return {**{name: values[name] for name in names}, **found} if found and beside else {}
+    defaults = function.__kwdefaults__ or {}
+    found |= {
+        name: default
+        for name, default in defaults.items()
+        if values[name] is None and default is not None and default is not REQUIRED
+    }
+    return {**{name: values[name] for name in names}, **found} if found else {}
 
 
 def intercepted_operator(public: Any, *operands: Any) -> Any:

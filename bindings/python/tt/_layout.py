@@ -87,7 +87,7 @@ class TensorLayout:
         return False
 
     def histogram(
-        self: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+        self: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False
     ) -> Any:
         """Calls tt.histogram."""
         from ._samples import histogram

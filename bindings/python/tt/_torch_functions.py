@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from contextlib import contextmanager
+from functools import wraps
 from importlib import import_module
 from typing import Any, Callable, Iterator, Sequence
 
@@ -72,6 +73,19 @@ def loss(name: str) -> Callable[..., Tensor]:
         return result
 
     call.__name__ = name
+    return call
+
+
+def method_function(name: str) -> Callable[..., Any]:
+    """Returns a method as a function, which takes its tensor as input=, too."""
+    method = getattr(Tensor, name)
+
+    @wraps(method)
+    def call(*args: Any, **options: Any) -> Any:
+        if "input" in options:
+            args = (options.pop("input"), *args)
+        return method(*args, **options)
+
     return call
 
 
@@ -581,7 +595,7 @@ def find(name: str) -> Any:
     if name in OWN:
         return globals()[name]
     if name in METHODS:
-        return getattr(Tensor, name, None)
+        return method_function(name)
     if name in FUNCTIONAL:
         return functional(name)
     if name in ORDERS:

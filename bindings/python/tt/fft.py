@@ -1,7 +1,7 @@
 """Discrete Fourier transforms, with the API of torch.fft."""
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Any, Sequence
 
 from . import _ops
 from ._interception import overridable
@@ -405,11 +405,14 @@ def fftfreq(
     dtype: DType | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Returns the frequencies of a transform of length n: 0, 1, …, then the negative ones,
     divided by n * d.
 
     d: distance between the elements of the signal. out: receives the result.
+    layout and pin_memory are ignored.
     """
     if dtype is None:
         dtype = get_default_dtype() if out is None else out.dtype
@@ -425,11 +428,14 @@ def rfftfreq(
     dtype: DType | None = None,
     device: Device | str | None = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Returns the frequencies of a transform of n real numbers: 0, 1, …, n // 2,
     divided by n * d.
 
     d: distance between the elements of the signal. out: receives the result.
+    layout and pin_memory are ignored.
     """
     if dtype is None:
         dtype = get_default_dtype() if out is None else out.dtype

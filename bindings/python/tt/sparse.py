@@ -450,8 +450,8 @@ class SparseTensor:
 
 
 def sparse_coo_tensor(
-    indices: Any,
-    values: Any,
+    indices: Any = None,
+    values: Any = None,
     size: Any = None,
     *,
     dtype: DType | None = None,
@@ -463,8 +463,17 @@ def sparse_coo_tensor(
     """Returns a sparse tensor with values at indices, (sparse_dim, n). Values at the same position
     are added.
 
-    size: by default just large enough. Raises IndexError for indices out of it.
+    size: by default just large enough; alone, that of a tensor without values. Raises IndexError
+    for indices out of it.
     """
+    if values is None:
+        if indices is not None:
+            indices, size = None, indices
+        if size is None:
+            raise TypeError("sparse_coo_tensor(): indices and values, or size must be given")
+        size = tuple(size)
+        indices = ops.zeros(len(size), 0, dtype=int64)
+        values = ops.zeros(0, dtype=dtype)
     places = as_tensor(indices, device=device).to(int64)
     elements = as_tensor(values, dtype=dtype, device=device)
     if not elements.ndim and places.ndim == 2:

@@ -750,3 +750,38 @@ def test_index_add_of_bool_is_or():
     assert x.index_add(0, rows, source, alpha=0).tolist() == x.tolist()
     with pytest.raises(tt.TtError, match="alpha is a float32, self is bool"):
         x.index_add(0, rows, source, alpha=1.5)
+
+
+@pytest.mark.parametrize(
+    "call, expected",
+    [
+        (lambda x, d: x.sum(d), [3, 12]),
+        (lambda x, d: x.prod(d), [0, 60]),
+        (lambda x, d: tt.prod(x, dim=d, keepdim=True), [[0], [60]]),
+        (lambda x, d: x.all(d), [False, True]),
+        (lambda x, d: tt.any(x, dim=d), [True, True]),
+        (lambda x, d: x.median(d).values, [1, 4]),
+        (lambda x, d: tt.nanmedian(x, d, True).values, [[1], [4]]),
+        (lambda x, d: x.unsqueeze(1).squeeze(d), [[0, 1, 2], [3, 4, 5]]),
+        (lambda x, d: x.hsplit(d)[0], [[0, 1, 2], [3, 4, 5]]),
+        (lambda x, d: x.sort(stable=None, dim=d).values, [[0, 1, 2], [3, 4, 5]]),
+        (lambda x, d: x.clone(memory_format=None), [[0, 1, 2], [3, 4, 5]]),
+        (lambda x, d: tt.swapaxes(x, axis0=0, axis1=d), [[0, 3], [1, 4], [2, 5]]),
+        (lambda x, d: tt.add(x[0], d, 2), [2, 3, 4]),
+        (lambda x, d: x[0].clone().add_(2, -1.0), [-2, -1, 0]),
+        (lambda x, d: x[0].sub(2, 0.5), [-1, 0, 1]),
+        (lambda x, d: tt.subtract(x[0], x[1], 2), [-6, -7, -8]),
+        (lambda x, d: tt.abs_(input=-x[0]), [0, 1, 2]),
+        (lambda x, d: tt.clamp_(input=x[0].clone(), min=1), [1, 1, 2]),
+        (lambda x, d: tt.fft.fftfreq(2, layout=None, pin_memory=False), [0, -0.5]),
+        (lambda x, d: tt.fft.rfftfreq(2, layout=tt.strided), [0, 0.5]),
+        (lambda x, d: tt.scalar_tensor(2, layout=tt.strided), 2),
+        (lambda x, d: tt.tril_indices(2, 2, layout=tt.strided), [[0, 1, 1], [0, 0, 1]]),
+        (lambda x, d: tt.triu_indices(2, 2, layout=None), [[0, 0, 1], [0, 1, 1]]),
+        (lambda x, d: x[0].histogram(range=(0.0, 1.0)).hist.sum(), 2),
+        (lambda x, d: tt.sparse_coo_tensor((2, 2)).to_dense(), [[0, 0], [0, 0]]),
+        (lambda x, d: tt.sparse_coo_tensor(size=(1, 2)).to_dense(), [[0, 0]]),
+    ],
+)
+def test_forms_of_arguments(call, expected):
+    assert call(tt.arange(6.0).reshape(2, 3), tt.tensor(1)).tolist() == expected

@@ -583,8 +583,9 @@ def linspace(start: complex, end: complex, steps: int, *, dtype: dtype | None = 
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = None,
-                 device: device | str | None = None, pin_memory: bool = False) -> Tensor:
-    """tril_indices(row, col, offset=0, *, dtype=None, device=None, pin_memory=False)
+                 device: device | str | None = None, layout: Any = None,
+                 pin_memory: bool = False) -> Tensor:
+    """tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False)
 
     Returns the indices of the lower triangle of a matrix in row-major order: the rows, then the
     columns.
@@ -615,8 +616,9 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = N
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype | None = None,
-                 device: device | str | None = None, pin_memory: bool = False) -> Tensor:
-    """triu_indices(row, col, offset=0, *, dtype=None, device=None, pin_memory=False)
+                 device: device | str | None = None, layout: Any = None,
+                 pin_memory: bool = False) -> Tensor:
+    """triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False)
 
     Returns the indices of the upper triangle of a matrix in row-major order: the rows, then the
     columns.
