@@ -211,12 +211,13 @@ def group_values(cls):
         yield f'("{name}", {quoted([name])}, {type(constant).__name__})'
 
 
-def optimizer(cls, absent):
+def optimizer(cls, absent, extended):
     ignored = {name: d for name, d in IGNORED.items() if name not in absent.get(cls.host, ())}
     more = [f"{name}: bool{'' if d is False else ' | None'} = {d}" for name, d in ignored.items()]
     kinds = {"Float": "float | Tensor", "Float[2]": "tuple[float | Tensor, float | Tensor]"}
     out = [f"class {cls.host}(NativeOptimizer):", *documentation(cls), ""]
-    out += ['    __module__ = "tt.optim"', ""]
+    if cls.host not in extended:  # programs that walk the classes of tt.optim find one of a name
+        out += ['    __module__ = "tt.optim"', ""]
     out += [f'    _class, _function = "{cls.host}", "tt_{cls.name}"']
     out += table("_arguments", list(rows(cls)))
     out += table("_values: tuple[object, ...]", list(group_values(cls)))
@@ -224,9 +225,10 @@ def optimizer(cls, absent):
     return out + ["", *constructor(cls, more, kinds, names)]
 
 
-def schedule(cls):
+def schedule(cls, extended):
     out = [f"class {cls.host}(NativeScheduler):", *documentation(cls), ""]
-    out += ['    __module__ = "tt.optim.lr_scheduler"', ""]
+    if cls.host not in extended:
+        out += ['    __module__ = "tt.optim.lr_scheduler"', ""]
     out += [f'    _class, _function = "{cls.host}", "tt_{cls.name}"']
     out += table("_arguments", list(rows(cls)))
     kinds = {"Float[]": "float | Sequence[float]"}
@@ -320,7 +322,12 @@ def generate(groups, root):
             extended_layers,
         ),
         f"{FOLDER}/optim/_optimizers.py": text(
-            optimizer_head, partial(optimizer, absent=absent), optimizers, extended
+            optimizer_head,
+            partial(optimizer, absent=absent, extended=extended),
+            optimizers,
+            extended,
         ),
-        f"{FOLDER}/optim/_schedules.py": text(schedule_head, schedule, schedules, extended),
+        f"{FOLDER}/optim/_schedules.py": text(
+            schedule_head, partial(schedule, extended=extended), schedules, extended
+        ),
     }

@@ -211,7 +211,7 @@ MODULES = (
 # modules and functions that programs touch, private ones and former names
 PRIVATE = (
     "_C __config__ _custom_ops _dynamo _functorch _higher_order_ops _inductor _subclasses "
-    "_tensor_str _utils functional quantization"
+    "_tensor_str _utils classes functional quantization"
 ).split()
 CHECKS = (
     "_assert _assert_async _check _check_tensor_all _check_value _check_with _grouped_mm "

@@ -283,6 +283,12 @@ class TensorLayout:
 
         return sparse.to_sparse(self, sparse_dim, layout, blocksize)
 
+    def sparse_mask(self: Any, mask: tt.sparse.SparseTensor) -> tt.sparse.SparseTensor:
+        """Returns the elements at the places of a sparse tensor of the same shape."""
+        from ._sparse_functions import sparse_mask
+
+        return sparse_mask(self, mask)
+
     def to_sparse_coo(self: Any) -> tt.sparse.SparseTensor:
         """Returns self as a sparse tensor of coordinates: see tt.sparse."""
         return self.to_sparse()

@@ -17,6 +17,7 @@ from ._interception import overridable
 from ._kinds import kind_name
 from ._layout import layout as Layout
 from ._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from ._settings import broadcast_shapes
 from ._tensor import Tensor
 from ._types import BY_NAME, Size, int64
 from ._types import device as Device
@@ -350,12 +351,14 @@ class SparseTensor:
         return mm(self.t(), other.t()).t()
 
     def __mul__(self, other: Any) -> SparseTensor:
-        """Returns the product with a number, or with a dense or sparse tensor of the same shape."""
+        """Returns the product with a number, or with a sparse tensor of the same shape, or a dense
+        one that broadcasts to it."""
         if isinstance(other, SparseTensor):
             other = other.to_dense()
         if isinstance(other, Tensor) and other.ndim:
-            if other.shape != self.shape:
+            if broadcast_shapes(other.shape, self.shape) != self.shape:
                 raise ShapeError(f"mul: self is {list(self.shape)}, other {list(other.shape)}")
+            other = other.expand(self.shape)
             return self._with(self._values_ * other[tuple(self._indices_.unbind(0))])
         return self._with(self._values_ * other)
 
@@ -378,10 +381,15 @@ class SparseTensor:
     mul = multiply = __mul__
     div = divide = __truediv__
 
-    def __getattr__(self, name: str) -> Callable[..., SparseTensor]:
-        """Finds the functions of KEEP_ZERO, such as abs(): of the values, since they keep 0."""
-        if name not in KEEP_ZERO:
+    def __getattr__(self, name: str) -> Any:
+        """Finds the functions of KEEP_ZERO, such as abs(): of the values, since they keep 0; and
+        what _sparse_functions has."""
+        if name.startswith("__"):
             raise AttributeError(f"'SparseTensor' object has no attribute '{name}'")
+        if name not in KEEP_ZERO:
+            from ._sparse_functions import attribute
+
+            return attribute(self, name)
 
         def method(*args: Any, **kwargs: Any) -> SparseTensor:
             known = self.coalesce()
@@ -389,6 +397,25 @@ class SparseTensor:
 
         method.__name__ = name
         return method
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from ._sparse_functions import applied
+
+        return applied(func, args, kwargs or {})
+
+    def __getitem__(self, key: Any) -> Any:
+        """Returns entries at numbers, of all dimensions or beside ":"."""
+        from ._sparse_functions import getitem
+
+        return getitem(self, key)
+
+    def __len__(self) -> int:
+        from ._sparse_functions import size_of
+
+        return size_of(self)
+
+    __iter__ = None  # else Python would take __getitem__ for it
 
     def __abs__(self) -> SparseTensor:
         return self.abs()
@@ -440,6 +467,8 @@ class SparseTensor:
         facts.append(f"layout={self.layout}")
         if self.requires_grad:
             facts.append("requires_grad=True")
+        if self.layout is sparse_coo:
+            shown += f",\n{margin}{facts.pop(0)}"
         for fact in facts:
             width = len(shown) - shown.rfind("\n") - 1
             shown += f",\n{margin}{fact}" if width + len(fact) + 4 > 80 else f", {fact}"

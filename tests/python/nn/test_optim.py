@@ -609,13 +609,13 @@ def test_hooks_of_steps(make):
     closure = lambda: None
     opt.step(closure)
     other.step()
-    assert seen == [("before", True, (closure,)), ("after", -0.5)]
+    assert seen == [("before", True, (opt, closure)), ("after", -0.5)]
     before.remove()
     opt.step()
     after.remove()
     opt.step()
     assert len(seen) == 3 and x.tolist()[0] == -1.5
-    changed = opt.register_step_pre_hook(lambda o, args, kwargs: ((lambda: "another",), {}))
+    changed = opt.register_step_pre_hook(lambda o, args, kwargs: ((o, lambda: "another"), {}))
     assert opt.step() == "another" and opt.step(lambda: "one") == "another"
     changed.remove()
     assert opt.step(lambda: "one") == "one"

@@ -1024,3 +1024,29 @@ def test_aliases_and_containers_of_packages():
             super().update(items)
 
     assert list(Collection({"a": nn.ReLU()})) == ["a"]
+
+
+# ---- what packages walk ----
+
+
+def test_optimizers_have_one_class_of_a_name():
+    """pykeen finds optimizers among the subclasses of Optimizer in public modules."""
+
+    def below(cls):
+        for kind in cls.__subclasses__():
+            yield kind
+            yield from below(kind)
+
+    names = [
+        kind.__name__ for kind in set(below(tt.optim.Optimizer)) if kind.__module__ == "tt.optim"
+    ]
+    assert len(names) == len(set(names)) and {"Adafactor", "LBFGS", "Adam"} <= set(names)
+
+
+def test_classes_of_libraries():
+    tt.classes.__path__ = []  # as streamlit's users write
+    with pytest.raises(OSError, match="classes.load_library"):
+        tt.classes.load_library("x.so")
+    with pytest.raises(RuntimeError, match="classes.torchvision.Video"):
+        tt.classes.torchvision.Video
+    assert dist.rpc.is_available() and dist.rpc.api.UNSET_RPC_TIMEOUT == -1

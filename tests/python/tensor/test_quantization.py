@@ -235,14 +235,17 @@ class Dynamic(unittest.TestCase):
             kinds = [type(m) for m in got.modules()]
             self.assertEqual(kinds.count(q.DynamicQuantizedLinear), 3)
             self.assertLess(float((got(x) - want).abs().max()), 0.02 * float(want.abs().max()))
+        usual = q.quantize_dynamic(self.model, {tt.nn.Linear: q.default_dynamic_qconfig}, tt.qint8)
+        self.assertEqual(repr(usual), repr(q.quantize_dynamic(self.model)))
         got = q.quantize_dynamic(self.model, {"2.1"})
         self.assertEqual([type(m) for m in got[2]], [tt.nn.Linear, q.DynamicQuantizedLinear])
         again = q.quantize_dynamic(self.model, inplace=True)
         self.assertIs(again, self.model)
         state = again.state_dict()
         self.assertIs(state["0.weight"].dtype, tt.int8)
-        for spec in ({tt.nn.LSTM}, {"2": None}):
-            self.assertRaises(NotImplementedError, q.quantize_dynamic, self.model, spec)
+        self.assertRaises(NotImplementedError, q.quantize_dynamic, self.model, {tt.nn.LSTM})
+        none = q.quantize_dynamic(self.model, {tt.nn.Linear: None})
+        self.assertEqual(repr(none), repr(self.model))
         self.assertRaises(NotImplementedError, q.quantize_dynamic, self.model, dtype=tt.float16)
 
     def test_quantize(self):

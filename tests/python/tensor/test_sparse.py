@@ -540,3 +540,114 @@ def test_row_indices_are_compressed_and_expanded():
     assert pairs.tolist() == [[0, 0, 2], [1, 0, 3]]
     flipped = tt._convert_indices_from_csr_to_coo(starts, tt.tensor([1, 0, 3]), transpose=True)
     assert flipped.tolist() == [[1, 0, 3], [0, 0, 2]]
+
+
+# ---- functions of tensors ----
+
+
+def hybrid():
+    """A tensor of two sparse dimensions and a dense one, with a place given twice."""
+    places = [[0, 1, 1, 0], [2, 0, 2, 2]]
+    values = tt.arange(8.0).reshape(4, 2)
+    return tt.sparse_coo_tensor(places, values, (2, 3, 2))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tt.cat([x, x * 2]),
+        lambda x: tt.cat([x, x * 2], 1),
+        lambda x: tt.cat([x, x * 2, x], -1),
+        lambda x: tt.stack([x, x * 2]),
+        lambda x: tt.stack([x, x * 2], 2),
+        lambda x: tt.stack([x, x * 2], -1),
+        lambda x: x.unsqueeze(1),
+        lambda x: x.unsqueeze(-1),
+        lambda x: x.permute(1, 0, 2),
+        lambda x: tt.permute(x, (1, 0, 2)),
+        lambda x: tt.transpose(x, 0, 1),
+        lambda x: x.index_select(1, tt.tensor([2, 0, 2, 1])),
+        lambda x: tt.index_select(x, -1, tt.tensor([1, 1, 0])),
+        lambda x: x.index_select(0, tt.tensor([1])),
+        lambda x: x.select(1, -1),
+        lambda x: x.select(-1, 1),
+        lambda x: x[1],
+        lambda x: x[:, 2],
+        lambda x: x[0, 2],
+        lambda x: x[0, -1, 1],
+        lambda x: tt.add(x, x, alpha=3),
+        lambda x: tt.sub(x, x * 3),
+        lambda x: tt.mul(x, 3),
+        lambda x: x * tt.arange(3.0).reshape(1, 3, 1),
+        lambda x: tt.zeros_like(x),
+        lambda x: tt.norm(x),
+        lambda x: x.norm(1),
+        lambda x: tt.sum(x),
+        lambda x: x.double(),
+        lambda x: x.long(),
+        lambda x: x.type(tt.float64),
+    ],
+)
+def test_functions_of_sparse_tensors(function):
+    x = hybrid()
+    found, expected = function(x), function(x.to_dense())
+    if isinstance(found, tt.sparse.SparseTensor):
+        found = found.to_dense()
+    assert found.dtype is expected.dtype and found.shape == expected.shape
+    assert tt.allclose(found, expected)
+
+
+def test_functions_of_sparse_matrices():
+    dense = tt.tensor([[0.0, 2, 0], [-1, 0, 3]])
+    x, y = dense.to_sparse(), tt.arange(12.0).reshape(3, 4)
+    assert tt.equal(tt.addmm(tt.ones(2, 4), x, y, beta=2), 2 + dense @ y)
+    assert tt.equal(tt.mv(x, y[:, 0]), dense @ y[:, 0]) and tt.equal(x.mv(y[:, 0]), dense @ y[:, 0])
+    assert tt.equal(tt.nn.functional.linear(y.t(), x, tt.ones(2)), y.t() @ dense.t() + 1)
+    pair = tt.bmm(tt.stack([x, x * 2]), tt.stack([y, y]))
+    assert tt.equal(pair, tt.stack([dense @ y, 2 * dense @ y]))
+    assert tt.equal(y.t() @ x.T, y.t() @ dense.t()) and tt.equal(tt.ones(2, 3) + x, 1 + dense)
+    assert tt.equal(tt.ones(2, 3).add_(x, alpha=2), 1 + 2 * dense)
+    assert tt.equal(tt.relu(x).to_dense(), dense.relu()) and tt.abs(x).is_sparse
+    masked = tt.ones(2, 3).sparse_mask(x)
+    assert masked.values().tolist() == [1, 1, 1] and tt.equal(masked.to_dense(), (dense != 0) * 1.0)
+    other = x.clone()
+    assert other.add_(x) is other and tt.equal(other.div_(4).to_dense(), dense / 2)
+    assert tt.equal(other.sub_(x).to_dense(), -dense / 2) and len(x) == 2
+    assert x.is_leaf and not x.is_cuda and x.grad_fn is None
+    assert x[1].shape == (3,) and x[1, 2].item() == 3 and x[0].is_sparse
+
+
+def test_gradients_through_moves_of_sparse_tensors():
+    values = tt.tensor([2.0, -1.0, 3.0], requires_grad=True)
+    x = tt.sparse_coo_tensor([[0, 1, 1], [1, 0, 2]], values, (2, 3))
+    y = tt.cat([x, x.index_select(0, tt.tensor([1, 1]))]).select(1, 2)
+    (y.to_dense() * tt.arange(1.0, 5.0)).sum().backward()
+    assert values.grad.tolist() == [0, 0, 2 + 3 + 4]
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda x: tt.cat([x, x.t()]), ValueError, r"cat: tensors are \[2, 3\] and \[3, 2\]"),
+        (lambda x: tt.cat([x, tt.ones(2, 3)]), TypeError, "cat.*beside a SparseTensor"),
+        (lambda x: x[2], IndexError, "select: index is 2: dim 0 has 2 entries"),
+        (lambda x: x[0:1], TypeError, "the key has slice"),
+        (lambda x: x.permute(0, 0), ValueError, r"permute: dims is \[0, 0\]"),
+        (lambda x: x.unsqueeze(3), IndexError, "unsqueeze: dim is 3"),
+        (lambda x: x.index_select(1, tt.tensor([3])), IndexError, "within the 3 entries of dim 1"),
+        (lambda x: x * tt.ones(2, 2, 3), ValueError, r"mul: self is \[2, 3\]"),
+        (lambda x: tt.conv1d(x, x), TypeError, "conv1d.*SparseTensor"),
+        (lambda x: x.narrow(0, 0, 1), AttributeError, "narrow"),
+    ],
+)
+def test_what_functions_of_sparse_tensors_refuse(call, error, message):
+    with pytest.raises(error, match=message):
+        call(tt.tensor([[0.0, 2, 0], [1, 0, 3]]).to_sparse())
+
+
+def test_printing_coordinates():
+    x = tt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+    assert repr(x) == (
+        "tensor(indices=tensor([[0, 1],\n                       [2, 0]]),\n"
+        "       values=tensor([3., 4.]),\n       size=(2, 3), nnz=2, layout=tt.sparse_coo)"
+    )

@@ -774,8 +774,6 @@ class LBFGS(NativeOptimizer):
     maximize: whether to maximize the objective instead of minimizing it
     """
 
-    __module__ = "tt.optim"
-
     _class, _function = "LBFGS", "tt_optim_lbfgs"
     _arguments = (
         ("params", "Tensor![]", None, True),
@@ -841,8 +839,6 @@ class Adafactor(NativeOptimizer):
     maximize: whether to maximize the objective instead of minimizing it
     """
 
-    __module__ = "tt.optim"
-
     _class, _function = "Adafactor", "tt_optim_adafactor"
     _arguments = (
         ("params", "Tensor![]", None, True),
@@ -907,8 +903,6 @@ class Muon(NativeOptimizer):
         match_rms_adamw by 0.2 * sqrt(max(rows, columns)), spectral_unclamped by sqrt(rows /
         columns)
     """
-
-    __module__ = "tt.optim"
 
     _class, _function = "Muon", "tt_optim_muon"
     _arguments = (

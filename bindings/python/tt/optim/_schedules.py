@@ -305,8 +305,6 @@ class SequentialLR(NativeScheduler):
     last_epoch: number of steps already taken, less one; -1 starts a schedule
     """
 
-    __module__ = "tt.optim.lr_scheduler"
-
     _class, _function = "SequentialLR", "tt_lr_sequential"
     _arguments = (
         ("optimizer", "Optimizer", None, True),
@@ -332,8 +330,6 @@ class ChainedScheduler(NativeScheduler):
 
     schedulers: schedulers of one and the same optimizer
     """
-
-    __module__ = "tt.optim.lr_scheduler"
 
     _class, _function = "ChainedScheduler", "tt_lr_chained"
     _arguments = (

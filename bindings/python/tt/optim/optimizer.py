@@ -60,10 +60,11 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def step_with_hooks(self: Any, *args: Any, **kwargs: Any) -> Any:
         if type(self).step is not step_with_hooks:  # a subclass's step calls this one
             return step(self, *args, **kwargs)
+        args = (self, *args)
         for hook in [*before_any_step.values(), *self._before_step.values()]:
             args, kwargs = hook(self, args, kwargs) or (args, kwargs)
         self._opt_called = True
-        result = step(self, *args, **kwargs)
+        result = step(*args, **kwargs)
         for hook in [*self._after_step.values(), *after_any_step.values()]:
             hook(self, args, kwargs)
         return result
@@ -215,7 +216,7 @@ class Optimizer:
         raise NotImplementedError("a subclass of Optimizer must define step")
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        """Calls hook(optimizer, args, kwargs) before each step.
+        """Calls hook(optimizer, args, kwargs) before each step. args begins with the optimizer.
 
         A result other than None must be (args, kwargs), and replaces step's arguments.
         """

@@ -25,7 +25,12 @@ from ..._ops._quant import (
     quantized_linear,
 )
 from .blockwise import BlockwiseEmbedding, BlockwiseLinear, BlockwiseWeightOnlyConfig, quantize_
-from .dynamic import DynamicQuantizedLinear, Int8DynamicActivationInt8WeightConfig, quantize_dynamic
+from .dynamic import (
+    DynamicQuantizedLinear,
+    Int8DynamicActivationInt8WeightConfig,
+    default_dynamic_qconfig,
+    quantize_dynamic,
+)
 from .fake_quantize import (
     FakeQuantize,
     FakeQuantizeBase,
@@ -68,6 +73,7 @@ __all__ = [
     "blockwise_embedding",
     "blockwise_linear",
     "convert",
+    "default_dynamic_qconfig",
     "default_fake_quant",
     "default_per_channel_weight_fake_quant",
     "default_weight_fake_quant",

@@ -5,6 +5,7 @@ import copy
 from typing import Any, Iterable
 
 from ... import float32, int8, int32, uint8
+from ..._absent import ABSENT_DTYPES
 from ..._ops._quant import quantize_per_channel, quantized_linear
 from ..._tensor import Tensor
 from ..._types import dtype as DType
@@ -12,8 +13,13 @@ from ...autograd import no_grad
 from ...errors import UnimplementedError
 from ...nn import Linear
 from ...nn.module import Module
+from .fake_quantize import default_fake_quant, default_per_channel_weight_fake_quant
 from .observer import EPS, PerChannelMinMaxObserver
-from .qconfig import _exchange
+from .qconfig import QConfig, _exchange
+
+qint8 = ABSENT_DTYPES["qint8"]
+# stands for the one way in which quantize_dynamic replaces a layer
+default_dynamic_qconfig = QConfig(default_fake_quant, default_per_channel_weight_fake_quant)
 
 
 class Int8DynamicActivationInt8WeightConfig:
@@ -67,21 +73,23 @@ class DynamicQuantizedLinear(Module):
 def quantize_dynamic(
     model: Module,
     qconfig_spec: Iterable[type | str] | None = None,
-    dtype: DType = int8,
+    dtype: DType = qint8,
     mapping: None = None,
     inplace: bool = False,
 ) -> Module:
     """Replaces Linear modules by DynamicQuantizedLinear and returns the model.
 
     qconfig_spec: classes of modules, or names of modules below which Linear modules are replaced;
-    by default all Linear modules. Other layers than Linear cannot be quantised.
+    by default all Linear modules. Of a dict, whose configurations are all taken for this one, the
+    keys count. Other layers than Linear cannot be quantised.
+    dtype: of the weights, qint8 or int8
     inplace: changes the model itself instead of a copy.
     """
-    if dtype is not int8 or mapping is not None:
-        raise UnimplementedError("quantize_dynamic: only int8 and no mapping are supported")
+    if dtype not in (qint8, int8) or mapping is not None:
+        raise UnimplementedError("quantize_dynamic: only qint8 and no mapping are supported")
     spec: list[Any] = [Linear] if qconfig_spec is None else list(qconfig_spec)
     if isinstance(qconfig_spec, dict):
-        raise UnimplementedError("quantize_dynamic: qconfig_spec as a dict")
+        spec = [entry for entry, config in qconfig_spec.items() if config is not None]
     for entry in spec:
         if not isinstance(entry, str) and entry is not Linear:
             raise UnimplementedError(f"quantize_dynamic: {entry!r} has no quantised layer")

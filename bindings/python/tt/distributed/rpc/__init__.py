@@ -10,7 +10,9 @@ from ._calls import rpc_sync as rpc_sync
 from ._calls import shutdown as shutdown
 from ._rref import RRef as RRef
 from ._rref import remote as remote
+from .._groups import is_available as is_available
+from . import api as api
 from . import functions as functions
 
-__all__ = ["RRef", "RpcFuture", "WorkerInfo", "functions", "get_worker_info", "init_rpc", "remote"]
-__all__ += ["rpc_async", "rpc_sync", "shutdown"]
+__all__ = ["RRef", "RpcFuture", "WorkerInfo", "api", "functions", "get_worker_info", "init_rpc"]
+__all__ += ["is_available", "remote", "rpc_async", "rpc_sync", "shutdown"]
