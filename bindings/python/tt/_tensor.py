@@ -435,7 +435,7 @@ class Tensor(Arithmetic, TensorLayout):
             return ops.contiguous(self)
         if self.is_contiguous(memory_format):
             return self
-        return ops.to(self, memory_format=memory_format)
+        return ops.clone(self, memory_format=memory_format)
 
     @overload
     def type(self) -> str:
@@ -476,8 +476,8 @@ class Tensor(Arithmetic, TensorLayout):
 
     @property
     def mT(self) -> Tensor:
-        """A view with the last two dimensions exchanged."""
-        return self.transpose(-2, -1)
+        """A view with the last two dimensions exchanged; self if it is 0-dim."""
+        return self.transpose(-2, -1) if self.ndim else self
 
     @property
     def H(self) -> Tensor:
@@ -488,8 +488,9 @@ class Tensor(Arithmetic, TensorLayout):
 
     @property
     def mH(self) -> Tensor:
-        """The conjugate transpose of the matrices in the last two dimensions."""
-        return self.adjoint()
+        """The conjugate transpose of the matrices in the last two dimensions; the conjugate of a
+        0-dim tensor."""
+        return self.adjoint() if self.ndim else self.conj()
 
     @property
     def real(self) -> Tensor:

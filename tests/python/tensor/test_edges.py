@@ -785,3 +785,12 @@ def test_index_add_of_bool_is_or():
 )
 def test_forms_of_arguments(call, expected):
     assert call(tt.arange(6.0).reshape(2, 3), tt.tensor(1)).tolist() == expected
+
+
+def test_transposes_of_numbers_and_dense_channels_last():
+    x = tt.tensor(2.0)
+    assert x.mT.equal(x) and x.mH.equal(x) and tt.tensor(1j).mH == -1j
+    last = tt.randn(2, 4, 6, 5).contiguous(memory_format=tt.channels_last)[:, :, 1:]
+    dense = last.contiguous(memory_format=tt.channels_last)
+    assert dense.stride() == (100, 1, 20, 4) and dense.equal(last)
+    assert dense.contiguous(memory_format=tt.channels_last) is dense
