@@ -119,11 +119,11 @@ function sparse!(t::Tensor, sparsity::Real; std::Real=0.01)
     0 <= sparsity <= 1 || throw(ArgumentError("sparsity is $sparsity: must be in [0, 1]"))
     rows, columns = size(t)
     init_normal!(t; std=std)
-    kept = Base.ones(rows, columns)
+    dropped = Base.fill(false, rows, columns)
     for column in 1:columns
-        kept[Array(randperm(rows))[1:Base.ceil(Int, sparsity * rows)] .+ 1, column] .= 0
+        dropped[Array(randperm(rows))[1:Base.ceil(Int, sparsity * rows)] .+ 1, column] .= true
     end
-    return filled(t -> mul!(t, to(tensor(kept); dtype=eltype(t), device=t.device)), t)
+    return filled(t -> masked_fill!(t, to(tensor(dropped); device=t.device), 0), t)
 end
 
 const INIT_FUNCTIONS = (:calculate_gain, :constant!, :trunc_normal!, :xavier_uniform!,

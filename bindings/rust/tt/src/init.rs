@@ -140,13 +140,13 @@ pub fn sparse(shape: &[i64], sparsity: f64, std: f64) -> Result<Tensor> {
     }
     let zeros = (sparsity * rows as f64).ceil() as usize;
     let values = normal(shape, 0.0, std)?;
-    let mut kept = vec![1f32; (rows * columns) as usize];
+    let mut dropped = vec![false; (rows * columns) as usize];
     for column in 0..columns {
         for row in &crate::randperm(rows)?.to_vec::<i64>()?[..zeros] {
-            kept[(row * columns + column) as usize] = 0.0;
+            dropped[(row * columns + column) as usize] = true;
         }
     }
-    values.mul(&Tensor::from_vec(kept, shape)?.to_dtype(values.dtype())?)
+    values.masked_fill(&Tensor::from_vec(dropped, shape)?, 0.0)
 }
 /// Returns a weight of a convolution, of 3 to 5 dimensions, that returns its input in each of the
 /// groups.
