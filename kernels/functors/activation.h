@@ -53,7 +53,7 @@ TT_FN double if_negative(double x, double a, double b) { return x < 0 ? a : b; }
 // ---- piecewise linear ----
 
 struct Relu {  // of -0 it is 0, so that the largest of results is the result of the largest
-  static constexpr NarrowOp kNarrow = NarrowOp::kReluOfAll;
+  static constexpr NarrowOp kNarrow = NarrowOp::kRelu;
   template <class T> static TT_FN T op(T a, const Param<T>&) { return a <= T(0) ? T(0) : a; }
 };
 struct ThresholdBackward {  // g where x > param 0 (0 if absent); nan passes g

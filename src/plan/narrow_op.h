@@ -1,14 +1,13 @@
 // NarrowOp: the operators of which 8- and 16-bit numbers have loops of their own
-// (kernels/cpu/elementwise/narrow.cpp).
+// (kernels/cpu/elementwise/narrow.cpp; functions of one number: narrow_functions.cpp).
 #pragma once
 
 #include "base/platform.h"
 
 namespace TT_NS {
 
-// Ranges of this order are what a dtype has: integers kAnd to kMinimum, halves kNeg to kRelu, bytes
-// kEq to kGe, too. The next two are kNeg and kAbs of halves; functions of one number follow
-// (narrow_functions.cpp).
+// Ranges of this order are what a dtype has: integers kAnd to kMinimum, halves kNeg to kDiv, bytes
+// kEq to kGe, too. The next two are kNeg and kAbs of halves; from kClamp on, functions follow.
 enum class NarrowOp : int32_t {
   kAnd,
   kOr,
@@ -22,7 +21,6 @@ enum class NarrowOp : int32_t {
   kMaximum,
   kMinimum,
   kDiv,
-  kRelu,
   kEq,
   kNe,
   kLt,
@@ -32,7 +30,7 @@ enum class NarrowOp : int32_t {
   kFlipSign,
   kClearSign,
   kClamp,
-  kReluOfAll,
+  kRelu,
   kSign,
   kSqrt,
   kRsqrt,
@@ -42,5 +40,6 @@ enum class NarrowOp : int32_t {
   kTrunc,
   kRound,
 };
+TT_INLINE constexpr bool is_narrow_function(NarrowOp op) { return op >= NarrowOp::kClamp; }
 
 }  // namespace TT_NS

@@ -96,14 +96,14 @@ constexpr bool kNarrowLoops = !TT_MINIMAL && (TT_VEC_BYTES > 16 || !TT_SSE2);
 // run_elementwise, of narrow operands by their own loop.
 template <class F> void narrow_block(const ElementPlan& plan, char* out, const char* a,
                                      const char* b, const char*, int64_t n) {
-  if constexpr (F::kNarrow > NarrowOp::kClearSign)
+  if constexpr (is_narrow_function(F::kNarrow))
     run_narrow_function_block(plan, F::kNarrow, out, a, n);
   else run_narrow_block(plan, F::kNarrow, out, a, b, n);
 }
 template <class F> TT_INLINE int32_t run_general(const ElementPlan& plan, int64_t begin,
                                                  int64_t end, Block block, uint32_t native) {
   if constexpr (kNarrowLoops && requires { F::kNarrow; }) {
-    constexpr auto kRun = F::kNarrow > NarrowOp::kClearSign ? run_narrow_function : run_narrow;
+    constexpr auto kRun = is_narrow_function(F::kNarrow) ? run_narrow_function : run_narrow;
     return kRun(plan, begin, end, block, native, F::kNarrow, narrow_block<F>);
   } else return run_elementwise(plan, begin, end, block, native);
 }

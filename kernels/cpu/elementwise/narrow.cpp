@@ -59,9 +59,8 @@ TT_INLINE Floats float_values(NarrowOp op, Floats a, Floats b) {
     case NarrowOp::kDiv: return both(a, b, [](V x, V y) { return x / y; });
     case NarrowOp::kMaximum:
       return both(a, b, [](V x, V y) { return chosen((x < y) | (y != y), y, x); });
-    case NarrowOp::kMinimum:
+    default:  // kMinimum
       return both(a, b, [](V x, V y) { return chosen((x > y) | (y != y), y, x); });
-    default: return both(a, b, [](V x, V) { return chosen(x <= 0.0f, V{}, x); });
   }
 }
 
@@ -89,7 +88,7 @@ constexpr uint32_t bits_of(NarrowOp first, NarrowOp last) {
   return (2u << int(last)) - (1u << int(first));
 }
 constexpr uint32_t kOfIntegers = bits_of(NarrowOp::kAnd, NarrowOp::kMinimum);
-constexpr uint32_t kOfHalves = bits_of(NarrowOp::kNeg, NarrowOp::kRelu);
+constexpr uint32_t kOfHalves = bits_of(NarrowOp::kNeg, NarrowOp::kDiv);
 constexpr uint32_t kComparisons = bits_of(NarrowOp::kEq, NarrowOp::kGe);
 
 // The dtypes that the loop reads and writes, as for run_elementwise; 0 if there is no loop.
