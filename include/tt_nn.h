@@ -2515,6 +2515,83 @@ tt_status tt_nn_transformer_decoder_layer(tt_ctx *c, int64_t d_model, int64_t nh
                                           const tt_nn_transformer_decoder_layer_opts *opts,
                                           tt_module **out);
 
+/* A stack of encoder layers, and a normalization of the result if norm is given. A mask is bool,
+   true where a key is excluded, or is added to the scores. The children are layers and norm.
+     encoder_layer: a TransformerEncoderLayer, or any module with its inputs; the layers are
+       copies of it
+     num_layers: number of copies
+     norm: module that is applied to the result */
+typedef struct tt_nn_transformer_encoder_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_module *norm; /* module that is applied to the result; default: none */
+} tt_nn_transformer_encoder_opts;
+#define TT_NN_TRANSFORMER_ENCODER_NORM (UINT64_C(1) << 0)
+tt_status tt_nn_transformer_encoder(tt_ctx *c, tt_module *encoder_layer, int64_t num_layers,
+                                    const tt_nn_transformer_encoder_opts *opts, tt_module **out);
+
+/* A stack of decoder layers, which all get the memory of an encoder, and a normalization of the
+   result if norm is given. A mask is bool, true where a key is excluded, or is added to the
+   scores. The children are layers and norm.
+     decoder_layer: a TransformerDecoderLayer, or any module with its inputs; the layers are
+       copies of it
+     num_layers: number of copies
+     norm: module that is applied to the result */
+typedef struct tt_nn_transformer_decoder_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  tt_module *norm; /* module that is applied to the result; default: none */
+} tt_nn_transformer_decoder_opts;
+#define TT_NN_TRANSFORMER_DECODER_NORM (UINT64_C(1) << 0)
+tt_status tt_nn_transformer_decoder(tt_ctx *c, tt_module *decoder_layer, int64_t num_layers,
+                                    const tt_nn_transformer_decoder_opts *opts, tt_module **out);
+
+/* An encoder of the source and a decoder of the target, stacks of layers with a final
+   normalization each (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
+   added to the scores. Weights of two dimensions are initialized by Xavier's uniform rule. The
+   children are encoder and decoder, which modules of the application with the same inputs may
+   replace.
+     d_model: number of features
+     nhead: number of heads of the attentions; divides d_model
+     num_encoder_layers: number of layers of the encoder
+     num_decoder_layers: number of layers of the decoder
+     dim_feedforward: number of features between the linear layers
+     dropout: probability of zeroing an element of a result, in training
+     activation: between the linear layers: relu or gelu
+     layer_norm_eps: added to the variance by the normalizations
+     batch_first: whether inputs and result are (N, T, E) instead of (T, N, E)
+     norm_first: whether to normalize before attention and linear layers instead of after them
+     bias: whether linear layers and normalizations have biases
+     device: device of the parameters
+     dtype: floating-point dtype of the parameters */
+typedef struct tt_nn_transformer_opts {
+  uint64_t set; /* bit k: the k-th field below is given */
+  int64_t num_encoder_layers; /* number of layers of the encoder; default: 6 */
+  int64_t num_decoder_layers; /* number of layers of the decoder; default: 6 */
+  int64_t dim_feedforward; /* number of features between the linear layers; default: 2048 */
+  double dropout; /* probability of zeroing an element of a result, in training; default: 0.1 */
+  int32_t activation; /* between the linear layers: relu or gelu; default: "relu" */
+  double layer_norm_eps; /* added to the variance by the normalizations; default: 1e-5 */
+  int32_t batch_first; /* whether inputs and result are (N, T, E) instead of (T, N, E); default:
+                          false */
+  int32_t norm_first; /* whether to normalize before attention and linear layers instead of after
+                         them; default: false */
+  int32_t bias; /* whether linear layers and normalizations have biases; default: true */
+  tt_device device; /* device of the parameters; default: none */
+  tt_dtype dtype; /* floating-point dtype of the parameters; default: none */
+} tt_nn_transformer_opts;
+#define TT_NN_TRANSFORMER_NUM_ENCODER_LAYERS (UINT64_C(1) << 0)
+#define TT_NN_TRANSFORMER_NUM_DECODER_LAYERS (UINT64_C(1) << 1)
+#define TT_NN_TRANSFORMER_DIM_FEEDFORWARD (UINT64_C(1) << 2)
+#define TT_NN_TRANSFORMER_DROPOUT (UINT64_C(1) << 3)
+#define TT_NN_TRANSFORMER_ACTIVATION (UINT64_C(1) << 4)
+#define TT_NN_TRANSFORMER_LAYER_NORM_EPS (UINT64_C(1) << 5)
+#define TT_NN_TRANSFORMER_BATCH_FIRST (UINT64_C(1) << 6)
+#define TT_NN_TRANSFORMER_NORM_FIRST (UINT64_C(1) << 7)
+#define TT_NN_TRANSFORMER_BIAS (UINT64_C(1) << 8)
+#define TT_NN_TRANSFORMER_DEVICE (UINT64_C(1) << 9)
+#define TT_NN_TRANSFORMER_DTYPE (UINT64_C(1) << 10)
+tt_status tt_nn_transformer(tt_ctx *c, int64_t d_model, int64_t nhead,
+                            const tt_nn_transformer_opts *opts, tt_module **out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -44,7 +44,7 @@ LISTS = {
 }
 HANDLE_ARGS = {
     "Optimizer": "optimizer_arg",
-    "Module": "module_arg",
+    "Module": "&module_arg",
     "Scheduler[]": "schedulers_arg",
     "Module[]": "modules_arg",
 }
@@ -68,6 +68,7 @@ FIELD_TYPES = {
     "MemoryFormat": "tt_memory_format ",
     "Generator": "tt_generator *",
     "Tensor?": "const tt_tensor *",
+    "Module?": "tt_module *",
     "Str": "const char *",
 }
 
@@ -246,6 +247,8 @@ def opt_local(op, k, a, i):
         )
     if a.type == "Tensor?":
         return f'const Tensor* o_{n} = {bit} ? optional_arg(opts->{n}, "{n}", {i}) : nullptr;'
+    if a.type == "Module?":
+        return f'Module* o_{n} = {bit} && opts->{n} ? &module_arg(opts->{n}, "{n}", {i}) : nullptr;'
     if a.type in ("DType", "DType?"):
         return f'const Dtype o_{n} = {bit} ? dtype_arg(opts->{n}, "{n}", {i}) : {default};'
     if a.type in ("Device", "Device?"):

@@ -18,6 +18,7 @@ class Layer:
         self.inputs = [] if cls.get("container") else cls.get("inputs", ["input"])
         declared = [s.lstrip("@") for s in cls.get("slots", [])]
         self.tensor_args = [a.name for a in cls.args if a.type == "Tensor?"]
+        self.module_args = [a.name for a in cls.args if a.type in ("Module", "Module?")]
         self.slots = declared + [n + "?" for n in self.tensor_args]
         self.buffers = [s.startswith("@") for s in cls.get("slots", [])] + [True] * len(
             self.tensor_args
@@ -128,10 +129,11 @@ class Layer:
         fixed = self.cls.get("list_length")
         lists = [a for a in self.cls.args if a.type == "Int[]" and a.default not in (None, "None")]
         required = [a.name for a in self.cls.args if a.type == "Int[]" and a.default is None]
-        changed = bool(self.tensor_args or required or followers or lists)
+        passed = self.tensor_args + self.module_args  # to slots and children
+        changed = bool(passed or required or followers or lists)
         if changed:
             lines.append(f"  {self.args_struct} own = a;")
-            lines += [f"  own.{n} = nullptr;" for n in self.tensor_args]
+            lines += [f"  own.{n} = nullptr;" for n in passed]
             lines += [f'  check_given(own.{n}, "{n}");' for n in required]
             lines += [
                 f"  if (own.{x.name}.empty()) own.{x.name}.push_back({x.default});" for x in lists
@@ -153,7 +155,8 @@ class Layer:
             tensor = f"a.{n}" if n in self.tensor_args else "nullptr"
             lines.append(f'  add_slot(*m, "{n}", {tensor}, {str(buffer).lower()});')
         if self.cls.get("build"):
-            lines.append(f"  build(*m, args_of<{self.args_struct}>(*m));")
+            given = "a" if self.module_args else f"args_of<{self.args_struct}>(*m)"
+            lines.append(f"  build(*m, {given});")
         return lines + ["  return m;", "}"]
 
 

@@ -52,6 +52,8 @@ TYPES = {
     "Generator": "generator",
     "Str": "text",
     "Optimizer": "optimizer",
+    "Module": "module",
+    "Module?": "module",
     "Scheduler[]": "list of schedulers",
 }
 RESULTS = {

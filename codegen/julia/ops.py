@@ -58,6 +58,7 @@ KINDS = {
     "Optimizer": "Optimizer",
     "Scheduler[]": "AbstractVector{Scheduler}",
     "Module": "Module",
+    "Module?": "Module",
     "Module[]": "AbstractVector{Module}",
 }
 # schema type -> what makes of `{0}` a positional C argument, a field of an opts struct
@@ -79,6 +80,7 @@ CONVERT = {
     "MemoryFormat": "memory_format_code({0})",
     "Generator": "handle({0})",
     "Tensor?": "handle({0})",
+    "Module?": "handle({0})",
     "Scalar": "scalar({0})",
     "Scalar?": "scalar({0})",
     "Str": "pointer({0}_v)",
@@ -204,7 +206,7 @@ class Options:
             x = self.names[a.name]
             if a.type in LISTS or a.type == "Str":
                 out.append(f"{x}_v")
-            elif a.type in ("Tensor?", "Generator"):
+            elif a.type in ("Tensor?", "Generator", "Module?"):
                 out.append(x)
         return out
 

@@ -49,7 +49,8 @@ CPP_TYPES = {
     "Float[2]": "Pair",
     "Optimizer": "Optimizer&",
     "Scheduler[]": "Span<Scheduler* const>",
-    "Module": "Module&",
+    "Module": "Module*",
+    "Module?": "Module*",
     "Module[]": "Span<Module* const>",
 }
 ENUM = re.compile(r"Enum<(\w+)>$")

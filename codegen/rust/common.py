@@ -89,6 +89,7 @@ FIELDS = {
     "MemoryFormat": ("MemoryFormat", "value as i32"),
     "Generator": ("&'a Generator", "value.raw()"),
     "Tensor": ("&'a Tensor", "value.raw()"),
+    "Module": ("&'a Module", "value.raw()"),
     "Scalar": ("impl Into<Scalar>", "value.into().raw()"),
     "Float[2]": ("(f64, f64)", "[value.0, value.1]"),
 }
@@ -146,7 +147,9 @@ def opts_type(name):
 
 
 def borrows(options):
-    return any(a.type.rstrip("?") in (*LIST_FIELDS, "Generator", "Tensor") for a in options)
+    return any(
+        a.type.rstrip("?") in (*LIST_FIELDS, "Generator", "Tensor", "Module") for a in options
+    )
 
 
 def opts_struct(decl, c_name, what):

@@ -21,6 +21,8 @@ LISTS = {
 FIELDS = {
     "Tensor?": "tensor",
     "Optimizer": "optimizer",
+    "Module": "module",
+    "Module?": "module",
     "Float": "f[0]",
     "Float?": "f[0]",
     "Device": "device",

@@ -7,13 +7,13 @@
 
 namespace TT_NS {
 
-namespace {
-
-enum Slots { kInWeight, kQueryWeight, kKeyWeight, kValueWeight, kInBias, kBiasK, kBiasV };
-
 double xavier_bound(int64_t fan_in, int64_t fan_out) {
   return libm::sqrt(6.0 / (double(fan_in) + double(fan_out)));
 }
+
+namespace {
+
+enum Slots { kInWeight, kQueryWeight, kKeyWeight, kValueWeight, kInBias, kBiasK, kBiasV };
 
 // Returns rows [which * n, (which + 1) * n) of t.
 TensorRef part(const Tensor* t, int64_t which, int64_t n) {

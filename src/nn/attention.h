@@ -14,6 +14,8 @@ struct AttentionCall {
   bool average_weights = true;
   bool is_causal = false;
 };
+// Xavier's bound of uniform weights (Glorot and Bengio 2010).
+double xavier_bound(int64_t fan_in, int64_t fan_out);
 // Whether m is a MultiheadAttention, not a module of the application that has its name.
 bool is_attention(const Module& m);
 // m must be a MultiheadAttention. second: the attention weights, empty unless needed.

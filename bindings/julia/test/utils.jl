@@ -1,4 +1,55 @@
-# Parametrizations, pruning and other tools, beside results of PyTorch.
+# Transformers, parametrizations, pruning and other tools, beside results of PyTorch.
+const RECORDED = joinpath(@__DIR__, "../../../tests/python/conformance-training/modules")
+
+"A recorded call of a layer of PyTorch: its text, and the tensors of the file."
+function recorded(layer, id)
+    file = TT.SafeTensors(joinpath(RECORDED, "nn.$layer.safetensors"))
+    cases = split(TT.metadata(file)["cases"], "{\"id\":")
+    return (text = only(c for c in cases if startswith(c, "\"$id\"")), file = file)
+end
+"The n-th tensor that follows a key of a case."
+function of_case(case, key, n=1)
+    at = findfirst("\"$key\":", case.text)
+    ids = collect(eachmatch(r"\{\"t\":\"(\d+)\"", case.text[last(at):end]))
+    return case.file[ids[n][1]]
+end
+function load_case!(m, case)
+    names = first.(collect(TT.state_dict(m)))
+    TT.load_state_dict!(m, Dict(name => of_case(case, name) for name in names))
+end
+agrees(case, y) = near(y, Array(of_case(case, "out")); atol=1e-5)
+
+@testset "transformers load states of PyTorch" begin
+    case = recorded("TransformerEncoder", "nn.TransformerEncoder-101-f32-eval")
+    layer = nn.TransformerEncoderLayer(8, 2, 12, 0; batch_first=true, activation="gelu")
+    encoder = nn.TransformerEncoder(layer, 2)
+    load_case!(encoder, case)
+    TT.eval!(encoder)
+    x = of_case(case, "inputs")
+    @test agrees(case, encoder(x, nothing, of_case(case, "src_key_padding_mask")))
+
+    case = recorded("TransformerDecoder", "nn.TransformerDecoder-2-f32-eval")
+    layer = nn.TransformerDecoderLayer(8, 2, 12, 0; batch_first=true, norm_first=true, bias=false)
+    decoder = nn.TransformerDecoder(layer, 2; norm=nn.LayerNorm(8))
+    load_case!(decoder, case)
+    padding = of_case(case, "memory_key_padding_mask")
+    inputs = (of_case(case, "inputs"), of_case(case, "inputs", 2))
+    @test agrees(case, decoder(inputs..., nothing, nothing, nothing, padding))
+
+    case = recorded("Transformer", "nn.Transformer-100-f32-train")
+    both = nn.Transformer(8, 2, 1, 1, 12, 0)
+    load_case!(both, case)
+    mask = nn.generate_square_subsequent_mask(4)
+    @test mask == of_case(case, "tgt_mask")
+    inputs = (of_case(case, "inputs"), of_case(case, "inputs", 2))
+    @test agrees(case, both(inputs..., nothing, mask))
+    @test agrees(case, copy(both)(inputs..., nothing, mask))
+
+    twice = nn.custom((m, x) -> 2x, "Twice")
+    @test nn.TransformerEncoder(twice, 3)(TT.ones(2)) == [8, 8]
+    thrown(() -> nn.TransformerEncoder(twice, -1), TT.Error)
+end
+
 "A linear layer of 4 inputs and 3 outputs, whose weights have 12 magnitudes."
 function twelve()
     m = nn.Linear(4, 3)

@@ -498,6 +498,11 @@ STRUCTS = {
     "layer_norm_eps d, batch_first i, norm_first i, bias i, device tt_device, dtype i",
     "tt_nn_transformer_decoder_layer_opts": "set Q, dim_feedforward q, dropout d, activation i, "
     "layer_norm_eps d, batch_first i, norm_first i, bias i, device tt_device, dtype i",
+    "tt_nn_transformer_encoder_opts": "set Q, norm P",
+    "tt_nn_transformer_decoder_opts": "set Q, norm P",
+    "tt_nn_transformer_opts": "set Q, num_encoder_layers q, num_decoder_layers q, dim_feedforward "
+    "q, dropout d, activation i, layer_norm_eps d, batch_first i, norm_first i, bias i, device "
+    "tt_device, dtype i",
     "tt_optim_sgd_opts": "set Q, lr d, momentum d, dampening d, weight_decay d, nesterov i, "
     "maximize i",
     "tt_optim_adam_opts": "set Q, lr d, betas d 2, eps d, weight_decay d, amsgrad i, maximize i, "
@@ -1042,6 +1047,12 @@ CONSTANTS = {
     "TT_NN_TRANSFORMER_DECODER_LAYER_BATCH_FIRST": 16,
     "TT_NN_TRANSFORMER_DECODER_LAYER_NORM_FIRST": 32, "TT_NN_TRANSFORMER_DECODER_LAYER_BIAS": 64,
     "TT_NN_TRANSFORMER_DECODER_LAYER_DEVICE": 128, "TT_NN_TRANSFORMER_DECODER_LAYER_DTYPE": 256,
+    "TT_NN_TRANSFORMER_ENCODER_NORM": 1, "TT_NN_TRANSFORMER_DECODER_NORM": 1,
+    "TT_NN_TRANSFORMER_NUM_ENCODER_LAYERS": 1, "TT_NN_TRANSFORMER_NUM_DECODER_LAYERS": 2,
+    "TT_NN_TRANSFORMER_DIM_FEEDFORWARD": 4, "TT_NN_TRANSFORMER_DROPOUT": 8,
+    "TT_NN_TRANSFORMER_ACTIVATION": 16, "TT_NN_TRANSFORMER_LAYER_NORM_EPS": 32,
+    "TT_NN_TRANSFORMER_BATCH_FIRST": 64, "TT_NN_TRANSFORMER_NORM_FIRST": 128,
+    "TT_NN_TRANSFORMER_BIAS": 256, "TT_NN_TRANSFORMER_DEVICE": 512, "TT_NN_TRANSFORMER_DTYPE": 1024,
     "TT_OPTIM_SGD_LR": 1, "TT_OPTIM_SGD_MOMENTUM": 2, "TT_OPTIM_SGD_DAMPENING": 4,
     "TT_OPTIM_SGD_WEIGHT_DECAY": 8, "TT_OPTIM_SGD_NESTEROV": 16, "TT_OPTIM_SGD_MAXIMIZE": 32,
     "TT_OPTIM_ADAM_LR": 1, "TT_OPTIM_ADAM_BETAS": 2, "TT_OPTIM_ADAM_EPS": 4,

@@ -1069,4 +1069,35 @@ struct TransformerDecoderLayerArgs {
 };
 Ref<Module> construct(const TransformerDecoderLayerArgs& a);
 
+struct TransformerEncoderArgs {
+  Module* encoder_layer;
+  int64_t num_layers;
+  Module* norm;
+};
+Ref<Module> construct(const TransformerEncoderArgs& a);
+
+struct TransformerDecoderArgs {
+  Module* decoder_layer;
+  int64_t num_layers;
+  Module* norm;
+};
+Ref<Module> construct(const TransformerDecoderArgs& a);
+
+struct TransformerArgs {
+  int64_t d_model;
+  int64_t nhead;
+  int64_t num_encoder_layers;
+  int64_t num_decoder_layers;
+  int64_t dim_feedforward;
+  double dropout;
+  int64_t activation;
+  double layer_norm_eps;
+  bool batch_first;
+  bool norm_first;
+  bool bias;
+  Opt<Device> device;
+  Dtype dtype;
+};
+Ref<Module> construct(const TransformerArgs& a);
+
 }  // namespace TT_NS

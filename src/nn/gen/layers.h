@@ -125,5 +125,11 @@ void build(Module& m, const TransformerEncoderLayerArgs& a);
 TensorList forward_of(Module& m, const TransformerEncoderLayerArgs& a, TensorSpan in);
 void build(Module& m, const TransformerDecoderLayerArgs& a);
 TensorList forward_of(Module& m, const TransformerDecoderLayerArgs& a, TensorSpan in);
+void build(Module& m, const TransformerEncoderArgs& a);
+TensorList forward_of(Module& m, const TransformerEncoderArgs& a, TensorSpan in);
+void build(Module& m, const TransformerDecoderArgs& a);
+TensorList forward_of(Module& m, const TransformerDecoderArgs& a, TensorSpan in);
+void build(Module& m, const TransformerArgs& a);
+TensorList forward_of(Module& m, const TransformerArgs& a, TensorSpan in);
 
 }  // namespace TT_NS

@@ -2403,4 +2403,48 @@ TT_COLD Ref<Module> construct(const TransformerDecoderLayerArgs& a) {
   build(*m, args_of<TransformerDecoderLayerArgs>(*m));
   return m;
 }
+
+static TensorList TransformerEncoder_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<TransformerEncoderArgs>(m);
+  return forward_of(m, a, in);
+}
+static constinit const ModuleType TransformerEncoder_type =
+    layer_type<TransformerEncoderArgs>("TransformerEncoder", 1, 3, TransformerEncoder_forward,
+                                       nullptr);
+TT_COLD Ref<Module> construct(const TransformerEncoderArgs& a) {
+  TransformerEncoderArgs own = a;
+  own.encoder_layer = nullptr;
+  own.norm = nullptr;
+  ModuleRef m = new_layer(&TransformerEncoder_type, &own);
+  build(*m, a);
+  return m;
+}
+
+static TensorList TransformerDecoder_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<TransformerDecoderArgs>(m);
+  return forward_of(m, a, in);
+}
+static constinit const ModuleType TransformerDecoder_type =
+    layer_type<TransformerDecoderArgs>("TransformerDecoder", 2, 6, TransformerDecoder_forward,
+                                       nullptr);
+TT_COLD Ref<Module> construct(const TransformerDecoderArgs& a) {
+  TransformerDecoderArgs own = a;
+  own.decoder_layer = nullptr;
+  own.norm = nullptr;
+  ModuleRef m = new_layer(&TransformerDecoder_type, &own);
+  build(*m, a);
+  return m;
+}
+
+static TensorList Transformer_forward(Module& m, [[maybe_unused]] TensorSpan in) {
+  [[maybe_unused]] const auto& a = args_of<TransformerArgs>(m);
+  return forward_of(m, a, in);
+}
+static constinit const ModuleType Transformer_type = layer_type<TransformerArgs>("Transformer", 2,
+    8, Transformer_forward, nullptr);
+TT_COLD Ref<Module> construct(const TransformerArgs& a) {
+  ModuleRef m = new_layer(&Transformer_type, &a);
+  build(*m, args_of<TransformerArgs>(*m));
+  return m;
+}
 }  // namespace TT_NS

@@ -656,6 +656,87 @@ static void test_layers_of_transformers(void** state) {
   }
 }
 
+static tt_tensor* forwarded(tt_module* m, const tt_tensor* const* inputs, int64_t n) {
+  tt_tensor* y;
+  int64_t n_outs;
+  OK(tt_module_forward(c, m, inputs, n, &y, 1, &n_outs));
+  return y;
+}
+/* Lives as long as m. */
+static tt_module* submodule(const tt_module* m, const char* path) {
+  tt_module* found;
+  OK(tt_module_get_submodule(c, m, path, &found));
+  tt_module_release(found);
+  return found;
+}
+
+/* Stacks pass all inputs to their layers in turn, then the result to norm. */
+static void test_stacks_of_transformers(void** state) {
+  (void)state;
+  tt_tensor* mask = make(TT_BOOL, SHAPE(3, 3), DATA(0, 1, 1, 0, 0, 1, 0, 0, 0));
+  tt_tensor* hidden = make(TT_BOOL, SHAPE(2, 5), DATA(0, 0, 0, 0, 1, 0, 0, 0, 1, 1));
+  tt_tensor *src, *tgt, *memory, *want;
+  tt_module *layer, *norm, *stack, *all, *none, *encoder, *decoder, *part[2];
+  int64_t i;
+  OK(tt_randn(c, SHAPE(5, 2, 4), NULL, &src));
+  OK(tt_randn(c, SHAPE(3, 2, 4), NULL, &tgt));
+  src = at_home(src);
+  tgt = at_home(tgt);
+
+  OK(tt_nn_transformer_encoder_layer(c, 4, 2, NULL, &layer));
+  OK(tt_nn_layer_norm(c, SHAPE(4), NULL, &norm));
+  const tt_nn_transformer_encoder_opts o = {.set = TT_NN_TRANSFORMER_ENCODER_NORM, .norm = norm};
+  OK(tt_nn_transformer_encoder(c, layer, 2, &o, &stack));
+  OK(tt_module_train(c, stack, 0));
+  settle(stack);
+  part[0] = submodule(stack, "layers.0");
+  part[1] = submodule(stack, "layers.1");
+  assert_ptr_not_equal(tensor_at(part[0], "linear1.weight"), tensor_at(layer, "linear1.weight"));
+  want = forwarded(part[0], (const tt_tensor* const[]){src, NULL, hidden}, 3);
+  want = forwarded(part[1], (const tt_tensor* const[]){want, NULL, hidden}, 3);
+  OK(tt_module_call(c, norm, want, &want));
+  same_values(forwarded(stack, (const tt_tensor* const[]){src, NULL, hidden}, 3), want);
+  FAILS(tt_nn_transformer_encoder(c, layer, -1, NULL, &none), TT_INVALID_ARG, "num_layers is -1");
+  FAILS(tt_nn_transformer_decoder(c, layer, INT64_MAX, NULL, &none), TT_OOM, "");
+  FAILS(tt_nn_transformer_encoder(c, NULL, 1, NULL, &none), TT_BAD_HANDLE, "encoder_layer");
+
+  const tt_nn_transformer_opts t = {.set = TT_NN_TRANSFORMER_NUM_ENCODER_LAYERS |
+                                           TT_NN_TRANSFORMER_NUM_DECODER_LAYERS |
+                                           TT_NN_TRANSFORMER_DIM_FEEDFORWARD,
+                                    .num_encoder_layers = 1,
+                                    .num_decoder_layers = 2,
+                                    .dim_feedforward = 6};
+  OK(tt_nn_transformer(c, 4, 2, &t, &all));
+  for (i = 0; i < 2; i++) { /* drawn anew, not copied */
+    part[i] = submodule(all, i ? "decoder.layers.1" : "decoder.layers.0");
+    tt_tensor* weight = tensor_at(part[i], "linear1.weight");
+    double* values = values_of(weight);
+    for (int64_t k = 0; k < 24; k++) assert_true(fabs(values[k]) <= sqrt(6.0 / 10));
+    free(values);
+  }
+  int32_t same = 1;
+  OK(tt_equal(c, tensor_at(part[0], "linear1.weight"), tensor_at(part[1], "linear1.weight"),
+              &same));
+  assert_false(same);
+  OK(tt_module_train(c, all, 0));
+  settle(all);
+  encoder = submodule(all, "encoder");
+  decoder = submodule(all, "decoder");
+  memory = forwarded(encoder, (const tt_tensor* const[]){src, NULL, hidden}, 3);
+  want = forwarded(decoder, (const tt_tensor* const[]){tgt, memory, mask, NULL, NULL, hidden}, 6);
+  same_values(
+      forwarded(all, (const tt_tensor* const[]){src, tgt, NULL, mask, NULL, hidden, NULL, hidden},
+                8),
+      want);
+  FAILS(tt_module_forward(c, all, (const tt_tensor* const[]){src, mask}, 2, &want, 1, &i), TT_DTYPE,
+        "tgt");
+  OK(tt_narrow(c, tgt, 1, 0, 1, &tgt));
+  FAILS(tt_module_forward(c, all, (const tt_tensor* const[]){src, tgt}, 2, &want, 1, &i), TT_SHAPE,
+        "tgt is [3,1,4], src is [5,2,4]");
+  tt_module* const made[] = {layer, norm, stack, all};
+  for (i = 0; i < 4; i++) tt_module_release(made[i]);
+}
+
 static void test_lstm(void** state) {
   (void)state;
   const tt_nn_lstm_opts o = {
@@ -697,6 +778,7 @@ int main(void) {
       SCOPED(test_losses_and_dropout),
       SCOPED(test_embedding),
       SCOPED(test_layers_of_transformers),
+      SCOPED(test_stacks_of_transformers),
       SCOPED(test_lstm),
       SCOPED(test_frozen_modules_do_not_change),
   };

@@ -28,6 +28,7 @@ typedef struct Given {
   tt_scheduler* const* schedulers;
   const tt_tensor* tensor;
   tt_optimizer* optimizer;
+  tt_module* module;
   tt_device device;
 } Given;
 typedef enum Kind { kLayer, kOptimizer, kScheduler } Kind;
@@ -65,12 +66,19 @@ static void wrong(const char* text) {
 static struct {
   tt_tensor* parameter;
   tt_optimizer* optimizer;
+  tt_module *encoder_layer, *decoder_layer;
   tt_scheduler* schedulers[2];
 } live;
 static void make_live(void) {
+  const tt_nn_transformer_encoder_layer_opts encoder = {
+      .set = TT_NN_TRANSFORMER_ENCODER_LAYER_DIM_FEEDFORWARD, .dim_feedforward = 4};
+  const tt_nn_transformer_decoder_layer_opts decoder = {
+      .set = TT_NN_TRANSFORMER_DECODER_LAYER_DIM_FEEDFORWARD, .dim_feedforward = 4};
   OK(tt_randn(c, SHAPE(2, 2), NULL, &live.parameter));
   OK(tt_requires_grad_(c, live.parameter, 1));
   OK(tt_optim_sgd(c, &live.parameter, 1, NULL, &live.optimizer));
+  OK(tt_nn_transformer_encoder_layer(c, 4, 2, &encoder, &live.encoder_layer));
+  OK(tt_nn_transformer_decoder_layer(c, 4, 2, &decoder, &live.decoder_layer));
   OK(tt_lr_step(c, live.optimizer, 2, NULL, &live.schedulers[0]));
   OK(tt_lr_exponential(c, live.optimizer, 0.5, NULL, &live.schedulers[1]));
 }
@@ -78,6 +86,8 @@ static void drop_live(void) {
   tt_scheduler_release(live.schedulers[0]);
   tt_scheduler_release(live.schedulers[1]);
   tt_optim_release(live.optimizer);
+  tt_module_release(live.encoder_layer);
+  tt_module_release(live.decoder_layer);
 }
 
 static const int64_t kTwo[kMaxList] = {2, 2, 2, 2, 2, 2, 2, 2};
@@ -97,6 +107,12 @@ static void usual(const Class* k, Given* a) {
     a[i].tensors = &live.parameter;
     a[i].tensor = live.parameter;
     a[i].optimizer = live.optimizer;
+    a[i].module =
+        strcmp(k->args[i].name, "decoder_layer") == 0 ? live.decoder_layer : live.encoder_layer;
+    if (strstr(k->args[i].name, "coder_layers")) { /* as the default of 6, in less time */
+      a[i].given = 1;
+      a[i].i = 1;
+    }
     if (strcmp(type, "Scheduler[]") == 0) {
       a[i].schedulers = live.schedulers;
       a[i].n = 2;

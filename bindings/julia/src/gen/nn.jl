@@ -2705,6 +2705,84 @@ function TransformerDecoderLayer(d_model::Integer, nhead::Integer, dim_feedforwa
         o)))
 end
 
+"""
+    TransformerEncoder(encoder_layer, num_layers, norm=nothing)
+
+A stack of encoder layers, and a normalization of the result if norm is given. A mask is bool, true
+where a key is excluded, or is added to the scores. The children are layers and norm.
+
+- `encoder_layer`: a TransformerEncoderLayer, or any module with its inputs; the layers are copies
+  of it
+- `num_layers`: number of copies
+- `norm`: module that is applied to the result
+"""
+function TransformerEncoder(encoder_layer::Module, num_layers::Integer, norm_=nothing;
+    norm::Union{Module, Nothing}=norm_)
+    opts = Ref(C.tt_nn_transformer_encoder_opts(given(norm, 0), handle(norm)))
+    return own(Module,
+        GC.@preserve norm handle_out(o -> C.tt_nn_transformer_encoder(ctx(), encoder_layer,
+        i64(num_layers), opts, o)))
+end
+
+"""
+    TransformerDecoder(decoder_layer, num_layers, norm=nothing)
+
+A stack of decoder layers, which all get the memory of an encoder, and a normalization of the result
+if norm is given. A mask is bool, true where a key is excluded, or is added to the scores. The
+children are layers and norm.
+
+- `decoder_layer`: a TransformerDecoderLayer, or any module with its inputs; the layers are copies
+  of it
+- `num_layers`: number of copies
+- `norm`: module that is applied to the result
+"""
+function TransformerDecoder(decoder_layer::Module, num_layers::Integer, norm_=nothing;
+    norm::Union{Module, Nothing}=norm_)
+    opts = Ref(C.tt_nn_transformer_decoder_opts(given(norm, 0), handle(norm)))
+    return own(Module,
+        GC.@preserve norm handle_out(o -> C.tt_nn_transformer_decoder(ctx(), decoder_layer,
+        i64(num_layers), opts, o)))
+end
+
+"""
+    Transformer(d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6,
+        dim_feedforward=2048, dropout=0.1; activation=\"relu\", layer_norm_eps=1e-5,
+        batch_first=false, norm_first=false, bias=true, device=nothing, dtype=nothing)
+
+An encoder of the source and a decoder of the target, stacks of layers with a final normalization
+each (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is added to the scores.
+Weights of two dimensions are initialized by Xavier's uniform rule. The children are encoder and
+decoder, which modules of the application with the same inputs may replace.
+
+- `d_model`: number of features
+- `nhead`: number of heads of the attentions; divides `d_model`
+- `num_encoder_layers`: number of layers of the encoder
+- `num_decoder_layers`: number of layers of the decoder
+- `dim_feedforward`: number of features between the linear layers
+- `dropout`: probability of zeroing an element of a result, in training
+- `activation`: between the linear layers: relu or gelu
+- `layer_norm_eps`: added to the variance by the normalizations
+- `batch_first`: whether inputs and result are (N, T, E) instead of (T, N, E)
+- `norm_first`: whether to normalize before attention and linear layers instead of after them
+- `bias`: whether linear layers and normalizations have biases
+- `device`: device of the parameters
+- `dtype`: floating-point dtype of the parameters
+"""
+function Transformer(d_model_=512, nhead_=8, num_encoder_layers_=6, num_decoder_layers_=6,
+    dim_feedforward_=2048, dropout_=0.1; d_model::Integer=d_model_, nhead::Integer=nhead_,
+    num_encoder_layers::Integer=num_encoder_layers_,
+    num_decoder_layers::Integer=num_decoder_layers_, dim_feedforward::Integer=dim_feedforward_,
+    dropout::Real=dropout_, activation::Union{AbstractString, Symbol}="relu",
+    layer_norm_eps::Real=1e-5, batch_first::Bool=false, norm_first::Bool=false, bias::Bool=true,
+    device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    opts = Ref(C.tt_nn_transformer_opts(UInt64(511) | given(device, 9) | given(dtype, 10),
+        i64(num_encoder_layers), i64(num_decoder_layers), i64(dim_feedforward), f64(dropout),
+        choice(ACTIVATION, activation, "activation"), f64(layer_norm_eps), flag(batch_first),
+        flag(norm_first), flag(bias), device_struct(device), dtype_code(dtype)))
+    return own(Module,
+        handle_out(o -> C.tt_nn_transformer(ctx(), i64(d_model), i64(nhead), opts, o)))
+end
+
 const NN_CLASSES = (
     :PReLU,
     :SELU,
@@ -2846,4 +2924,7 @@ const NN_CLASSES = (
     :Fold,
     :TransformerEncoderLayer,
     :TransformerDecoderLayer,
+    :TransformerEncoder,
+    :TransformerDecoder,
+    :Transformer,
 )

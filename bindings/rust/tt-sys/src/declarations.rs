@@ -3410,6 +3410,34 @@ pub struct tt_nn_transformer_decoder_layer_opts {
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct tt_nn_transformer_encoder_opts {
+    pub set: u64,
+    pub norm: *mut tt_module,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_transformer_decoder_opts {
+    pub set: u64,
+    pub norm: *mut tt_module,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_nn_transformer_opts {
+    pub set: u64,
+    pub num_encoder_layers: i64,
+    pub num_decoder_layers: i64,
+    pub dim_feedforward: i64,
+    pub dropout: f64,
+    pub activation: i32,
+    pub layer_norm_eps: f64,
+    pub batch_first: i32,
+    pub norm_first: i32,
+    pub bias: i32,
+    pub device: tt_device,
+    pub dtype: tt_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct tt_optim_sgd_opts {
     pub set: u64,
     pub lr: f64,
@@ -4220,13 +4248,14 @@ zeroed! {
     tt_nn_gru_opts tt_nn_rnn_cell_opts tt_nn_lstm_cell_opts tt_nn_gru_cell_opts tt_nn_upsample_opts
     tt_nn_upsampling_nearest2d_opts tt_nn_upsampling_bilinear2d_opts tt_nn_cosine_similarity_opts
     tt_nn_pairwise_distance_opts tt_nn_unfold_opts tt_nn_fold_opts
-    tt_nn_transformer_encoder_layer_opts tt_nn_transformer_decoder_layer_opts tt_optim_sgd_opts
-    tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts tt_optim_adagrad_opts
-    tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts tt_optim_radam_opts
-    tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts tt_optim_lbfgs_opts
-    tt_optim_adafactor_opts tt_optim_muon_opts tt_lr_step_opts tt_lr_multi_step_opts
-    tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts tt_lr_polynomial_opts
-    tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
+    tt_nn_transformer_encoder_layer_opts tt_nn_transformer_decoder_layer_opts
+    tt_nn_transformer_encoder_opts tt_nn_transformer_decoder_opts tt_nn_transformer_opts
+    tt_optim_sgd_opts tt_optim_adam_opts tt_optim_adamw_opts tt_optim_rmsprop_opts
+    tt_optim_adagrad_opts tt_optim_adadelta_opts tt_optim_adamax_opts tt_optim_nadam_opts
+    tt_optim_radam_opts tt_optim_asgd_opts tt_optim_rprop_opts tt_optim_lion_opts
+    tt_optim_lbfgs_opts tt_optim_adafactor_opts tt_optim_muon_opts tt_lr_step_opts
+    tt_lr_multi_step_opts tt_lr_constant_opts tt_lr_linear_opts tt_lr_exponential_opts
+    tt_lr_polynomial_opts tt_lr_cosine_annealing_opts tt_lr_one_cycle_opts tt_lr_sequential_opts
     tt_lr_cosine_annealing_warm_restarts_opts tt_lr_cyclic_opts tt_lr_reduce_on_plateau_opts
     tt_lr_swa_opts tt_runtime_opts tt_live_row tt_cuda_math_opts tt_backend_def tt_tensor_info
     tt_averaged_model_opts tt_module_load_state_dict_opts tt_module_def
@@ -5463,6 +5492,19 @@ pub const TT_NN_TRANSFORMER_DECODER_LAYER_NORM_FIRST: u64 = 32;
 pub const TT_NN_TRANSFORMER_DECODER_LAYER_BIAS: u64 = 64;
 pub const TT_NN_TRANSFORMER_DECODER_LAYER_DEVICE: u64 = 128;
 pub const TT_NN_TRANSFORMER_DECODER_LAYER_DTYPE: u64 = 256;
+pub const TT_NN_TRANSFORMER_ENCODER_NORM: u64 = 1;
+pub const TT_NN_TRANSFORMER_DECODER_NORM: u64 = 1;
+pub const TT_NN_TRANSFORMER_NUM_ENCODER_LAYERS: u64 = 1;
+pub const TT_NN_TRANSFORMER_NUM_DECODER_LAYERS: u64 = 2;
+pub const TT_NN_TRANSFORMER_DIM_FEEDFORWARD: u64 = 4;
+pub const TT_NN_TRANSFORMER_DROPOUT: u64 = 8;
+pub const TT_NN_TRANSFORMER_ACTIVATION: u64 = 16;
+pub const TT_NN_TRANSFORMER_LAYER_NORM_EPS: u64 = 32;
+pub const TT_NN_TRANSFORMER_BATCH_FIRST: u64 = 64;
+pub const TT_NN_TRANSFORMER_NORM_FIRST: u64 = 128;
+pub const TT_NN_TRANSFORMER_BIAS: u64 = 256;
+pub const TT_NN_TRANSFORMER_DEVICE: u64 = 512;
+pub const TT_NN_TRANSFORMER_DTYPE: u64 = 1024;
 pub const TT_OPTIM_SGD_LR: u64 = 1;
 pub const TT_OPTIM_SGD_MOMENTUM: u64 = 2;
 pub const TT_OPTIM_SGD_DAMPENING: u64 = 4;
@@ -8445,6 +8487,12 @@ extern "C" {
         opts: *const tt_nn_transformer_encoder_layer_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_nn_transformer_decoder_layer(c: *mut tt_ctx, d_model: i64, nhead: i64,
         opts: *const tt_nn_transformer_decoder_layer_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_transformer_encoder(c: *mut tt_ctx, encoder_layer: *mut tt_module, num_layers: i64,
+        opts: *const tt_nn_transformer_encoder_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_transformer_decoder(c: *mut tt_ctx, decoder_layer: *mut tt_module, num_layers: i64,
+        opts: *const tt_nn_transformer_decoder_opts, out: *mut *mut tt_module) -> tt_status;
+    pub fn tt_nn_transformer(c: *mut tt_ctx, d_model: i64, nhead: i64,
+        opts: *const tt_nn_transformer_opts, out: *mut *mut tt_module) -> tt_status;
     pub fn tt_optim_sgd(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,
         opts: *const tt_optim_sgd_opts, out: *mut *mut tt_optimizer) -> tt_status;
     pub fn tt_optim_adam(c: *mut tt_ctx, params: *const *mut tt_tensor, n_params: i64,

@@ -150,9 +150,13 @@ pub fn parameter_dict<'a>(tensors: impl IntoIterator<Item = (&'a str, Tensor)>) 
 /// diagonal, else 0, so that query i attends to keys 0 … i.
 ///
 /// ```
-/// let layer = tt::nn::transformer_encoder_layer(8, 2)?;
+/// use tt::nn;
+/// let layer = nn::transformer_encoder_layer(8, 2)?;
+/// let opts = nn::TransformerEncoderOpts::new();
+/// let norm = nn::layer_norm(&[8])?;
+/// let encoder = nn::transformer_encoder_with(&layer, 2, opts.norm(&norm))?;
 /// let mask = tt::generate_square_subsequent_mask(5)?;
-/// let y = layer.forward_list(&[tt::rand(&[5, 3, 8])?, mask])?;
+/// let y = encoder.forward_list(&[tt::rand(&[5, 3, 8])?, mask])?;
 /// assert_eq!(y[0].shape(), [5, 3, 8]);
 /// # Ok::<(), tt::Error>(())
 /// ```

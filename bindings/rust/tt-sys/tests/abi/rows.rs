@@ -485,6 +485,11 @@ fn rows(out: &mut Vec<String>) {
         layer_norm_eps, batch_first, norm_first, bias, device, dtype);
     layout!(out, tt_nn_transformer_decoder_layer_opts, set, dim_feedforward, dropout, activation,
         layer_norm_eps, batch_first, norm_first, bias, device, dtype);
+    layout!(out, tt_nn_transformer_encoder_opts, set, norm);
+    layout!(out, tt_nn_transformer_decoder_opts, set, norm);
+    layout!(out, tt_nn_transformer_opts, set, num_encoder_layers, num_decoder_layers,
+        dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device,
+        dtype);
     layout!(out, tt_optim_sgd_opts, set, lr, momentum, dampening, weight_decay, nesterov, maximize);
     layout!(out, tt_optim_adam_opts, set, lr, betas, eps, weight_decay, amsgrad, maximize,
         decoupled_weight_decay);
@@ -1803,6 +1808,19 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_BIAS);
     constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_DEVICE);
     constant!(out, TT_NN_TRANSFORMER_DECODER_LAYER_DTYPE);
+    constant!(out, TT_NN_TRANSFORMER_ENCODER_NORM);
+    constant!(out, TT_NN_TRANSFORMER_DECODER_NORM);
+    constant!(out, TT_NN_TRANSFORMER_NUM_ENCODER_LAYERS);
+    constant!(out, TT_NN_TRANSFORMER_NUM_DECODER_LAYERS);
+    constant!(out, TT_NN_TRANSFORMER_DIM_FEEDFORWARD);
+    constant!(out, TT_NN_TRANSFORMER_DROPOUT);
+    constant!(out, TT_NN_TRANSFORMER_ACTIVATION);
+    constant!(out, TT_NN_TRANSFORMER_LAYER_NORM_EPS);
+    constant!(out, TT_NN_TRANSFORMER_BATCH_FIRST);
+    constant!(out, TT_NN_TRANSFORMER_NORM_FIRST);
+    constant!(out, TT_NN_TRANSFORMER_BIAS);
+    constant!(out, TT_NN_TRANSFORMER_DEVICE);
+    constant!(out, TT_NN_TRANSFORMER_DTYPE);
     constant!(out, TT_OPTIM_SGD_LR);
     constant!(out, TT_OPTIM_SGD_MOMENTUM);
     constant!(out, TT_OPTIM_SGD_DAMPENING);

@@ -6510,3 +6510,219 @@ pub fn transformer_decoder_layer_with(d_model: i64, nhead: i64, opts: Transforme
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call1(|c, out| sys::tt_nn_transformer_decoder_layer(c, d_model, nhead, &opts.0, out)) }
 }
+
+/// Options of [`transformer_encoder_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TransformerEncoderOpts<'a>(pub(crate) sys::tt_nn_transformer_encoder_opts,
+    PhantomData<&'a ()>);
+impl<'a> TransformerEncoderOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> TransformerEncoderOpts<'a> {
+        Self::default()
+    }
+    /// Module that is applied to the result; default: none.
+    #[must_use]
+    pub fn norm(mut self, value: &'a Module) -> TransformerEncoderOpts<'a> {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ENCODER_NORM;
+        self.0.norm = value.raw();
+        self
+    }
+}
+
+/// A stack of encoder layers, and a normalization of the result if norm is given. A mask is bool,
+/// true where a key is excluded, or is added to the scores. The children are layers and norm.
+///
+/// - `encoder_layer`: a TransformerEncoderLayer, or any module with its inputs; the layers are
+///   copies of it
+/// - `num_layers`: number of copies
+#[doc(alias = "TransformerEncoder")]
+pub fn transformer_encoder(encoder_layer: &Module, num_layers: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_transformer_encoder(c, encoder_layer.raw(), num_layers,
+            std::ptr::null(), out))
+    }
+}
+
+/// A stack of encoder layers, and a normalization of the result if norm is given. A mask is bool,
+/// true where a key is excluded, or is added to the scores. The children are layers and norm.
+///
+/// - `encoder_layer`: a TransformerEncoderLayer, or any module with its inputs; the layers are
+///   copies of it
+/// - `num_layers`: number of copies
+#[doc(alias = "TransformerEncoder")]
+pub fn transformer_encoder_with(encoder_layer: &Module, num_layers: i64,
+    opts: TransformerEncoderOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_transformer_encoder(c, encoder_layer.raw(), num_layers, &opts.0,
+            out))
+    }
+}
+
+/// Options of [`transformer_decoder_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TransformerDecoderOpts<'a>(pub(crate) sys::tt_nn_transformer_decoder_opts,
+    PhantomData<&'a ()>);
+impl<'a> TransformerDecoderOpts<'a> {
+    /// Returns all options at their defaults.
+    pub fn new() -> TransformerDecoderOpts<'a> {
+        Self::default()
+    }
+    /// Module that is applied to the result; default: none.
+    #[must_use]
+    pub fn norm(mut self, value: &'a Module) -> TransformerDecoderOpts<'a> {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DECODER_NORM;
+        self.0.norm = value.raw();
+        self
+    }
+}
+
+/// A stack of decoder layers, which all get the memory of an encoder, and a normalization of the
+/// result if norm is given. A mask is bool, true where a key is excluded, or is added to the
+/// scores. The children are layers and norm.
+///
+/// - `decoder_layer`: a TransformerDecoderLayer, or any module with its inputs; the layers are
+///   copies of it
+/// - `num_layers`: number of copies
+#[doc(alias = "TransformerDecoder")]
+pub fn transformer_decoder(decoder_layer: &Module, num_layers: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_transformer_decoder(c, decoder_layer.raw(), num_layers,
+            std::ptr::null(), out))
+    }
+}
+
+/// A stack of decoder layers, which all get the memory of an encoder, and a normalization of the
+/// result if norm is given. A mask is bool, true where a key is excluded, or is added to the
+/// scores. The children are layers and norm.
+///
+/// - `decoder_layer`: a TransformerDecoderLayer, or any module with its inputs; the layers are
+///   copies of it
+/// - `num_layers`: number of copies
+#[doc(alias = "TransformerDecoder")]
+pub fn transformer_decoder_with(decoder_layer: &Module, num_layers: i64,
+    opts: TransformerDecoderOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe {
+        call1(|c, out| sys::tt_nn_transformer_decoder(c, decoder_layer.raw(), num_layers, &opts.0,
+            out))
+    }
+}
+
+/// Options of [`transformer_with`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TransformerOpts(pub(crate) sys::tt_nn_transformer_opts);
+impl TransformerOpts {
+    /// Returns all options at their defaults.
+    pub fn new() -> TransformerOpts {
+        Self::default()
+    }
+    /// Number of layers of the encoder; default: 6.
+    #[must_use]
+    pub fn num_encoder_layers(mut self, value: i64) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_NUM_ENCODER_LAYERS;
+        self.0.num_encoder_layers = value;
+        self
+    }
+    /// Number of layers of the decoder; default: 6.
+    #[must_use]
+    pub fn num_decoder_layers(mut self, value: i64) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_NUM_DECODER_LAYERS;
+        self.0.num_decoder_layers = value;
+        self
+    }
+    /// Number of features between the linear layers; default: 2048.
+    #[must_use]
+    pub fn dim_feedforward(mut self, value: i64) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DIM_FEEDFORWARD;
+        self.0.dim_feedforward = value;
+        self
+    }
+    /// Probability of zeroing an element of a result, in training; default: 0.1.
+    #[must_use]
+    pub fn dropout(mut self, value: f64) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DROPOUT;
+        self.0.dropout = value;
+        self
+    }
+    /// Between the linear layers: relu or gelu; default: "relu".
+    #[must_use]
+    pub fn activation(mut self, value: Activation) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_ACTIVATION;
+        self.0.activation = value as i32;
+        self
+    }
+    /// Added to the variance by the normalizations; default: 1e-5.
+    #[must_use]
+    pub fn layer_norm_eps(mut self, value: f64) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_LAYER_NORM_EPS;
+        self.0.layer_norm_eps = value;
+        self
+    }
+    /// Whether inputs and result are (N, T, E) instead of (T, N, E); default: false.
+    #[must_use]
+    pub fn batch_first(mut self, value: bool) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_BATCH_FIRST;
+        self.0.batch_first = value as i32;
+        self
+    }
+    /// Whether to normalize before attention and linear layers instead of after them; default:
+    /// false.
+    #[must_use]
+    pub fn norm_first(mut self, value: bool) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_NORM_FIRST;
+        self.0.norm_first = value as i32;
+        self
+    }
+    /// Whether linear layers and normalizations have biases; default: true.
+    #[must_use]
+    pub fn bias(mut self, value: bool) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_BIAS;
+        self.0.bias = value as i32;
+        self
+    }
+    /// Device of the parameters; default: none.
+    #[must_use]
+    pub fn device(mut self, value: Device) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DEVICE;
+        self.0.device = value.raw();
+        self
+    }
+    /// Floating-point dtype of the parameters; default: none.
+    #[must_use]
+    pub fn dtype(mut self, value: DType) -> TransformerOpts {
+        self.0.set |= sys::TT_NN_TRANSFORMER_DTYPE;
+        self.0.dtype = value as i32;
+        self
+    }
+}
+
+/// An encoder of the source and a decoder of the target, stacks of layers with a final
+/// normalization each (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
+/// added to the scores. Weights of two dimensions are initialized by Xavier's uniform rule. The
+/// children are encoder and decoder, which modules of the application with the same inputs may
+/// replace.
+///
+/// - `d_model`: number of features
+/// - `nhead`: number of heads of the attentions; divides d_model
+#[doc(alias = "Transformer")]
+pub fn transformer(d_model: i64, nhead: i64) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_transformer(c, d_model, nhead, std::ptr::null(), out)) }
+}
+
+/// An encoder of the source and a decoder of the target, stacks of layers with a final
+/// normalization each (Vaswani et al. 2017). A mask is bool, true where a key is excluded, or is
+/// added to the scores. Weights of two dimensions are initialized by Xavier's uniform rule. The
+/// children are encoder and decoder, which modules of the application with the same inputs may
+/// replace.
+///
+/// - `d_model`: number of features
+/// - `nhead`: number of heads of the attentions; divides d_model
+#[doc(alias = "Transformer")]
+pub fn transformer_with(d_model: i64, nhead: i64, opts: TransformerOpts) -> Result<Module> {
+    // SAFETY: handles, lists and texts are valid during the call.
+    unsafe { call1(|c, out| sys::tt_nn_transformer(c, d_model, nhead, &opts.0, out)) }
+}

@@ -1,8 +1,104 @@
-//! Parametrizations, pruning and other tools, beside results of PyTorch.
+//! Transformers, parametrizations, pruning and other tools, beside results of PyTorch.
 use crate::values;
 use tt::opts::GradOpts;
 use tt::utils::{parametrize, prune};
-use tt::{nn, DType, Module, Result, StateDict, Status, Tensor};
+use tt::{nn, DType, Module, Result, SafeTensors, StateDict, Status, Tensor};
+
+/// A recorded call of a layer of PyTorch, with the state of the layer.
+struct Case {
+    file: SafeTensors,
+    text: String,
+}
+impl Case {
+    fn open(layer: &str, id: &str) -> Result<Case> {
+        let path = format!(
+            "{}/../../../tests/python/conformance-training/modules/nn.{}.safetensors",
+            env!("CARGO_MANIFEST_DIR"),
+            layer
+        );
+        let file = SafeTensors::open(path)?;
+        let cases = file.metadata().find(|(key, _)| key == "cases").unwrap().1;
+        let start = cases.find(&format!("{{\"id\":\"{}\"", id)).unwrap();
+        let end = cases[start + 1..].find("{\"id\":").map_or(cases.len(), |n| start + 1 + n);
+        Ok(Case { text: cases[start..end].to_string(), file })
+    }
+    /// The tensor that follows a key.
+    fn tensor(&self, key: &str) -> Result<Tensor> {
+        let key = format!("\"{}\":", key);
+        let rest = &self.text[self.text.find(&key).expect(&key) + key.len()..];
+        let rest = &rest[rest.find("{\"t\":\"").unwrap() + 6..];
+        self.file.tensor(&rest[..rest.find('"').unwrap()])
+    }
+    fn load_into(&self, m: &Module) -> Result<()> {
+        let names = m.state_dict()?.names();
+        let state: StateDict = names
+            .iter()
+            .map(|name| Ok((name.clone(), self.tensor(name)?)))
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .collect();
+        m.load_state_dict(&state)
+    }
+    fn second_input(&self) -> Result<Tensor> {
+        let rest = &self.text[self.text.find("\"inputs\":").unwrap()..];
+        let ids: Vec<&str> = rest.split("{\"t\":\"").skip(1).collect();
+        self.file.tensor(&ids[1][..ids[1].find('"').unwrap()])
+    }
+    fn agrees(&self, y: &Tensor) -> Result<()> {
+        assert!(y.allclose(&self.tensor("out")?, 1e-5, 1e-5, false)?);
+        Ok(())
+    }
+}
+
+#[test]
+fn transformers_load_states_of_pytorch() -> Result<()> {
+    let case = Case::open("TransformerEncoder", "nn.TransformerEncoder-101-f32-eval")?;
+    let opts = nn::TransformerEncoderLayerOpts::new().dim_feedforward(12).dropout(0.0);
+    let opts = opts.batch_first(true).activation(tt::Activation::Gelu);
+    let layer = nn::transformer_encoder_layer_with(8, 2, opts)?;
+    let encoder = nn::transformer_encoder(&layer, 2)?;
+    case.load_into(&encoder)?;
+    encoder.train(false)?;
+    let (x, padding) = (case.tensor("inputs")?, case.tensor("src_key_padding_mask")?);
+    case.agrees(&encoder.forward_opt(&[Some(&x), None, Some(&padding)])?[0])?;
+
+    let case = Case::open("TransformerDecoder", "nn.TransformerDecoder-2-f32-eval")?;
+    let opts = nn::TransformerDecoderLayerOpts::new().dim_feedforward(12).dropout(0.0);
+    let opts = opts.batch_first(true).norm_first(true).bias(false);
+    let layer = nn::transformer_decoder_layer_with(8, 2, opts)?;
+    let norm = nn::layer_norm(&[8])?;
+    let opts = nn::TransformerDecoderOpts::new().norm(&norm);
+    let decoder = nn::transformer_decoder_with(&layer, 2, opts)?;
+    case.load_into(&decoder)?;
+    let (x, memory) = (case.tensor("inputs")?, case.second_input()?);
+    let padding = case.tensor("memory_key_padding_mask")?;
+    let inputs = [Some(&x), Some(&memory), None, None, None, Some(&padding)];
+    case.agrees(&decoder.forward_opt(&inputs)?[0])?;
+
+    let case = Case::open("Transformer", "nn.Transformer-100-f32-train")?;
+    let opts = nn::TransformerOpts::new().num_encoder_layers(1).num_decoder_layers(1);
+    let all = nn::transformer_with(8, 2, opts.dim_feedforward(12).dropout(0.0))?;
+    case.load_into(&all)?;
+    let (src, tgt) = (case.tensor("inputs")?, case.second_input()?);
+    let mask = tt::generate_square_subsequent_mask(4)?;
+    assert!(mask.equal(&case.tensor("tgt_mask")?)?);
+    let y = all.forward_opt(&[Some(&src), Some(&tgt), None, Some(&mask)])?;
+    case.agrees(&y[0])?;
+    let copy = all.copy()?.freeze()?; // copies compute the same, and may be frozen
+    let y = copy.module().forward_opt(&[Some(&src), Some(&tgt), None, Some(&mask)])?;
+    case.agrees(&y[0])
+}
+
+#[test]
+fn stacks_take_modules_of_the_application() -> Result<()> {
+    let twice = Module::from_fn("Twice", |x| x.mul_scalar(2))?;
+    let stack = nn::transformer_encoder(&twice, 3)?;
+    assert_eq!(values(&stack.forward(&tt::ones(&[2])?)?)?, [8.0, 8.0]);
+    assert_eq!(stack.child_name(0).as_deref(), Some("layers"));
+    let e = nn::transformer_encoder(&twice, -1).unwrap_err();
+    assert_eq!((e.status, e.argument.as_deref()), (Status::InvalidArg, Some("num_layers")));
+    Ok(())
+}
 
 /// A linear layer of 4 inputs and 3 outputs, whose weights have 12 magnitudes.
 fn layer() -> Result<Module> {
