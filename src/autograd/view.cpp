@@ -9,15 +9,36 @@
 
 namespace TT_NS {
 
-// Position of a view in its base, which has the same dtype: views of another dtype are internal and
-// never written in place.
+// Position of a view in its base. If one of them is complex and the other has the parts of its
+// numbers, it is the position of the parts.
 struct ViewGeometry {
   Shape sizes, strides;
   int64_t offset;  // elements from the first of the base
+  bool of_parts,
+      pairs;  // the base is complex and the view is not; the view is, and the base is not
 };
 static ViewGeometry geometry_of(const Tensor& view, const Tensor& base) {
-  return {Shape(view.sizes()), Shape(view.strides()),
-          (int64_t(view.data) - int64_t(base.data)) / view.item_size()};
+  const bool same_dtype = view.dtype == base.dtype;
+  const bool pairs = !same_dtype && is_complex(view.dtype);
+  ViewGeometry g{Shape(view.sizes()), Shape(view.strides()),
+                 (int64_t(view.data) - int64_t(base.data)) / view.item_size(),
+                 !same_dtype && !pairs, pairs};
+  if (!pairs) return g;
+  for (int64_t& stride : g.strides) stride *= 2;
+  g.sizes.push_back(2);
+  g.strides.push_back(1);
+  g.offset *= 2;
+  return g;
+}
+
+// Complex numbers as pairs and pairs as complex numbers, if `wanted`.
+static TensorRef as_parts(bool wanted, const Tensor& t) {
+  return wanted ? dispatch(*atomic_load(&complex_views.as_real, kRelaxed), t)
+                : TensorRef::share(&t);
+}
+static TensorRef as_numbers(bool wanted, const Tensor& t) {
+  return wanted ? dispatch(*atomic_load(&complex_views.as_complex, kRelaxed), t)
+                : TensorRef::share(&t);
 }
 
 // Returns the base through which the history of a view goes; NULL if t is not a view, or its base
@@ -41,8 +62,12 @@ static void rebuild_view_node(Tensor& t, const Tensor& base) {
   const uint32_t version = t.tracked_version();
   const uint64_t keys = bit(kKeyAutograd) | (base.keys & kBackendKeys);
   const auto& op = *atomic_load(&op_of_views, kRelaxed);
-  const TensorRef fresh =
-      redispatch(op, keys, base, t.sizes(), t.strides(), Opt<int64_t>(t.offset()));
+  const ViewGeometry g = geometry_of(t, base);
+  TensorRef whole = TensorRef::share(&base);
+  if (g.of_parts) whole = redispatch(*atomic_load(&complex_views.as_real, kRelaxed), keys, base);
+  TensorRef fresh =
+      redispatch(op, keys, whole, g.sizes, g.strides, Opt<int64_t>(whole->offset() + g.offset));
+  if (g.pairs) fresh = redispatch(*atomic_load(&complex_views.as_complex, kRelaxed), keys, fresh);
   if (!fresh->grad_fn) return;  // base no longer requires a gradient
   NodeRef node = NodeRef::share(fresh->grad_fn);
   Lock lock(shared_lock);  // released before the old node is freed
@@ -90,14 +115,17 @@ static void copy_slices_apply(Node& n, TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   auto& s = n.saved_as<CopySlicesSaved>();
   Node& inner = as_node(s.inner);
-  const TensorRef whole = op::restride(*grads[0], s.base_strides);
-  TensorRef part_grad =
-      op::clone(*op::as_strided(whole, s.view.sizes, s.view.strides, s.view.offset));
+  const ViewGeometry& g = s.view;
+  const TensorRef whole = as_parts(g.of_parts, *op::restride(*grads[0], s.base_strides));
+  const TensorRef part = op::as_strided(whole, g.sizes, g.strides, g.offset);
+  TensorRef part_grad = op::clone(*as_numbers(g.pairs, *part));
   inner.type->apply(inner, &part_grad, out);
   TensorRef self_grad = std::move(out[0]);
   if (!n.needs(0)) return;
   if (!self_grad) self_grad = op::zeros_like(*part_grad);
-  out[0] = op::as_strided_put(whole, *self_grad, s.view.sizes, s.view.strides, s.view.offset);
+  const TensorRef put =
+      op::as_strided_put(whole, *as_parts(g.pairs, *self_grad), g.sizes, g.strides, g.offset);
+  out[0] = as_numbers(g.of_parts, *put);
 }
 static constinit const NodeType kCopySlicesType = {
     .name = "copy_slices",

@@ -6,6 +6,13 @@
 
 namespace TT_NS::impl {
 
+// Makes a view of another dtype.
+static TensorRef make_complex_view(const Tensor& self, Ints sizes, Ints strides, Dtype dtype) {
+  atomic_store(&complex_views.as_real, &op_view_as_real, kRelaxed);
+  atomic_store(&complex_views.as_complex, &op_view_as_complex, kRelaxed);
+  return make_view(self, sizes, strides, self.data, dtype);
+}
+
 TensorRef view_as_real(Call, const Tensor& self) {
   if (!is_complex(self.dtype))
     fail_arg(TT_DTYPE, "self", "self is {}: must be complex", fmt(self.dtype));
@@ -16,7 +23,7 @@ TensorRef view_as_real(Call, const Tensor& self) {
   sizes.push_back(2);
   strides.push_back(1);
   checked_numel(sizes, real_of(self.dtype), "result");
-  return make_view(self, sizes, strides, self.data, real_of(self.dtype));
+  return make_complex_view(self, sizes, strides, real_of(self.dtype));
 }
 TensorRef view_as_complex(Call, const Tensor& self) {
   if (self.dtype != Dtype::kF32 && self.dtype != Dtype::kF64)
@@ -38,7 +45,7 @@ TensorRef view_as_complex(Call, const Tensor& self) {
                self.strides());
     strides[i] /= 2;
   }
-  return make_view(self, sizes, strides, self.data, complex_of(self.dtype));
+  return make_complex_view(self, sizes, strides, complex_of(self.dtype));
 }
 
 TensorRef real(Call, const Tensor& self) {

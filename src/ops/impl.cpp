@@ -56,6 +56,7 @@ void check_writable(const Tensor& t, const char* arg) {
 }
 
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views = nullptr;
+constinit ComplexViews complex_views = {};
 
 static bool has_history(const Tensor* t) { return t && needs_gradient(*t); }
 

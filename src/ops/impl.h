@@ -34,6 +34,12 @@ TensorRef make_one_of_views(const Tensor& src, Ints sizes, Ints strides, char* d
 // &op_as_strided once a view has been made, else NULL. Autograd rebuilds the nodes of stale views
 // with it. A pointer, so that a program without views links neither as_strided nor its gradient.
 extern Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)>* op_of_views;
+// The same of views of another dtype than their base's: &op_view_as_real and &op_view_as_complex.
+struct ComplexViews {
+  Op<TensorRef(const Tensor&)>* as_real;
+  Op<TensorRef(const Tensor&)>* as_complex;
+};
+extern ComplexViews complex_views;
 
 // Returns p + bytes, or NULL if p is NULL (META).
 inline char* advance(char* p, int64_t bytes) {

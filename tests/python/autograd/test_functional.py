@@ -253,3 +253,43 @@ def test_packed_tensors_are_released():
     y.backward()
     gc.collect()
     assert len(kept) == 2 and all(r() is None for r in kept)
+
+
+@pytest.mark.parametrize(
+    "write, expected",  # gradients of PyTorch's
+    [
+        (lambda z, v: v.mul_(2), [2 + 2j, 2 + 2j]),
+        (lambda z, v: v[0].mul_(3), [3 + 3j, 1 + 1j]),
+        (lambda z, v: v.select(-1, 1).mul_(3), [1 + 3j, 1 + 3j]),
+        (lambda z, v: z.mul_(3), [3 + 3j, 3 + 3j]),
+        (lambda z, v: z.imag.mul_(2), [1 + 2j, 1 + 2j]),
+        (lambda z, v: v[1].zero_(), [1 + 1j, 0]),
+    ],
+)
+def test_writes_through_views_of_parts(write, expected):
+    leaf = tt.tensor([1 + 2j, 3j], requires_grad=True)
+    z = leaf * 1
+    v = tt.view_as_real(z)
+    write(z, v)
+    v.sum().backward()
+    assert leaf.grad.tolist() == expected
+    parts = tt.view_as_real(z.detach()).clone()
+    assert v.detach().equal(parts)
+
+
+def test_writes_through_views_of_pairs():
+    leaf = tt.tensor([[1.0, 2], [3, 4]], requires_grad=True)
+    z = leaf * 1
+    v = tt.view_as_complex(z)
+    v[0] *= 2j
+    z.mul_(3)
+    assert v.tolist() == [-12 + 6j, 9 + 12j]
+    (v * tt.tensor([1, 2 - 1j])).real.sum().backward()
+    assert leaf.grad.tolist() == [[0, -6], [6, 3]]
+
+    def f(x):
+        z = x * x
+        tt.view_as_complex(z)[1].mul_(1 + 1j)
+        return z
+
+    assert tt.autograd.gradgradcheck(f, (leaf.detach().double().requires_grad_(),))
