@@ -632,7 +632,7 @@ bool bag_reduce(const BatchCall& b) {
   const int64_t rows = tensor(b, kWeight).size(0);
   const int64_t n = tensor(b, kIndices).size(0);
   const bool tables = batched(b, kWeight);
-  if (tables ? !rows || b.args[kSkipped].i >= 0 : b.args[kByFrequency].i) return false;
+  if (tables ? !rows : b.args[kByFrequency].i) return false;
   if (!bags || !n || !b.level.size) return false;
   OwnArgs own(b);
   TensorRef indices = all_of(b, kIndices);
@@ -640,7 +640,11 @@ bool bag_reduce(const BatchCall& b) {
   if (tables) {
     weight = op::flatten(*b.batch(kWeight), 0, 1);
     own.values[kWeight] = to_value(*weight);
-    indices = op::add(*op::to_dtype(*indices, Dtype::kI64), *sample_offsets(b, rows, 2));
+    const Scalar skipped(b.args[kSkipped].i);
+    const TensorRef own_rows = op::to_dtype(*indices, Dtype::kI64);
+    indices = op::add(*own_rows, *sample_offsets(b, rows, 2));
+    if (skipped.i >= 0)  // that of the first sample stands for the row of each
+      indices = op::masked_fill(*indices, *op::eq(*own_rows, skipped), skipped);
   }
   indices = op::flatten(*indices, 0, 1);
   own.values[kIndices] = to_value(*indices);

@@ -27,6 +27,10 @@ TensorList convolution_backward_forward(TensorSpan tangents, const Tensor& grad,
                                         bool want_weight, bool want_bias);
 
 // ---- index ----
+// tangents: of weight and per_sample_weights.
+TensorRef bag_reduce_forward(TensorSpan tangents, const Tensor& weight, const Tensor& indices,
+                             const Tensor* starts, int64_t bags, int64_t mode,
+                             const Tensor* factors, int64_t skipped, const Tensor& y);
 // tangents: of self and src.
 TensorRef scatter_multiply_forward(TensorSpan tangents, const Tensor& self, int64_t dim,
                                    const Tensor& index, const Tensor& src, const Tensor& y);
@@ -91,6 +95,13 @@ TensorList batch_norm_backward_forward(TensorSpan tangents, const Tensor& grad, 
                                        const Tensor* weight, const Tensor& stats, bool training,
                                        double eps, bool want_input, bool want_weight,
                                        bool want_bias);
+
+// ---- recurrent ----
+// tangents: of gates, h0, c0, w_hh, b_hh and w_hr. Returns those of output and, of lstm, of cells.
+TensorList recurrent_layer_forward(TensorSpan tangents, const Tensor& gates, const Tensor& h0,
+                                   const Tensor* c0, const Tensor& w_hh, const Tensor* b_hh,
+                                   const Tensor* w_hr, Ints batch_sizes, int64_t mode, bool reverse,
+                                   const Tensor& output, const Tensor& cells);
 
 // ---- scan ----
 TensorRef cumprod_forward(const Tensor& t, const Tensor& self, const Tensor& y, int64_t dim);

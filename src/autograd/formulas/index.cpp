@@ -89,6 +89,19 @@ static TensorRef bag_sum_backward(const Tensor& of_bags, int64_t rows, const Ten
   return op::bag_reduce(of_bags, of_row, starts.get(), rows, kBagModeSum, by.get(), false, -1);
 }
 
+// 1 for each element of the indexed rows that is the maximum of its bag, as those that share it.
+static TensorRef shares_of_maxima(const Tensor& weight, const Tensor& indices, const Tensor& bag,
+                                  const Tensor& taken_column, const Tensor& y, const Tensor& none) {
+  const Scalar one(1);
+  TensorRef rows = op::embedding(weight, indices);
+  TensorRef top = op::index_select(with_rest(y), 0, bag);
+  TensorRef equal =
+      op::logical_or(op::eq(rows, top), op::logical_and(op::isnan(rows), op::isnan(top)));
+  TensorRef hit = op::to_dtype(op::logical_and(equal, taken_column), none.dtype);
+  TensorRef hits = op::clamp(op::index_add(none, 0, bag, hit), &one);
+  return hit / op::index_select(hits, 0, bag);
+}
+
 TensorPair bag_reduce_backward(const Tensor& g, const Tensor& weight, const Tensor& indices,
                                const Tensor* starts, int64_t mode, const Tensor* factors,
                                bool by_freq, int64_t skipped, const Tensor& y, Needs needs) {
@@ -117,15 +130,8 @@ TensorPair bag_reduce_backward(const Tensor& g, const Tensor& weight, const Tens
   const bool by_index = (factors && needs[1]) || (needs[0] && !sorts);
   if (!by_index) return out;
   TensorRef grads = op::index_select(with_rest(of_bags), 0, bag);
-  if (mode == kBagModeMax) {  // the rows that have the maximum share its gradient
-    TensorRef rows = op::embedding(weight, indices);
-    TensorRef top = op::index_select(with_rest(y), 0, bag);
-    TensorRef equal =
-        op::logical_or(op::eq(rows, top), op::logical_and(op::isnan(rows), op::isnan(top)));
-    TensorRef hit = op::to_dtype(op::logical_and(equal, taken_column), wide);
-    TensorRef hits = op::clamp(op::index_add(none, 0, bag, hit), &one);
-    grads = grads * (hit / op::index_select(hits, 0, bag));
-  }
+  if (mode == kBagModeMax)
+    grads = grads * shares_of_maxima(weight, indices, bag, taken_column, y, none);
   if (grads->dtype != weight.dtype) grads = op::to_dtype(grads, weight.dtype);
   if (factors && needs[1]) {
     const int64_t last[1] = {1};
@@ -137,6 +143,29 @@ TensorPair bag_reduce_backward(const Tensor& g, const Tensor& weight, const Tens
   const Opt<int64_t> padding = skipped < 0 ? Opt<int64_t>() : Opt<int64_t>(skipped);
   out.first = embedding_backward(grads, indices, weight.sizes(), padding, by_freq);
   return out;
+}
+
+TensorRef bag_reduce_forward(TensorSpan tangents, const Tensor& weight, const Tensor& indices,
+                             const Tensor* starts, int64_t bags, int64_t mode,
+                             const Tensor* factors, int64_t skipped, const Tensor& y) {
+  if (mode == kBagModeMax) {
+    const int64_t column[2] = {indices.numel, 1};
+    const int64_t sums_shape[2] = {bags + 1, y.size(1)};
+    const Dtype wide = weight.item_size() == 2 ? Dtype::kF32 : weight.dtype;
+    TensorRef none = op::zeros(sums_shape, wide, Opt<Device>(weight.device));
+    TensorRef bag = bags_of(indices, starts, bags);
+    TensorRef taken = op::reshape(op::ne(indices, Scalar(skipped)), column);
+    TensorRef share = shares_of_maxima(weight, indices, bag, taken, y, none);
+    TensorRef moved = op::embedding(*tangents[0], indices) * share;
+    return op::narrow(op::index_add(none, 0, bag, op::to_dtype(moved, wide)), 0, 0, bags);
+  }
+  const auto reduced = [&](const Tensor& rows, const Tensor* by) {
+    return op::bag_reduce(rows, indices, starts, bags, mode, by, false, skipped);
+  };
+  TensorRef sum = tangents[0] ? reduced(*tangents[0], factors) : TensorRef();
+  if (!tangents[1]) return sum;
+  TensorRef of_factors = reduced(weight, tangents[1]);
+  return sum ? sum + of_factors : of_factors;
 }
 
 // src within the sizes of index, and a gradient of that part for all of src.

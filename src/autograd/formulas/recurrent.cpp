@@ -84,12 +84,47 @@ struct Recomputed {
   StepGradients step(RecurrentStep at, const Tensor& dh, TensorRef carry) const {
     if (mode == kLstm) return lstm_step(at, dh, std::move(carry));
     if (mode == kGru) return gru_step(at, sum_or_one(TensorRef::share(&dh), std::move(carry)));
-    TensorRef h = rows_at(output, at);
-    TensorRef slope = mode == kRnnTanh ? 1 - h * h : op::to_dtype(op::gt(h, 0), h->dtype);
-    return {dh * slope, {}, {}};
+    return {dh * slope_at(at), {}, {}};
+  }
+
+  // The tangents of the state and of the cells after a step: x and p are those of its gates and of
+  // the products with w_hh, h and c those before it.
+  TensorPair tangents(RecurrentStep at, const Tensor& x, const Tensor& p, const Tensor& h,
+                      const Tensor* c) const {
+    if (mode == kLstm) return lstm_tangents(at, x + p, *c);
+    if (mode == kGru) return {gru_tangents(at, x, p, h), {}};
+    return {(x + p) * slope_at(at), {}};
   }
 
  private:
+  TensorRef slope_at(RecurrentStep at) const {
+    TensorRef h = rows_at(output, at);
+    return mode == kRnnTanh ? 1 - h * h : op::to_dtype(op::gt(h, 0), h->dtype);
+  }
+  TensorPair lstm_tangents(RecurrentStep at, const Tensor& x, const Tensor& c) const {
+    TensorRef i = rows_at(gate[0], at);
+    TensorRef f = rows_at(gate[1], at);
+    TensorRef g = rows_at(gate[2], at);
+    TensorRef o = rows_at(gate[3], at);
+    TensorRef tanh_c = rows_at(t, at);
+    TensorRef of_i = gate_of(x, 0, hidden) * (i * (1 - i));
+    TensorRef of_f = gate_of(x, 1, hidden) * (f * (1 - f));
+    TensorRef of_g = gate_of(x, 2, hidden) * (1 - g * g);
+    TensorRef of_o = gate_of(x, 3, hidden) * (o * (1 - o));
+    TensorRef dc = f * c + of_f * rows_at(c_before, at) + i * of_g + of_i * g;
+    return {of_o * tanh_c + o * (1 - tanh_c * tanh_c) * dc, dc};
+  }
+  TensorRef gru_tangents(RecurrentStep at, const Tensor& x, const Tensor& p,
+                         const Tensor& h) const {
+    TensorRef r = rows_at(gate[0], at);
+    TensorRef z = rows_at(gate[1], at);
+    TensorRef n = rows_at(gate[2], at);
+    TensorRef of_r = (gate_of(x, 0, hidden) + gate_of(p, 0, hidden)) * (r * (1 - r));
+    TensorRef of_z = (gate_of(x, 1, hidden) + gate_of(p, 1, hidden)) * (z * (1 - z));
+    TensorRef inner =
+        gate_of(x, 2, hidden) + r * gate_of(p, 2, hidden) + of_r * rows_at(gate[3], at);
+    return (1 - z) * (1 - n * n) * inner + z * h + (rows_at(before, at) - n) * of_z;
+  }
   StepGradients lstm_step(RecurrentStep at, const Tensor& dh, TensorRef carry) const {
     TensorRef i = rows_at(gate[0], at);
     TensorRef f = rows_at(gate[1], at);
@@ -161,7 +196,56 @@ StepGradients through_time(const Recomputed& layer, TensorSpan g, Ints sizes, bo
   return all;
 }
 
+// The rows before a step of `rows` rows: those of the step before it, or of `first` where it has
+// none. `last`: NULL before the first step.
+TensorRef rows_before(const TensorRef& last, const Tensor& first, int64_t rows) {
+  const int64_t have = last ? last->size(0) : 0;
+  if (have >= rows) return op::narrow(last, 0, 0, rows);
+  TensorRef rest = op::narrow(first, 0, have, rows - have);
+  const Tensor* const parts[2] = {last.get(), rest.get()};
+  return have ? op::cat(parts, 0) : rest;
+}
+TensorRef tangent_or_zeros(const Tensor* tangent, const Tensor& t) {
+  return tangent ? TensorRef::share(tangent) : op::zeros_like(t);
+}
+
 }  // namespace
+
+TensorList recurrent_layer_forward(TensorSpan tangents, const Tensor& gates, const Tensor& h0,
+                                   const Tensor* c0, const Tensor& w_hh, const Tensor* b_hh,
+                                   const Tensor* w_hr, Ints batch_sizes, int64_t mode, bool reverse,
+                                   const Tensor& output, const Tensor& cells) {
+  const Recomputed layer(gates, h0, c0, w_hh, b_hh, w_hr, batch_sizes, mode, reverse, output,
+                         cells);
+  TensorRef x = tangent_or_zeros(tangents[0], gates);
+  TensorRef first = tangent_or_zeros(tangents[1], h0);
+  TensorRef first_cells = c0 ? tangent_or_zeros(tangents[2], *c0) : TensorRef();
+  TensorRef of_weights, of_projection;  // parts that do not pass from step to step
+  if (tangents[3] || tangents[4])
+    of_weights = op::linear(recurrent_rows_before(output, h0, batch_sizes, reverse),
+                            tangent_or_zeros(tangents[3], w_hh), tangents[4]);
+  if (tangents[5]) of_projection = op::linear(layer.gate[3] * layer.t, *tangents[5], nullptr);
+  TensorList states, all_cells;
+  TensorRef state, cell;
+  RecurrentWalk walk(batch_sizes, gates.size(0), reverse);
+  for (int64_t k = 0; k < batch_sizes.n; k++, walk.next()) {
+    const RecurrentStep at = walk.now();
+    TensorRef h = rows_before(state, first, at.rows);
+    TensorRef c = c0 ? rows_before(cell, first_cells, at.rows) : TensorRef();
+    TensorRef p = op::linear(h, w_hh, nullptr);
+    if (of_weights) p = p + rows_at(of_weights, at);
+    TensorPair made = layer.tangents(at, rows_at(x, at), p, h, c.get());
+    state = w_hr ? op::linear(made.first, *w_hr, nullptr) : std::move(made.first);
+    if (of_projection) state = state + rows_at(of_projection, at);
+    cell = std::move(made.second);
+    states.push_back(state);
+    if (cell) all_cells.push_back(cell);
+  }
+  TensorList found;
+  found.push_back(of_all_steps(states, !reverse));
+  if (c0) found.push_back(of_all_steps(all_cells, !reverse));
+  return found;
+}
 
 RecurrentGrads recurrent_layer_grads(TensorSpan g, const Tensor& gates, const Tensor& h0,
                                      const Tensor* c0, const Tensor& w_hh, const Tensor* b_hh,

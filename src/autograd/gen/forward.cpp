@@ -36,6 +36,20 @@ static void amin_forward([[maybe_unused]] const Value* args,
   found.push_back(op::sum_dim(op::mul(formula::extreme_dims_backward(op::ones_like(r0), self, r0,
       dim, keepdim), t0), dim, keepdim));
 }
+static void bag_reduce_forward([[maybe_unused]] const Value* args,
+                               [[maybe_unused]] const TensorList& results,
+                               [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& weight = Unbox<const Tensor&>::get(args[0]);
+  const auto& indices = Unbox<const Tensor&>::get(args[1]);
+  const auto& starts = Unbox<const Tensor*>::get(args[2]);
+  const auto& bags = Unbox<int64_t>::get(args[3]);
+  const auto& mode = Unbox<int64_t>::get(args[4]);
+  const auto& per_sample_weights = Unbox<const Tensor*>::get(args[5]);
+  const auto& skipped = Unbox<int64_t>::get(args[7]);
+  const Tensor& r0 = *results[0];
+  found.push_back(formula::bag_reduce_forward(tangents, weight, indices, starts, bags, mode,
+                                              per_sample_weights, skipped, r0));
+}
 static void batch_norm_backward_forward([[maybe_unused]] const Value* args,
                                         [[maybe_unused]] const TensorList& results,
                                         [[maybe_unused]] TensorSpan tangents, TensorList& found) {
@@ -532,6 +546,23 @@ static void prod_dim_forward([[maybe_unused]] const Value* args,
       formula::sum_along(op::mul(op::conj(formula::prod_dim_backward(op::ones_like(r0), self, r0,
       dim, keepdim)), t0), dim, keepdim));
 }
+static void recurrent_layer_forward([[maybe_unused]] const Value* args,
+                                    [[maybe_unused]] const TensorList& results,
+                                    [[maybe_unused]] TensorSpan tangents, TensorList& found) {
+  const auto& gates = Unbox<const Tensor&>::get(args[0]);
+  const auto& h0 = Unbox<const Tensor&>::get(args[1]);
+  const auto& c0 = Unbox<const Tensor*>::get(args[2]);
+  const auto& w_hh = Unbox<const Tensor&>::get(args[3]);
+  const auto& b_hh = Unbox<const Tensor*>::get(args[4]);
+  const auto& w_hr = Unbox<const Tensor*>::get(args[5]);
+  const auto& batch_sizes = Unbox<Ints>::get(args[6]);
+  const auto& mode = Unbox<int64_t>::get(args[7]);
+  const auto& reverse = Unbox<bool>::get(args[8]);
+  const Tensor& r0 = *results[0];
+  const Tensor& r1 = *results[1];
+  found = formula::recurrent_layer_forward(tangents, gates, h0, c0, w_hh, b_hh, w_hr, batch_sizes,
+                                           mode, reverse, r0, r1);
+}
 static void rms_norm_backward_forward([[maybe_unused]] const Value* args,
                                       [[maybe_unused]] const TensorList& results,
                                       [[maybe_unused]] TensorSpan tangents, TensorList& found) {
@@ -655,7 +686,7 @@ constinit const ForwardRow forward_rows[] = {
     {"avg_pool2d", ForwardRule::kProduct, 0x1, nullptr},
     {"avg_pool2d_backward", ForwardRule::kProduct, 0x1, nullptr},
     {"baddbmm", ForwardRule::kProduct, 0x221, nullptr},
-    {"bag_reduce", ForwardRule::kTwice, 0x300443, nullptr},
+    {"bag_reduce", ForwardRule::kFormula, 0x300443, bag_reduce_forward},
     {"batch_norm_backward", ForwardRule::kFormula, 0x4333, batch_norm_backward_forward},
     {"bernoulli", ForwardRule::kNone, 0x0, nullptr},
     {"bernoulli_entropy", ForwardRule::kSymmetric, 0x33, nullptr},
@@ -858,7 +889,7 @@ constinit const ForwardRow forward_rows[] = {
     {"prod_dim", ForwardRule::kFormula, 0x3, prod_dim_forward},
     {"random_", ForwardRule::kNone, 0x0, nullptr},
     {"reciprocal", ForwardRule::kSymmetric, 0x3, nullptr},
-    {"recurrent_layer", ForwardRule::kTwice, 0x333333, nullptr},
+    {"recurrent_layer", ForwardRule::kFormula, 0x333333, recurrent_layer_forward},
     {"relu", ForwardRule::kSymmetric, 0x3, nullptr},
     {"replace_inf", ForwardRule::kSymmetric, 0x3, nullptr},
     {"replace_nan", ForwardRule::kSymmetric, 0x3, nullptr},

@@ -434,7 +434,13 @@ def bags(a, b):
     return bag(places, rows, mode="max") + bag(places, rows, mode="sum", per_sample_weights=a[:2])
 
 
-MORE += [recurrent, bags]
+def bags_of_tables(tables, x):
+    places = tt.stack([x.argmax(0), x.argmax(1)])
+    bag = nn.functional.embedding_bag
+    return bag(places, tables, padding_idx=1) + bag(places, tables, mode="max", padding_idx=0)
+
+
+MORE += [recurrent, bags, bags_of_tables]
 
 
 def attention_of(x):
@@ -466,6 +472,7 @@ def test_recurrent_layers_and_bags_do_not_loop():
     x, h = randn(50, 3, 3), randn(50, 3, 3)
     assert counted(func.vmap(recurrent), x, h) < 40
     assert counted(func.vmap(bags), x, h) < 40
+    assert counted(func.vmap(bags_of_tables), x, h) < 40
     with pytest.raises(RuntimeError, match="no rule for vmap over 0 samples"):
         func.vmap(recurrent)(randn(0, 3, 3), randn(0, 3, 3))
 
@@ -1058,3 +1065,70 @@ def test_gradients_of_copies_leave_the_cotangent_a_leaf():
     assert w.is_leaf and w.grad_fn is None
     product.sum().backward()
     close(w.grad, 2 * x)
+
+
+# ---- tangents of recurrent layers and bags ----
+
+TABLE = tt.arange(18, dtype=tt.float64).reshape(6, 3).cos()
+PLACES, STARTS = tt.tensor([0, 2, 2, 5, 1, 0, 3]), tt.tensor([0, 3, 3, 5])
+
+
+def bag_of(mode, *factors, padding=None):
+    return lambda table, *given: nn.functional.embedding_bag(
+        PLACES, table, STARTS, mode=mode, padding_idx=padding, per_sample_weights=(*given, None)[0]
+    )
+
+
+def layer_of(kind, **options):
+    layer = getattr(nn, kind)(3, 4, dtype=tt.float64, **options)
+    names = [name for name, _ in layer.named_parameters()]
+
+    def call(x, *weights):
+        y, state = func.functional_call(layer, dict(zip(names, weights)), (x,))
+        states = state if isinstance(state, tuple) else (state,)
+        return tt.cat([y.flatten(), *(s.flatten() for s in states)])
+
+    return call, [p.detach() for p in layer.parameters()]
+
+
+def packed(x):
+    layer = nn.GRU(3, 4, dtype=tt.float64, bidirectional=True)
+    for p in layer.parameters():
+        p.data.copy_(tt.arange(p.numel(), dtype=tt.float64).reshape(p.shape).sin())
+    return layer(nn.utils.rnn.pack_padded_sequence(x, [5, 3, 2], enforce_sorted=False))[0].data
+
+
+@pytest.mark.parametrize(
+    "f, inputs",
+    [
+        *((bag_of(mode, padding=p), [TABLE]) for mode in ("sum", "mean", "max") for p in (None, 2)),
+        (bag_of("sum"), [TABLE, tt.arange(7, dtype=tt.float64).sin()]),
+        (packed, [tt.arange(45, dtype=tt.float64).reshape(5, 3, 3).sin()]),
+        *(
+            (call, [tt.arange(30, dtype=tt.float64).reshape(5, 2, 3).sin(), *weights])
+            for call, weights in (
+                layer_of("RNN"),
+                layer_of("RNN", nonlinearity="relu", bidirectional=True),
+                layer_of("GRU", num_layers=2),
+                layer_of("LSTM", bias=False, bidirectional=True),
+                layer_of("LSTM", proj_size=2),
+            )
+        ),
+    ],
+)
+def test_tangents_of_steps_and_bags(f, inputs):
+    inputs = tuple(inputs)
+    tangents = tuple(randn(*x.shape) for x in inputs)
+    moved = [tuple(x + s * t for x, t in zip(inputs, tangents)) for s in (1e-6, -1e-6)]
+    result, tangent = func.jvp(f, inputs, tangents)
+    close(result, f(*inputs))
+    close(tangent, (f(*moved[0]) - f(*moved[1])) / 2e-6, atol=1e-7, rtol=1e-6)
+    first = func.jvp(lambda x: f(x, *inputs[1:]), inputs[:1], tangents[:1])[1]
+    by_rows = func.jacrev(f)(*inputs)
+    close(first, by_rows.flatten(-inputs[0].ndim) @ tangents[0].flatten())
+    turned = randn(*tangent.shape)
+    along = lambda *xs: (func.jvp(f, xs, tangents)[1] * turned).sum()  # noqa: E731
+    slope = func.grad(along)(*inputs)
+    there, back = (x[0] for x in moved)
+    change = (along(there, *inputs[1:]) - along(back, *inputs[1:])) / 2e-6
+    close((slope * tangents[0]).sum(), change, atol=1e-6, rtol=1e-5)
