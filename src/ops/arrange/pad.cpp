@@ -105,7 +105,9 @@ TensorRef pad_indexed(Call, const Tensor& self, Ints pad, int64_t mode) {
     if (pads.before(d) || pads.after(d))
       out = op::index_select(*out, d,
                              *sources(pads.before(d), self.size(d), size[d], mode, self.device));
-  return out.get() == &self ? op::clone(self) : std::move(out);
+  if (out.get() == &self) return op::clone(self);
+  const bool last = mode != kPaddingCircular && channels_last(self);  // as in PyTorch
+  return image_input(*out, last, self.dtype);
 }
 TensorRef pad_indexed_backward(Call, const Tensor& grad, const Tensor& self, Ints pad,
                                int64_t mode) {

@@ -3,7 +3,7 @@
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/impl.h"
+#include "ops/image.h"
 #include "plan/norm_build.h"
 
 namespace TT_NS::impl {
@@ -53,7 +53,7 @@ TensorTriple native_group_norm(Call, const Tensor& input, int64_t num_groups, co
     plan.parts = reinterpret_cast<double*>(parts.data());
     launch_stages(kernel_layer_norm, input.device, &plan.run);
   }
-  return {std::move(y), std::move(mean), std::move(rstd)};
+  return {image_input(*y, channels_last(input), y->dtype), std::move(mean), std::move(rstd)};
 }
 
 TensorTriple group_norm_backward(Call, const Tensor& grad, const Tensor& input, int64_t num_groups,
@@ -90,6 +90,7 @@ TensorTriple group_norm_backward(Call, const Tensor& grad, const Tensor& input, 
     plan.workspace = workspace.data();
     launch_stages(kernel_group_norm_backward, input.device, &plan.run);
   }
+  if (dx) dx = image_input(*dx, channels_last(input), dx->dtype);
   return {std::move(dx), std::move(dw), std::move(db)};
 }
 

@@ -332,13 +332,21 @@ static TensorPair complex_dropout(const Tensor& input, int32_t threshold, double
   return {op::mask_scale(input, *mask, scale), std::move(mask)};
 }
 
+// Returns t, or a dense copy in the order of its strides.
+static TensorRef ordered_input(const Tensor& t) {
+  if (t.dense()) return TensorRef::share(&t);
+  TensorRef out = new_ordered_like(t, t.dtype, t.device);
+  copy_elements(*out, t);
+  return out;
+}
+
 TensorPair native_dropout(Call, const Tensor& input, double p, const Rng& rng) {
   const int32_t threshold = threshold_of(1 - p, "p", p);
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   if (is_complex(input.dtype)) return complex_dropout(input, threshold, scale, rng);
-  TensorRef x = dense_input(input);
-  TensorRef out = new_tensor(input.sizes(), input.dtype, input.device);
-  TensorRef mask = new_tensor(input.sizes(), Dtype::kBool, input.device);
+  TensorRef x = ordered_input(input);
+  TensorRef out = new_ordered_like(*x, input.dtype, input.device);
+  TensorRef mask = new_ordered_like(*x, Dtype::kBool, input.device);
   RandomPlan plan;
   build_random(&plan, int32_t(input.dtype), out->numel, rng.seed, rng.offset, out->data);
   plan.x = x->data;

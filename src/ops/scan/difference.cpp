@@ -18,7 +18,7 @@ TensorRef diff(Call, const Tensor& self, int64_t n, int64_t dim, const Tensor* p
   if (self.ndim == 0) fail_arg(TT_SHAPE, "self", "self is 0-dim: must have at least one dimension");
   if (n < 0) fail_arg(TT_INVALID_ARG, "n", "n is {}: must not be negative", n);
   const int64_t d = wrap_dim(dim, self.ndim);
-  if (n == 0) return op::clone(self, TT_CONTIGUOUS);
+  if (n == 0) return op::clone(self);
   TensorRef x = TensorRef::share(&self);
   const Tensor* parts[3] = {};
   int64_t count = 0;
@@ -35,7 +35,7 @@ TensorRef diff(Call, const Tensor& self, int64_t n, int64_t dim, const Tensor* p
     TensorRef earlier = op::slice(*x, d, 0, x->size(d) - 1);
     x = x->dtype == Dtype::kBool ? op::logical_xor(*later, *earlier) : op::sub(*later, *earlier);
   }
-  return op::contiguous(*x);
+  return x;
 }
 
 // ---- trapezoid, cumulative_trapezoid ----

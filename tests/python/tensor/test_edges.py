@@ -377,6 +377,71 @@ def test_sorted_tensors_have_the_strides_of_the_input():
             assert values.equal(dense.values) and indices.equal(dense.indices)
 
 
+@pytest.mark.parametrize(
+    "call, last, permuted",
+    [
+        (lambda x: tt.nn.functional.dropout(x), (120, 1, 20, 4), (24, 6, 1, 48)),
+        (lambda x: tt.nn.functional.dropout(x[::2]), (120, 1, 20, 4), (24, 6, 1, 24)),
+        (lambda x: tt.diff(x), (96, 1, 16, 4), (24, 6, 1, 48)),
+        (lambda x: tt.diff(x, 0, 1), (120, 1, 20, 4), (24, 6, 1, 48)),
+        (lambda x: tt.nn.functional.group_norm(x, 2), (120, 1, 20, 4), (120, 30, 5, 1)),
+        (lambda x: padded(x, "reflect"), (224, 1, 28, 4), (224, 56, 7, 1)),
+        (lambda x: padded(x, "replicate"), (224, 1, 28, 4), (224, 56, 7, 1)),
+        (lambda x: padded(x, "circular"), (224, 56, 7, 1), (224, 56, 7, 1)),
+    ],
+)
+def test_strides_of_results(call, last, permuted):
+    """Those of PyTorch's for channels last and for another order of dimensions."""
+    x = tt.randn(2, 4, 6, 5)
+    for view, strides in (
+        (x.contiguous(memory_format=tt.channels_last), last),
+        (x.permute(3, 0, 1, 2).contiguous().permute(1, 2, 3, 0), permuted),
+    ):
+        got = call(view)
+        assert [s for s, n in zip(got.stride(), got.shape) if n > 1] == [
+            s for s, n in zip(strides, got.shape) if n > 1
+        ]
+        if got.equal(call(view)):  # no random numbers
+            tt.testing.assert_close(got, call(x))
+        else:
+            assert ((got == 0) | (got == view[: len(got)] * 2)).all() and (got == 0).any()
+
+
+def padded(x, mode):
+    return tt.nn.functional.pad(x, (1, 1, 1, 1), mode=mode)
+
+
+def test_gradients_of_channels_last_groups_and_dropout():
+    x = tt.randn(2, 4, 3, 3).contiguous(memory_format=tt.channels_last).requires_grad_()
+    (grad,) = tt.autograd.grad(tt.nn.functional.group_norm(x, 2).square().sum(), [x])
+    assert grad.stride() == x.stride()
+    y = tt.nn.functional.dropout(x)
+    (grad,) = tt.autograd.grad(y.sum(), [x])
+    assert grad.equal((y != 0) * 2.0) and grad.stride() == x.stride()
+
+
+def mean_of(values):
+    return sum(values) / len(values)
+
+
+def test_scatter_reduce_of_complex_numbers():
+    x = tt.tensor([1 + 2j, 3j, 2.0], dtype=tt.complex128, requires_grad=True)
+    src = tt.tensor([1j, 2 - 1j, -1.0, 4.0], dtype=tt.complex128, requires_grad=True)
+    index = tt.tensor([0, 0, 2, 0])
+    for include in (True, False):
+        first = [complex(x[0])] * include + [1j, 2 - 1j, 4.0]
+        third = [2.0] * include + [-1.0]
+        for reduce, of in (("sum", sum), ("prod", math.prod), ("mean", mean_of)):
+            got = x.scatter_reduce(0, index, src, reduce, include_self=include)
+            tt.testing.assert_close(got, tt.tensor([of(first), 3j, of(third)], dtype=x.dtype))
+            assert tt.autograd.gradcheck(
+                lambda a, b: a.scatter_reduce(0, index, b, reduce, include_self=include), (x, src)
+            )
+    for reduce in ("amax", "amin"):
+        with pytest.raises(NotImplementedError, match="must be real for amax and amin"):
+            x.scatter_reduce(0, index, src, reduce)
+
+
 def test_names_of_numpys():
     x = tt.arange(6.0).reshape(2, 3)
     assert (
