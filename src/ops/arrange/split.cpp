@@ -18,10 +18,10 @@ TensorList tensor_split(Call, const Tensor& self, int64_t sections, int64_t dim)
   const int64_t d = split_dim(self, dim);
   check_sections(sections);
   const int64_t n = self.size(d);
-  Shape sizes;
-  sizes.resize(sections, n / sections);
-  for (int64_t i = 0; i < n % sections; i++) sizes[i]++;
-  return op::split_with_sizes(self, sizes, d);
+  Shape ends;
+  for (int64_t i = 1; i < sections; i++)
+    ends.push_back(n / sections * i + TT_NS::min<int64_t>(i, n % sections));
+  return op::tensor_split_indices(self, ends, d);
 }
 
 TensorList tensor_split_indices(Call, const Tensor& self, Ints indices, int64_t dim) {

@@ -859,3 +859,22 @@ def test_transposes_of_numbers_and_dense_channels_last():
     dense = last.contiguous(memory_format=tt.channels_last)
     assert dense.stride() == (100, 1, 20, 4) and dense.equal(last)
     assert dense.contiguous(memory_format=tt.channels_last) is dense
+
+
+def test_parts_of_tensor_split_are_written_in_place():
+    x = tt.arange(6.0, requires_grad=True)
+    y = x * 1
+    for parts in (y.tensor_split(4), y.hsplit(2), y.reshape(6, 1).vsplit(3)):
+        parts[0].mul_(2)
+    assert [len(part) for part in y.tensor_split(4)] == [2, 2, 1, 1]
+    y.sum().backward()
+    assert x.grad.tolist() == [8, 8, 2, 1, 1, 1]
+    with pytest.raises(RuntimeError, match="one of the views"):
+        (x * 1).split(3)[0].mul_(2)
+
+
+@pytest.mark.parametrize("median", [tt.median, tt.nanmedian])
+def test_medians_give_nan_to_their_element_alone(median):
+    x = tt.tensor([1.0, 3.0, 2.0], requires_grad=True)
+    (median(x) * float("nan")).backward()
+    assert x.grad.isnan().tolist() == [False, False, True] and x.grad[:2].tolist() == [0, 0]
