@@ -17,7 +17,8 @@ TensorRef pow_backward_exponent(const Tensor& g, const Tensor& self, const Tenso
                                 const Tensor& y) {
   TensorRef zero = op::eq(self, 0);
   if (!is_complex(exponent.dtype)) zero = zero * op::ge(exponent, 0);
-  return g * op::masked_fill(op::conj(y * op::log(self)), zero, 0);
+  TensorRef base = as_dtype(TensorRef::share(&self), y.dtype);  // negative ones have a complex log
+  return g * op::masked_fill(op::conj(y * op::log(base)), zero, 0);
 }
 
 TensorRef pow_scalar_backward(const Tensor& g, const Tensor& self, const Scalar& exponent) {

@@ -242,6 +242,7 @@ constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_sele
 // ---- index_add ----
 struct index_add_saved {
   Saved index;
+  Shape source_shape;
   int64_t dim;
   Scalar alpha;
 };
@@ -258,10 +259,11 @@ static void index_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     const Tensor& index = *index_ref;
     const auto& alpha = s.alpha;
     const Tensor& g0 = *grads[0];
-    out[1] = formula::scaled(op::index_select(g0, dim, index), op::conj(alpha));
+    out[1] = formula::scaled(op::reshape(op::index_select(g0, dim, index), Ints(s.source_shape)),
+                             op::conj(alpha));
   }
 }
-static constinit const NodeType index_add_type = {"index_add", index_add_apply, destroy_parts<1, 0>,
+static constinit const NodeType index_add_type = {"index_add", index_add_apply, destroy_parts<1, 1>,
                                                   sizeof(index_add_saved), false};
 static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                     const Tensor& source, const Scalar& alpha) {
@@ -279,6 +281,7 @@ static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, con
   if (n1) s.index.save(index);
   s.dim = dim;
   s.alpha = Scalar(alpha);
+  s.source_shape = Shape(source.sizes());
   auto out = redispatch(op_index_add, c.keys & kBelowAutograd, self, dim, index, source, alpha);
   set_history(node, *out, 0);
   return out;
@@ -316,6 +319,7 @@ static void index_add__autograd(Call c, Tensor& self, int64_t dim, const Tensor&
   if (n1) s.index.save(index);
   s.dim = dim;
   s.alpha = Scalar(alpha);
+  s.source_shape = Shape(source.sizes());
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_index_add_, c.keys & kBelowAutograd, self, dim, index, source, alpha);
   commit_inplace(self, std::move(prepared));
@@ -885,6 +889,7 @@ constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op
 // ---- index_copy ----
 struct index_copy_saved {
   Saved index;
+  Shape source_shape;
   int64_t dim;
 };
 static void index_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
@@ -902,11 +907,11 @@ static void index_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     const TensorRef index_ref = s.index.get(n);
     const Tensor& index = *index_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::index_select(g0, dim, index);
+    out[1] = op::reshape(op::index_select(g0, dim, index), Ints(s.source_shape));
   }
 }
 static constinit const NodeType index_copy_type = {"index_copy", index_copy_apply,
-                                                   destroy_parts<1, 0>, sizeof(index_copy_saved),
+                                                   destroy_parts<1, 1>, sizeof(index_copy_saved),
                                                    false};
 static TensorRef index_copy_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                      const Tensor& source) {
@@ -923,6 +928,7 @@ static TensorRef index_copy_autograd(Call c, const Tensor& self, int64_t dim, co
   if (n1) n.set_edge(1, source);
   s.index.save(index);
   s.dim = dim;
+  s.source_shape = Shape(source.sizes());
   auto out = redispatch(op_index_copy, c.keys & kBelowAutograd, self, dim, index, source);
   set_history(node, *out, 0);
   return out;
@@ -957,6 +963,7 @@ static void index_copy__autograd(Call c, Tensor& self, int64_t dim, const Tensor
   if (n1) n.set_edge(1, source);
   s.index.save(index);
   s.dim = dim;
+  s.source_shape = Shape(source.sizes());
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_index_copy_, c.keys & kBelowAutograd, self, dim, index, source);
   commit_inplace(self, std::move(prepared));

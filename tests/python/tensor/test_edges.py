@@ -878,3 +878,17 @@ def test_medians_give_nan_to_their_element_alone(median):
     x = tt.tensor([1.0, 3.0, 2.0], requires_grad=True)
     (median(x) * float("nan")).backward()
     assert x.grad.isnan().tolist() == [False, False, True] and x.grad[:2].tolist() == [0, 0]
+
+
+def test_negative_bases_with_complex_exponents_have_gradients():
+    base = tt.tensor([-2.0, 3.0, -1.0], dtype=tt.float64, requires_grad=True)
+    exponent = tt.tensor([0.5 + 1j, 2 - 1j, 1.5], dtype=tt.complex128, requires_grad=True)
+    assert tt.autograd.gradcheck(lambda b, e: b**e, (base, exponent))
+    assert tt.autograd.gradcheck(lambda e: tt.tensor(-2) ** e, (exponent,))
+
+
+def test_gradients_of_values_for_numbers():
+    x, source = tt.tensor(1.0, requires_grad=True), tt.tensor([2.0], requires_grad=True)
+    index = tt.tensor([0])
+    assert grads(x.index_copy(0, index, source), x, source) == [0, [1]]
+    assert grads(x.index_add(0, index, source, alpha=2), x, source) == [1, [2]]
