@@ -67,6 +67,7 @@ struct HardtanhBackward {  // g strictly between param 0 and param 1; nan passes
   }
 };
 struct LeakyRelu {  // param 0: the slope below 0
+  static constexpr NarrowOp kNarrow = NarrowOp::kLeakyRelu;
   template <class T> static TT_FN T op(T x, const Param<T>& p) { return x > T(0) ? x : x * p.v[0]; }
 };
 struct LeakyReluBackward {

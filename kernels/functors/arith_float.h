@@ -21,6 +21,7 @@ struct Fmin {
 };
 
 struct Copysign {
+  static constexpr NarrowOp kNarrow = NarrowOp::kCopysign;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return math::copysign(a, b); }
 };
 struct Hypot : LongInDouble {

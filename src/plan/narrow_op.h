@@ -6,8 +6,8 @@
 
 namespace TT_NS {
 
-// Ranges of this order are what a dtype has: integers kAnd to kMinimum, halves kNeg to kDiv, bytes
-// kEq to kGe, too. The next two are kNeg and kAbs of halves; from kClamp on, functions follow.
+// Ranges of this order are what a dtype has: integers kAnd to kMinimum, halves kNeg to kCopysign,
+// bytes kEq to kGe, too. The next two are kNeg and kAbs of halves; functions follow from kClamp on.
 enum class NarrowOp : int32_t {
   kAnd,
   kOr,
@@ -21,6 +21,7 @@ enum class NarrowOp : int32_t {
   kMaximum,
   kMinimum,
   kDiv,
+  kCopysign,
   kEq,
   kNe,
   kLt,
@@ -39,6 +40,7 @@ enum class NarrowOp : int32_t {
   kCeil,
   kTrunc,
   kRound,
+  kLeakyRelu,
 };
 TT_INLINE constexpr bool is_narrow_function(NarrowOp op) { return op >= NarrowOp::kClamp; }
 

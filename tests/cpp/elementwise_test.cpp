@@ -839,7 +839,9 @@ TEST(Elementwise, NarrowOperandsGiveTheBitsOfTheDenseRun) {
           for (int k = 0; k <= e.arity; k++)
             dtypes[k] = native(e, k, compute) == TT_BOOL ? int32_t(TT_BOOL) : dtype;
           Params params = params_for(e, compute);
-          if (e.name == "add") params = {{integer(1), {}}};
+          const bool scaled = e.name == "add" || e.name == "sub" || e.name == "rsub";
+          if (scaled) params = {{compute == TT_F32 ? number(-2.5) : integer(1), {}}};
+          if (e.name == "leaky_relu") params = {{number(0.3), {}}};
           check_layout(e, layouts()[i], compute, dtypes, 0, params);
           check_layout(e, layouts()[i], compute, dtypes, 101, params);
           if (HasFatalFailure()) return;

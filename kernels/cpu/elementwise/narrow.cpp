@@ -16,6 +16,7 @@ template <class T> TT_INLINE Vec<T> integer_value(NarrowOp op, Vec<T> a, Vec<T> 
     case NarrowOp::kXor: return a ^ b;
     case NarrowOp::kFlipSign: return a ^ sign;
     case NarrowOp::kClearSign: return a & ~sign;
+    case NarrowOp::kCopysign: return (a & ~sign) | (b & sign);
     case NarrowOp::kAdd: return Vec<T>(Words(a) + Words(b));
     case NarrowOp::kMul: return Vec<T>(Words(a) * Words(b));
     case NarrowOp::kSub: return Vec<T>(Words(a) - Words(b));
@@ -49,12 +50,12 @@ template <class T> TT_INLINE void integers(NarrowOp op, bool is_unsigned, char* 
 
 // ---- halves ----
 
-TT_INLINE Floats float_values(NarrowOp op, Floats a, Floats b) {
+TT_INLINE Floats float_values(NarrowOp op, Floats a, Floats b, Vec<float> alpha) {
   using V = Vec<float>;
   switch (op) {
-    case NarrowOp::kAdd: return both(a, b, [](V x, V y) { return x + y; });
-    case NarrowOp::kSub: return both(a, b, [](V x, V y) { return x - y; });
-    case NarrowOp::kRSub: return both(a, b, [](V x, V y) { return y - x; });
+    case NarrowOp::kAdd: return both(a, b, [=](V x, V y) { return x + alpha * y; });
+    case NarrowOp::kSub: return both(a, b, [=](V x, V y) { return x - alpha * y; });
+    case NarrowOp::kRSub: return both(a, b, [=](V x, V y) { return y - alpha * x; });
     case NarrowOp::kMul: return both(a, b, [](V x, V y) { return x * y; });
     case NarrowOp::kDiv: return both(a, b, [](V x, V y) { return x / y; });
     case NarrowOp::kMaximum:
@@ -65,22 +66,24 @@ TT_INLINE Floats float_values(NarrowOp op, Floats a, Floats b) {
 }
 
 // b is a number if it has floats: all are the same, and keep their precision.
-void halves(NarrowOp op, bool is_bf16, char* out, const char* a, const char* b, bool b_is_float,
-            int64_t n) {
+void halves(NarrowOp op, float alpha, bool is_bf16, char* out, const char* a, const char* b,
+            bool b_is_float, int64_t n) {
   const auto number = load(reinterpret_cast<const float*>(b));
+  const Vec<float> scale = splat(alpha);
   for (int64_t i = 0; i < 2 * n; i += TT_VEC_BYTES) {
     const Floats x = load_halves(is_bf16, a + i);
     Floats y = {number, number};
     if (!b_is_float) y = load_halves(is_bf16, b + i);
-    store_halves(is_bf16, out + i, float_values(op, x, y));
+    store_halves(is_bf16, out + i, float_values(op, x, y, scale));
   }
 }
 
-TT_NOINLINE void run_whole(int32_t dtype, NarrowOp op, char* out, const char* a, const char* b,
-                           bool b_is_float, int64_t n) {
+// alpha: of sums and differences of halves.
+TT_NOINLINE void run_whole(int32_t dtype, NarrowOp op, float alpha, char* out, const char* a,
+                           const char* b, bool b_is_float, int64_t n) {
   if (dtype == TT_I16) return integers<int16_t>(op, false, out, a, b, n);
   if (dtype < TT_I16) return integers<int8_t>(op, dtype == TT_U8, out, a, b, n);
-  halves(op, dtype == TT_BF16, out, a, b, b_is_float, n);
+  halves(op, alpha, dtype == TT_BF16, out, a, b, b_is_float, n);
 }
 
 // Which operators have a loop for integers, bytes and halves.
@@ -88,7 +91,7 @@ constexpr uint32_t bits_of(NarrowOp first, NarrowOp last) {
   return (2u << int(last)) - (1u << int(first));
 }
 constexpr uint32_t kOfIntegers = bits_of(NarrowOp::kAnd, NarrowOp::kMinimum);
-constexpr uint32_t kOfHalves = bits_of(NarrowOp::kNeg, NarrowOp::kDiv);
+constexpr uint32_t kOfHalves = bits_of(NarrowOp::kNeg, NarrowOp::kCopysign);
 constexpr uint32_t kComparisons = bits_of(NarrowOp::kEq, NarrowOp::kGe);
 
 // The dtypes that the loop reads and writes, as for run_elementwise; 0 if there is no loop.
@@ -103,11 +106,11 @@ uint32_t narrow_dtypes(const ElementPlan& plan, NarrowOp op) {
   const int32_t out = kComparisons >> int(op) & 1 ? int32_t(TT_BOOL) : dtype;
   const bool widens = plan.compute == (is_half ? TT_F32 : TT_I32);
   const tt_scalar& alpha = plan.param[0];
-  const bool scaled = alpha.kind && (alpha.kind > TT_SCALAR_INT || alpha.i != 1);
+  const bool scaled = !is_half && alpha.kind && (alpha.kind > TT_SCALAR_INT || alpha.i != 1);
   if (!widens || !(ops >> int(op) & 1) || scaled || plan.dtype[0] != out) return 0;
   const int32_t second = plan.n_operands > 2 ? plan.dtype[2] : dtype;
   const bool is_number = is_half && second == TT_F32 && plan.ptr[2] == plan.scalar[2];
-  if (second != dtype && !is_number) return 0;
+  if (second != dtype && (!is_number || op == NarrowOp::kCopysign)) return 0;
   return uint32_t(out) | uint32_t(dtype) << 8 | uint32_t(second) << 16;
 }
 
@@ -119,6 +122,7 @@ void run_narrow_block(const ElementPlan& plan, NarrowOp op, char* out, const cha
                       int64_t n) noexcept {
   int32_t dtype = plan.dtype[1];
   const bool b_is_float = b && plan.dtype[2] == TT_F32;
+  const float alpha = plan.param[0].kind ? scalar_as<float>(plan.param[0]) : 1.0f;
   if (!b) b = a;
   if (op == NarrowOp::kNeg || op == NarrowOp::kAbs) {
     if (dtype >= TT_F16) {
@@ -128,18 +132,19 @@ void run_narrow_block(const ElementPlan& plan, NarrowOp op, char* out, const cha
       op = NarrowOp::kOr;  // of a and itself
     }
   }
+  if (op == NarrowOp::kCopysign) dtype = TT_I16;  // of halves
   // The last elements are padded to a vector.
   constexpr int64_t kStep = TT_VEC_BYTES;
   const int64_t rest = n % kStep;
   const int64_t whole = n - rest;
-  if (whole) run_whole(dtype, op, out, a, b, b_is_float, whole);
+  if (whole) run_whole(dtype, op, alpha, out, a, b, b_is_float, whole);
   if (!rest) return;
   const int32_t second = b_is_float ? int32_t(TT_F32) : dtype;
   const int32_t result = plan.dtype[0];
   alignas(64) char padded[2][kStep * 4];
   convert_block(padded[0], dtype, a + whole * kItemSize[dtype], dtype, rest);
   convert_block(padded[1], second, b + whole * kItemSize[second], second, rest);
-  run_whole(dtype, op, padded[0], padded[0], padded[1], b_is_float, kStep);
+  run_whole(dtype, op, alpha, padded[0], padded[0], padded[1], b_is_float, kStep);
   convert_block(out + whole * kItemSize[result], result, padded[0], result, rest);
 }
 

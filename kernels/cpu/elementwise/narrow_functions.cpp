@@ -4,7 +4,7 @@
 
 TT_ISA_BEGIN
 
-// What the numbers of a call clamp to.
+// What the numbers of a call clamp to; real_low is the slope of kLeakyRelu.
 struct Bounds {
   int64_t low, high;
   float real_low, real_high;
@@ -70,6 +70,8 @@ TT_INLINE Floats function_values(NarrowOp op, Floats a, Floats bounds) {
     case NarrowOp::kTrunc:
       return both(a, a, [](V x, V) { return with_sign_of(floored(with_sign_of(x, V{})), x); });
     case NarrowOp::kRound: return both(a, a, [](V x, V) { return rounded(x); });
+    case NarrowOp::kLeakyRelu:
+      return both(a, a, [=](V x, V) { return chosen(x > 0.0f, x, x * bounds.low); });
     default:  // kRelu
       return both(a, a, [](V x, V) { return chosen(x <= 0.0f, V{}, x); });
   }
@@ -99,6 +101,7 @@ Bounds clamp_bounds(const ElementPlan& plan, NarrowOp op) {
   const tt_scalar& high = plan.param[1];
   Bounds b = range_of(plan.dtype[1]);
   if (op == NarrowOp::kRelu) b.low = 0;
+  if (op == NarrowOp::kLeakyRelu) b.real_low = scalar_as<float>(low);
   if (op != NarrowOp::kClamp) return b;
   if (low.kind) b.low = low.kind <= TT_SCALAR_INT ? low.i : INT64_MIN;
   if (high.kind) b.high = high.kind <= TT_SCALAR_INT ? high.i : INT64_MAX;
