@@ -138,7 +138,61 @@ TensorRef dense(const Tensor& t, Dtype dtype) {
   return x;
 }
 
+// ---- histograms ----
+
+// Edges of bins: powers of 1.1 from 1e-12 to 1e20, their negatives and 0, in ascending order.
+class HistogramEdges {
+ public:
+  HistogramEdges() {
+    for (double edge = 1e-12; edge < 1e20; edge *= 1.1) positive_.push_back(edge);
+  }
+  int64_t size() const { return 2 * positive_.size() + 1; }
+  double operator[](int64_t i) const {
+    const int64_t half = positive_.size();
+    if (i < half) return -positive_[half - 1 - i];
+    return i == half ? 0.0 : positive_[i - half - 1];
+  }
+
+ private:
+  SmallVec<double, 1> positive_;
+};
+
+// Appends the limits and the counts of the bins, without empty ones at both ends. Bin i has the
+// values in [edge i, edge i + 1), the last one its upper edge, too. values: in ascending order.
+void add_bins(Message& histogram, Span<const double> values) {
+  const HistogramEdges edges;
+  const int64_t bins = edges.size() - 1;
+  SmallVec<int64_t, 1> counts;
+  int64_t first = -1;
+  int64_t last = -1;
+  int64_t at = 0;
+  while (at < values.n && values[at] < edges[0]) at++;
+  for (int64_t i = 0; i < bins; i++) {
+    const double upper = edges[i + 1];
+    const bool closed = i + 1 == bins;
+    const int64_t begin = at;
+    while (at < values.n && (values[at] < upper || (closed && values[at] == upper))) at++;
+    counts.push_back(at - begin);
+    if (at == begin) continue;
+    if (first < 0) first = i;
+    last = i;
+  }
+  if (first < 0)
+    fail_arg(TT_INVALID_ARG, "values", "no value is within the bins of a histogram, up to 1e20");
+  Message limits;
+  Message numbers;
+  limits.raw(edges[first]);
+  numbers.raw(0.0);
+  for (int64_t i = first; i <= last; i++) {
+    limits.raw(edges[i + 1]);
+    numbers.raw(double(counts[i]));
+  }
+  histogram.part(6, limits).part(7, numbers);
+}
+
 // ---- images: PNG files whose data is stored, not compressed ----
+
+constexpr int64_t kMaxImageBytes = 2'000'000'000;  // of a chunk's 2^31 - 1
 
 void add_chunk(Message& png, const char* kind, const Message& data) {
   Message named;
@@ -221,45 +275,9 @@ void add_histogram(const SummaryPlace& place, const Tensor& values) {
     sum += v[i];
     squares += v[i] * v[i];
   }
-  // Edges are powers of 1.1 from 1e-12 to 1e20, their negatives and 0.
-  SmallVec<double, 1> edges;
-  for (double edge = 1e-12; edge < 1e20; edge *= 1.1) edges.push_back(edge);
-  const int64_t half = edges.size();
-  const auto edge_at = [&](int64_t i) {
-    if (i < half) return -edges[half - 1 - i];
-    return i == half ? 0.0 : edges[i - half - 1];
-  };
-  // Bin i has [edge i, edge i + 1), the last one its upper edge, too. Empty ones at both ends are
-  // left out.
-  Message limits;
-  Message counts;
-  const int64_t n_edges = 2 * half + 1;
-  int64_t below = 0;
-  while (below < n && v[below] < edge_at(0)) below++;
-  int64_t first = -1;
-  int64_t last = -1;
-  SmallVec<int64_t, 1> in_bin;
-  for (int64_t i = 0; i + 1 < n_edges; i++) {
-    const double upper = edge_at(i + 1);
-    const bool closed = i + 2 == n_edges;
-    const int64_t begin = below;
-    while (below < n && (v[below] < upper || (closed && v[below] == upper))) below++;
-    in_bin.push_back(below - begin);
-    if (below == begin) continue;
-    if (first < 0) first = i;
-    last = i;
-  }
-  if (first < 0)
-    fail_arg(TT_INVALID_ARG, "values", "no value is within the bins of a histogram, up to 1e20");
-  limits.raw(edge_at(first));
-  counts.raw(0.0);
-  for (int64_t i = first; i <= last; i++) {
-    limits.raw(edge_at(i + 1));
-    counts.raw(double(in_bin[i]));
-  }
   Message histogram;
   histogram.real(1, v[0]).real(2, v[n - 1]).real(3, double(n)).real(4, sum).real(5, squares);
-  histogram.part(6, limits).part(7, counts);
+  add_bins(histogram, {v, n});
   add_summary(place, Message().part(5, histogram));
 }
 
@@ -270,6 +288,9 @@ void add_image(const SummaryPlace& place, const Tensor& image) {
              image.sizes());
   if (!image.numel)
     fail_arg(TT_SHAPE, "img_tensor", "img_tensor is {}: has no pixels", image.sizes());
+  if (image.numel > kMaxImageBytes - image.size(1))
+    fail_arg(TT_SHAPE, "img_tensor", "img_tensor is {}: must have less than {} elements",
+             image.sizes(), kMaxImageBytes);
   const MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef given = op::detach(image);
   if (is_float(image.dtype)) {

@@ -4,6 +4,7 @@
 #include "core/graph_hooks.h"
 #include "dispatch/key.h"
 #include "ops/gen/ops.h"
+#include "ops/device_kernels.h"
 #include "ops/elementwise.h"
 
 #include <string.h>
@@ -164,10 +165,12 @@ void launch_stages(const Kernel& k, Device device, Stages* run) {
   }
 }
 
+bool has_device_kernels(Device device) {
+  return device.type == TT_CUDA && !runtime_cuda(ctx().rt, device.index).backend->cpu_scratch;
+}
+
 Workspace::Workspace(int64_t bytes, Device device) {
-  // Kernels of a device have scratch memory of their own (DeviceBackend::workspace_bytes).
-  if (device.type == TT_CUDA && !runtime_cuda(ctx().rt, device.index).backend->cpu_scratch) return;
-  if (bytes) t_ = new_tensor(Ints(&bytes, 1), Dtype::kU8, device);
+  if (bytes && !has_device_kernels(device)) t_ = new_tensor(Ints(&bytes, 1), Dtype::kU8, device);
 }
 
 void check_readable(const Tensor& t) {

@@ -113,7 +113,7 @@ void OnnxExporter::emit_running_extreme() {
 
 // ---- order ----
 
-// The elements of each row at the ranks among them, nan last, and their places.
+// The elements of each row at the ranks among them, where nan counts as inf, and their places.
 OnnxExporter::Ranked OnnxExporter::ranked(ModelValue x, int64_t dim, int64_t n, ModelValue ranks) {
   ModelValue key = x;
   if (const ModelValue nan = nans_of(x); nan.id >= 0)

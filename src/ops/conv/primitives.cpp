@@ -9,6 +9,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
+#include "ops/device_kernels.h"
 #include "ops/elementwise.h"
 #include "ops/image.h"
 
@@ -52,15 +53,11 @@ enum class ConvOperand { kX, kY, kWeight };
 
 // ---- gathered ----
 
-// Whether kernels of CUDA compute, which need no memory beside their operands.
-static bool on_device(const Conv& c) {
-  return c.device.type == TT_CUDA && !runtime_cuda(ctx().rt, c.device.index).backend->cpu_scratch;
-}
 static bool is_half(Dtype d) { return d == Dtype::kBF16 || d == Dtype::kF16; }
-// The dtype of operands and results, t's among them. Kernels of CUDA convert halves as they read
-// and write them; sums are in c.compute.
+// The dtype of operands and results, t's among them. Kernels of a device convert halves as they
+// read and write them; sums are in c.compute.
 static Dtype stored_dtype(const Conv& c, const Tensor& t) {
-  return is_half(t.dtype) && on_device(c) ? t.dtype : c.compute;
+  return is_half(t.dtype) && has_device_kernels(c.device) ? t.dtype : c.compute;
 }
 static bool windows_are_pixels(const ConvShape& s) {
   for (int d = 0; d < kConvDims; d++)
@@ -70,14 +67,14 @@ static bool windows_are_pixels(const ConvShape& s) {
 // Whether operands and results of dtype d have channels first, as the caller's do. Tensor cores
 // want channels last, but for products of whole images.
 static bool reads_planes(const Conv& c, Dtype d) {
-  return on_device(c) && !c.last && (!is_half(d) || windows_are_pixels(c.s));
+  return has_device_kernels(c.device) && !c.last && (!is_half(d) || windows_are_pixels(c.s));
 }
 static TensorRef in_layout(const Conv& c, const Tensor& t, Dtype d) {
   return reads_planes(c, d) ? with_channels_first(t, d) : with_channels_last(t, d);
 }
 
 static TensorRef zero_run(int64_t n, const Conv& c) {
-  if (on_device(c)) n = 0;
+  if (has_device_kernels(c.device)) n = 0;
   TensorRef zeros = new_tensor(Ints(&n, 1), c.compute, c.device);
   if (zeros->numel) fill_elements(*zeros, 0);
   return zeros;
@@ -178,7 +175,7 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   const bool planes = direct || depthwise || plan.path == kConvPlanes;
   TensorRef out = planes ? new_tensor(sizes, d, c.device) : new_last(sizes, d, c.device);
   if (out->numel == 0) return out;
-  const bool merges = mode == kConvForward && !direct && !on_device(c);
+  const bool merges = mode == kConvForward && !direct && !has_device_kernels(c.device);
   const int64_t width = merges ? conv_merged_width(c.s) : 0;
   if (width) src = padded_rows(c, *src, width);
   TensorRef zeros = zero_run(conv_zero_items(plan), c);
@@ -220,7 +217,7 @@ static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tenso
   }
   TensorRef out = c.weight_last ? new_last(c.w, d, c.device) : new_tensor(c.w, d, c.device);
   if (out->numel == 0) return out;
-  const int64_t width = on_device(c) ? 0 : conv_merged_width(c.s);
+  const int64_t width = has_device_kernels(c.device) ? 0 : conv_merged_width(c.s);
   ConvWeightPlan plan;
   build_conv_weight(&plan, c.s, int32_t(d), out->item_size(), width, planes);
   plan.math = ctx().cuda_math;

@@ -21,7 +21,8 @@ static void check_flat_index(const Tensor& self, const Tensor& index) {
   check_indices(index, "index", -self.numel, self.numel);
 }
 
-// Elements of a strided tensor at n positions, of which negative ones count from the end.
+// Elements of a strided tensor at n positions, of which negative ones count from the end. One that
+// another thread has changed to one out of range since the check counts as 0.
 struct TakePlan {
   const Tensor* from;
   int64_t n;
@@ -32,7 +33,9 @@ static void take_elements(const TakePlan& p) {
   const Tensor& t = *p.from;
   const size_t size = size_t(t.item_size());
   for (int64_t i = 0; i < p.n; i++) {
-    int64_t at = p.index[i] < 0 ? p.index[i] + t.numel : p.index[i];
+    int64_t at = p.index[i];
+    if (at < 0) at += t.numel;
+    if (TT_UNLIKELY(uint64_t(at) >= uint64_t(t.numel))) at = 0;
     int64_t offset = 0;
     for (int64_t d = t.ndim - 1; d > 0; d--) {
       const bool is_short = (at | t.size(d)) < int64_t(1) << 32;  // a division takes half as long

@@ -178,9 +178,8 @@ TensorPair native_eig(Call, const Tensor& self, bool vectors) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t n = self.size(-1);
   const Dtype d = Dtype::kC128;
-  // tt's kernel computes in complex128, which costs less than LAPACK's call for small matrices.
-  const int64_t small = 1;
-  if (uses_lapack(self, small)) return eig_large(self, vectors);
+  // tt's kernel, for where there is no LAPACK, chooses other factors of the eigenvectors.
+  if (uses_lapack(self, 1)) return eig_large(self, vectors);
   TensorRef a = new_tensor(self.sizes(), d, self.device);
   copy_elements(*a, self);
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), d, self.device);

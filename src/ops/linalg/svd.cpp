@@ -4,8 +4,8 @@
 
 namespace TT_NS::impl {
 
-// LAPACK divides larger matrices and conquers. The signs of the vectors of smaller ones follow from
-// the steps that it takes.
+// LAPACK divides larger matrices and conquers, as for eigh (functors/linalg/eigh.h). The signs of
+// the vectors of smaller ones follow from the steps that it takes.
 constexpr int64_t kMostUndivided = 25;
 
 struct LapackSvdPlan {
@@ -73,7 +73,8 @@ static TensorTriple decomposed(const Tensor& self, bool vectors) {
              fmt(self.dtype));
   const bool complex = is_complex(self.dtype);
   const int64_t batch = numel_of(batch_of(self));
-  // Jacobi's rotations are slower than LAPACK but for tiny matrices and where vectors have several.
+  // LAPACK gives vectors PyTorch's signs. Jacobi's rotations are faster where small matrices of a
+  // batch share vectors.
   const int64_t most = batch >= kSvdFewest ? 24 : 1;
   if (self.dtype != Dtype::kF16 && self.dtype != Dtype::kBF16 && uses_lapack(self, most)) {
     const bool divides = TT_NS::min(self.size(-2), self.size(-1)) > kMostUndivided;

@@ -3,6 +3,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
+#include "ops/device_kernels.h"
 #include "ops/impl.h"
 #include "plan/recurrent_build.h"
 
@@ -28,11 +29,9 @@ struct PanelForm {
   Dtype dtype;
   int64_t pair, depth_unit;
 };
-// Halves stay halves on devices with kernels of their own, which multiply them by tensor cores.
+// Kernels of a device multiply halves by tensor cores.
 static PanelForm panel_form(const Tensor& w, Dtype computed) {
-  const bool own_kernels =
-      w.device.type == TT_CUDA && !runtime_cuda(ctx().rt, w.device.index).backend->cpu_scratch;
-  if (w.dtype == computed || !own_kernels) return {computed, 1, 1};
+  if (w.dtype == computed || !has_device_kernels(w.device)) return {computed, 1, 1};
   return {w.dtype, kRecurrentPair, kRecurrentDepthUnit};
 }
 

@@ -196,6 +196,8 @@ TensorRef pdist(Call, const Tensor& self, double p) {
   if (is_complex(self.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be real", fmt(self.dtype));
   const Dtype computed = self.dtype == Dtype::kF64 ? self.dtype : Dtype::kF32;
+  const int64_t square[2] = {self.size(0), self.size(0)};
+  checked_numel(square, computed, "self");
   TensorRef x = op::unsqueeze(*as_dtype(TensorRef::share(&self), computed), 0);
   TensorRef y = op::row_distances(*x, *op::detach(*x), p, true);
   return as_dtype(op::select(*y, 0, 0), self.dtype);

@@ -274,13 +274,14 @@ static TensorRef runs_of_slices(const Tensor& self, int64_t d, int64_t n) {
   return op::any_dim(*op::ne(*op::slice(*table, 0, 1), *op::slice(*table, 0, 0, n - 1)), last);
 }
 
-// The runs of equal elements of a row; inverse, counts: NULL if not wanted.
+// The runs of equal elements of a row. Counted by a first pass, then written by a second one, for
+// which another thread may have changed the elements: it finds at most as many.
 struct RunsPlan {
   Dtype dtype;
   int64_t n;
   const char* x;
-  char* values;  // NULL: only the number of runs is wanted
-  int64_t *inverse, *counts;
+  char* values;               // NULL: the first pass
+  int64_t *inverse, *counts;  // NULL if not wanted
   int64_t* runs;
 };
 template <class T> static void find_runs_of(const RunsPlan& p) {
@@ -293,8 +294,9 @@ template <class T> static void find_runs_of(const RunsPlan& p) {
     return;
   }
   // Without branches: the ends of runs are as random as their elements.
+  const int64_t last = *p.runs - 1;
   for (int64_t i = 0; i < p.n; i++) {
-    runs += i && x[i] != x[i - 1];
+    runs += (i > 0) & (x[i] != x[i - (i > 0)]) & (runs < last);
     values[runs] = x[i];
     if (p.inverse) p.inverse[i] = runs;
     if (p.counts) p.counts[runs] = i + 1;

@@ -13,7 +13,7 @@ static struct {
   tt_tensor *index, *narrow, *mask, *value;
   int stop;
 } all;
-static tt_tensor *table, *rows, *source, *row_source, *logits, *image;
+static tt_tensor *table, *rows, *source, *row_source, *logits, *image, *strided;
 
 static void* write_all(void* unused) {
   int64_t* index = tt_tensor_data(all.index);
@@ -33,7 +33,8 @@ static void* write_all(void* unused) {
       __atomic_store_n(&index[i], bad ? far : i % kPlaces, __ATOMIC_RELAXED);
       __atomic_store_n(&narrow[i], (int32_t)(bad ? far : i % kPlaces), __ATOMIC_RELAXED);
       __atomic_store_n(&mask[i], (uint8_t)(bad || i % 3 == 0), __ATOMIC_RELAXED);
-      float number = i % modulus ? top + (float)i : 0;
+      const int64_t run = bad ? i : i / 2; /* of equal numbers */
+      float number = i % modulus ? top + (float)run : 0;
       __atomic_store(&value[i], &number, __ATOMIC_RELAXED);
     }
     nanosleep(&pause, NULL);
@@ -58,6 +59,7 @@ static void differentiate(const tt_tensor* y) {
 
 static void move_single_elements(const tt_tensor* index) {
   tt_tensor* y = NULL;
+  int i;
   MAY(tt_gather(c, table, 0, index, &y));
   differentiate(y);
   MAY(tt_take_along_dim(c, table, index, NULL, &y));
@@ -69,6 +71,7 @@ static void move_single_elements(const tt_tensor* index) {
   MAY(tt_index_add(c, table, 0, index, source, &y));
   MAY(tt_index_copy(c, table, 0, index, source, &y));
   MAY(tt_index_fill_f64(c, table, 0, index, 1, &y));
+  for (i = 0; i < 5; i++) MAY(tt_take(c, strided, index, &y));
 }
 
 static void move_rows(const tt_tensor* index) {
@@ -106,6 +109,10 @@ static void pick_by_value(void) {
   const tt_unique_opts unique = {.set = TT_UNIQUE_RETURN_INVERSE | TT_UNIQUE_RETURN_COUNTS,
                                  .return_inverse = 1,
                                  .return_counts = 1};
+  const tt_unique_consecutive_opts runs = {
+      .set = TT_UNIQUE_CONSECUTIVE_RETURN_INVERSE | TT_UNIQUE_CONSECUTIVE_RETURN_COUNTS,
+      .return_inverse = 1,
+      .return_counts = 1};
   tt_tensor *plane, *x, *y = NULL, *z, *k, *divisor;
   int i;
   MAY(tt_nonzero(c, all.value, &y));
@@ -118,6 +125,7 @@ static void pick_by_value(void) {
   MAY(tt_sort(c, all.value, NULL, &y, &z));
   MAY(tt_topk(c, all.value, 5, NULL, &y, &z));
   MAY(tt_unique(c, all.value, &unique, &y, &z, &k));
+  for (i = 0; i < 20; i++) MAY(tt_unique_consecutive(c, all.value, &runs, &y, &z, &k));
   MAY(tt_multinomial(c, all.value, 100, 1, NULL, &y));
   MAY(tt_multinomial(c, all.value, 100, 0, NULL, &y));
   MAY(tt_bucketize(c, source, all.value, NULL, &y));
@@ -137,6 +145,7 @@ static void test_contents_change(void** state) {
   const tt_to_opts narrow = {.set = TT_TO_DTYPE, .dtype = TT_I32};
   const tt_to_opts mask = {.set = TT_TO_DTYPE, .dtype = TT_BOOL};
   struct timespec begin, now;
+  tt_tensor* whole;
   pthread_t thread;
   int threads = 1;
   (void)state;
@@ -150,6 +159,10 @@ static void test_contents_change(void** state) {
   OK(tt_rand(c, SHAPE(kPlaces, kWidth), NULL, &rows));
   OK(tt_rand(c, SHAPE(kTargets, kPlaces), NULL, &logits));
   OK(tt_rand(c, SHAPE(kPlaces, kPlaces), NULL, &image));
+  OK(tt_zeros(c, SHAPE(kCount / 1000 * 65, 1001), NULL, &whole));
+  OK(tt_set_grad_enabled(c, 0, NULL)); /* a view that autograd does not know */
+  OK(tt_narrow(c, whole, 1, 0, 1000, &strided));
+  OK(tt_set_grad_enabled(c, 1, NULL));
   OK(tt_requires_grad_(c, table, 1));
   OK(tt_requires_grad_(c, rows, 1));
   OK(tt_requires_grad_(c, logits, 1));

@@ -120,7 +120,7 @@ static void test_histograms(void** state) {
 }
 static void test_images(void** state) {
   const char* path = fresh_path();
-  tt_tensor* x = make(TT_F32, SHAPE(3, 1, 2), DATA(0, 1, 0.5, 2, -1, 1));
+  tt_tensor *large, *x = make(TT_F32, SHAPE(3, 1, 2), DATA(0, 1, 0.5, 2, -1, 1));
   Events* e;
   (void)state;
   OK(tt_tensorboard_add_image(c, path, "i", x, 0));
@@ -135,6 +135,8 @@ static void test_images(void** state) {
   ENDS_IN(1, "IEND\xae\x42\x60\x82");
   FAILS(tt_tensorboard_add_image(c, path, "i", make(TT_F32, SHAPE(2, 1, 1), DATA(0, 0)), 0),
         TT_SHAPE, "1, 3 or 4 channels");
+  OK(tt_expand(c, make(TT_U8, SHAPE(1, 1, 1), DATA(0)), SHAPE(1, 1 << 16, 1 << 16), &large));
+  FAILS(tt_tensorboard_add_image(c, path, "i", large, 0), TT_SHAPE, "must have less than");
   free(e);
   remove(path);
 }

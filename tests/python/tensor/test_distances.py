@@ -76,3 +76,9 @@ def test_ties_and_nan_of_the_largest_difference():
     y = F.pdist(x, math.inf).tolist()
     assert math.isnan(y[0]) and math.isnan(y[1]) and y[2] == math.inf
     assert math.isnan(tt.cdist(x[:1], tt.zeros(1, 2), 0.0).item())
+
+
+def test_pairs_of_more_rows_than_a_tensor_can_have():
+    """The number of pairs is 14 modulo 2^64."""
+    with pytest.raises(ValueError, match="the number of .* overflows"):
+        F.pdist(tt.empty(486331011735726989, 0))
