@@ -3,8 +3,6 @@
 #include "nn/gen/layers.h"
 #include "ops/gen/ops.h"
 
-#include <string.h>
-
 namespace TT_NS {
 
 double xavier_bound(int64_t fan_in, int64_t fan_out) {
@@ -224,9 +222,7 @@ void build(Module& m, const MultiheadAttentionArgs& a) {
     m.slots[i].tensor = normal_parameter(place, row, libm::sqrt(1.0 / double(e)), "embed_dim");
 }
 
-bool is_attention(const Module& m) {
-  return m.type->destroy == destroy_layer && !strcmp(m.type->name, "MultiheadAttention");
-}
+bool is_attention(const Module& m) { return is_layer(m, "MultiheadAttention"); }
 
 TensorPair attend(Module& m, const AttentionCall& call) {
   const auto& a = args_of<MultiheadAttentionArgs>(m);

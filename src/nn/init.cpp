@@ -2,7 +2,13 @@
 #include "ops/gen/ops.h"
 #include "nn/layer.h"
 
+#include <string.h>
+
 namespace TT_NS {
+
+bool is_layer(const Module& m, const char* name) {
+  return m.type->destroy == destroy_layer && !strcmp(m.type->name, name);
+}
 
 void add_slot(Module& m, const char* name, const Tensor* t, bool is_buffer) {
   m.slots.push_back({Text(name), TensorRef::share(t), is_buffer, true});

@@ -52,6 +52,9 @@ template <class T> void put(Text& t, const char* name, const Opt<T>& v) {
   t.add("None");
 }
 
+// Whether m is tt's layer of this class; a module of the application may have any name.
+bool is_layer(const Module& m, const char* name);
+
 // ---- parameters ----
 // Appends a slot; t may be NULL.
 void add_slot(Module& m, const char* name, const Tensor* t, bool is_buffer);

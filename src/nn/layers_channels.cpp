@@ -6,8 +6,6 @@
 #include "ops/impl.h"
 #include "ops/undo.h"
 
-#include <string.h>
-
 namespace TT_NS {
 
 namespace {
@@ -146,7 +144,7 @@ void describe_of(const Module&, const InstanceNorm3dArgs& a, Text& t) { describe
 
 bool normalizes_batches(const Module& m) {
   for (const char* name : {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
-    if (!strcmp(m.type->name, name)) return true;
+    if (is_layer(m, name)) return true;
   return false;
 }
 

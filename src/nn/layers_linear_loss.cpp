@@ -4,8 +4,6 @@
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 
-#include <string.h>
-
 namespace TT_NS {
 
 // ---- LinearCrossEntropyLoss ----
@@ -113,7 +111,7 @@ TensorRef log_prob(const Module& m, const AdaptiveLogSoftmaxWithLossArgs& a, con
 
 // Calls f(m, args) for a module of this class.
 template <class F> TensorRef as_adaptive(Module& m, const Tensor& input, F f) {
-  if (strcmp(m.type->name, "AdaptiveLogSoftmaxWithLoss") != 0)
+  if (!is_layer(m, "AdaptiveLogSoftmaxWithLoss"))
     fail_arg(TT_INVALID_ARG, "m", "m is a {}: must be an AdaptiveLogSoftmaxWithLoss", m.type->name);
   if (input.ndim != 2)
     fail_arg(TT_SHAPE, "input", "input is {}: must have 2 dimensions", input.sizes());

@@ -33,6 +33,36 @@ static tt_module* averaged(tt_module* model, double decay, int use_buffers) {
   OK(tt_averaged_model(c, model, &o, &m));
   return m;
 }
+static tt_status no_outs(void* user, tt_ctx* ctx, tt_module* m, const tt_tensor* const* inputs,
+                         int64_t n, tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  (void)user, (void)ctx, (void)m, (void)inputs, (void)n, (void)outs, (void)cap;
+  *n_outs = 0;
+  return TT_OK;
+}
+static tt_status no_epoch(void* user, tt_ctx* ctx) {
+  (void)user, (void)ctx;
+  return TT_OK;
+}
+/* Modules of the application with names of layers of tt are none of these. */
+static void test_modules_with_names_of_layers(void** state) {
+  static const char* const names[] = {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"};
+  tt_module_def def = {.struct_size = sizeof def, .forward = no_outs};
+  tt_tensor *x = make(TT_F32, SHAPE(1, 1), DATA(0)), *y;
+  tt_module* m;
+  size_t i;
+  (void)state;
+  for (i = 0; i < sizeof names / sizeof *names; i++) {
+    def.name = names[i];
+    OK(tt_module_new_custom(c, &def, &m));
+    OK(tt_module_update_bn(c, m, no_epoch, NULL, NULL));
+    tt_module_release(m);
+  }
+  def.name = "AdaptiveLogSoftmaxWithLoss";
+  OK(tt_module_new_custom(c, &def, &m));
+  FAILS(tt_nn_adaptive_log_softmax_with_loss_log_prob(c, m, x, &y), TT_INVALID_ARG, "must be an");
+  FAILS(tt_nn_adaptive_log_softmax_with_loss_predict(c, m, x, &y), TT_INVALID_ARG, "must be an");
+  tt_module_release(m);
+}
 static void test_averaged_model(void** state) {
   tt_module *model = NULL, *mean, *moving, *buffers, *copy = NULL;
   double n;
@@ -408,6 +438,7 @@ static void test_containers_of_parameters(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_averaged_model),
+      SCOPED(test_modules_with_names_of_layers),
       SCOPED(test_averaged_model_calls_its_copy),
       SCOPED(test_update_bn),
       SCOPED(test_adaptive_softmax),
