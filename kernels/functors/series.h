@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/functors/functor.h"
-#include "plan/polynomial_step.h"
+#include "plan/special_function.h"
 #if !TT_ON_DEVICE
 #include "kernels/cpu/math/wide.h"
 #endif
@@ -440,31 +440,29 @@ TT_SHARED_FN Wide erfcx_of_positive(Wide a) {
   const Wide t = chosen(a < all(kInf), 1.0 - 6.0 / (a + 3.0), all(1.0));
   return erfcx_terms(t) / (a + 1.0);
 }
+// What rounding took from square = a^2.
+TT_SERIES_FN Wide rest_of_square(Wide a, Wide square) {
+#if TT_ON_DEVICE
+  return libm::fma(a, a, -square);
+#else
+  const Wide high = Wide(Bits(a) & ~int64_t(0x7ffffff));  // its square is exact
+  return (high * high - square) + (a - high) * (a + high);
+#endif
+}
 // exp(-a^2 factor), without the rounding of a^2, which would show in the tail.
 TT_SHARED_FN Wide bell(Wide a, double factor) {
   const Wide c = at_most(a, 60.0);
   const Wide square = c * c;
-#if TT_ON_DEVICE
-  const Wide rest = libm::fma(c, c, -square);
-#else
-  const Wide high = Wide(Bits(c) & ~int64_t(0x7ffffff));  // its square is exact
-  const Wide rest = (high * high - square) + (c - high) * (c + high);
-#endif
   const Wide y = exp(-factor * square);
-  return y - y * (factor * rest);
+  return y - y * (factor * rest_of_square(c, square));
 }
 TT_SERIES_FN Wide erfcx(Wide x) {
   const Wide a = magnitude(x);
   const Wide right = erfcx_of_positive(a);
-  const Wide power = exp(a * a);  // a < 27 below 0: rounding a^2 costs 2^-53 a^2
-  const Wide high = a * a;
-#if TT_ON_DEVICE
-  const Wide rest = libm::fma(a, a, -high);
-#else
-  const Wide part = Wide(Bits(a) & ~int64_t(0x7ffffff));
-  const Wide rest = (part * part - high) + (a - part) * (a + part);
-#endif
-  const Wide left = chosen(a < all(27.0), 2.0 * (power + power * rest) - right, all(kInf));
+  const Wide square = a * a;
+  const Wide power = exp(square);  // rounding a^2 < 27^2 costs 2^-53 a^2
+  const Wide whole = power + power * rest_of_square(a, square);
+  const Wide left = chosen(a < all(27.0), 2.0 * whole - right, all(kInf));
   return chosen(x < all(0.0), left, right);
 }
 // 1 - Phi(a) for the normal distribution's function Phi, a >= 0.

@@ -241,7 +241,7 @@ TT_SPECIAL_TWICE(Digamma, digamma)
 #undef TT_SPECIAL_TWICE
 #undef TT_SPECIAL
 
-struct OrthogonalPolynomial {  // param 0: plan/polynomial_step.h; param 1: the order
+struct OrthogonalPolynomial {  // param 0: a Polynomial, or one plus kShifted; param 1: the order
   using OfFloats = OrthogonalPolynomial;
 #if TT_ON_DEVICE
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
@@ -307,18 +307,18 @@ TT_SERIES(BesselK1e, bessel_k<1, true>)
 TT_SERIES(Airy, airy)
 #undef TT_SERIES
 
-struct Bessel {  // param 0: which function, in the order of formula::bessel_backward
+struct Bessel {  // param 0: a BesselFunction
   using OfFloats = Bessel;
   template <class T, class Run> static TT_FN void each(const Param<T>& p, Run run) {
     switch (int(p.v[0])) {
-      case 0: return run(BesselJ0{});
-      case 1: return run(BesselJ1{});
-      case 2: return run(BesselY0{});
-      case 3: return run(BesselY1{});
-      case 4: return run(BesselK0{});
-      case 5: return run(BesselK1{});
-      case 6: return run(BesselK0e{});
-      case 7: return run(BesselK1e{});
+      case kBesselJ0: return run(BesselJ0{});
+      case kBesselJ1: return run(BesselJ1{});
+      case kBesselY0: return run(BesselY0{});
+      case kBesselY1: return run(BesselY1{});
+      case kBesselK0: return run(BesselK0{});
+      case kBesselK1: return run(BesselK1{});
+      case kBesselK0Scaled: return run(BesselK0e{});
+      case kBesselK1Scaled: return run(BesselK1e{});
       default: return run(Airy{});
     }
   }

@@ -236,6 +236,7 @@ TensorRef xlogy_backward(const Tensor& g, const Tensor& self, const Tensor& othe
 TensorRef xlogy_backward(const Tensor& g, const Tensor& self, const Scalar& other);
 TensorRef xlog1py_backward(const Tensor& g, const Tensor& self, const Tensor& other);
 TensorRef xlog1py_backward(const Tensor& g, const Tensor& self, const Scalar& other);
+// which: a BesselFunction, and a Polynomial (plan/special_function.h)
 TensorRef bessel_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t which);
 TensorRef orthogonal_polynomial_backward(const Tensor& g, const Tensor& self, int64_t which,
                                          int64_t n);

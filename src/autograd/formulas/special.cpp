@@ -2,7 +2,7 @@
 #include "autograd/expr.h"
 #include "autograd/formulas/formulas.h"
 #include "ops/gen/ops.h"
-#include "plan/polynomial_step.h"
+#include "plan/special_function.h"
 
 namespace TT_NS::formula {
 
@@ -25,22 +25,20 @@ TensorRef i1e_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
   return g * op::masked_fill(slope, zero, 0.5);
 }
 
-// Of functor Bessel: J0 J1 Y0 Y1, K0 K1 without and with the factor exp(x), Ai.
 TensorRef bessel_backward(const Tensor& g, const Tensor& self, const Tensor& y, int64_t which) {
-  if (which > 7) fail(TT_NOT_IMPLEMENTED, "airy_ai: its derivative is not implemented");
-  if (which % 2 == 0) {
-    TensorRef other = op::bessel(self, which + 1);
-    return g * (which == 6 ? y - other : -other);
+  if (which >= kAiry) fail(TT_NOT_IMPLEMENTED, "airy_ai: its derivative is not implemented");
+  TensorRef other = op::bessel(self, which ^ 1);  // of order 1, or 0
+  switch (which) {
+    case kBesselJ1: {
+      TensorRef zero = op::eq(self, 0);
+      return g * (other - op::masked_fill(y / op::masked_fill(self, zero, 1), zero, 0.5));
+    }
+    case kBesselY1: return g * (other - y / self);
+    case kBesselK1: return -(g * (other + y / self));
+    case kBesselK0Scaled: return g * (y - other);
+    case kBesselK1Scaled: return g * (y - other - y / self);
+    default: return g * -other;
   }
-  TensorRef other = op::bessel(self, which - 1);
-  if (which == 1) {
-    TensorRef zero = op::eq(self, 0);
-    return g * (other - op::masked_fill(y / op::masked_fill(self, zero, 1), zero, 0.5));
-  }
-  TensorRef quotient = y / self;
-  if (which == 3) return g * (other - quotient);
-  if (which == 5) return -(g * (other + quotient));
-  return g * (y - other - quotient);
 }
 
 // By the derivative of the recurrence.

@@ -1,11 +1,25 @@
-// Orthogonal polynomials by their recurrences: p(0) = 1, p(1) = slope x + offset, and from then on
-// p(k) = (slope x + offset) p(k - 1) - before p(k - 2). Also device code.
+// The functions of the operators bessel and orthogonal_polynomial, by number. Also device code.
 #pragma once
 
 #include "base/platform.h"
 
 namespace TT_NS {
 
+// Orders 0 and 1 alternate. Scaled: times exp(x).
+enum BesselFunction : int32_t {
+  kBesselJ0,
+  kBesselJ1,
+  kBesselY0,
+  kBesselY1,
+  kBesselK0,
+  kBesselK1,
+  kBesselK0Scaled,
+  kBesselK1Scaled,
+  kAiry,
+};
+
+// Orthogonal polynomials by their recurrences: p(0) = 1, p(1) = slope x + offset, and from then on
+// p(k) = (slope x + offset) p(k - 1) - before p(k - 2).
 enum Polynomial : int32_t {
   kChebyshevT,
   kChebyshevU,
