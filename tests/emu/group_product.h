@@ -55,8 +55,8 @@ __device__ inline void load_panel(char* to, const uint16_t* from, int step, Faul
 
 // a[64,64] b[64,n] of f16: a is [64][64], transposed where it is across; b is [n][64], or [64][n]
 // across. out[t] is t + 1 if the thread's sums are those of `want`.
-template <Left kLeft, bool kRightAcross, int n>
-__global__ void multiply_group(GroupProduct<n>* all, [[maybe_unused]] Fault planted) {
+template <Left kLeft, bool kRightAcross, int n> __global__ void __launch_bounds__(128)
+    multiply_group(GroupProduct<n>* all, [[maybe_unused]] Fault planted) {
 #if TT_HAS_WGMMA
 #if defined(TT_EMULATED)
   const Fault fault = planted;

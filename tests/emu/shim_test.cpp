@@ -29,6 +29,17 @@ namespace {
 constexpr int kThreads = 128;
 constexpr uint32_t kAll = 0xffffffffu;
 
+// Of neighbours, every second one begins at a multiple of its own bounds only.
+template <int> __global__ void __launch_bounds__(kThreads / 2) bounded(int*) {}
+template <int n> int32_t launch_bounded(int* out) {
+  const int32_t status = launch(bounded<n>, 1, kThreads, 0, nullptr, out);
+  if constexpr (n == 0) return status;
+  else return status ? status : launch_bounded<n - 1>(out);
+}
+// The other kernels may have any block.
+#undef __global__
+#define __global__ __attribute__((aligned(1024)))
+
 // ---- right kernels ----
 
 __global__ void sum_blocks(const float* in, float* out, int n) {
@@ -342,6 +353,8 @@ const Case kCases[] = {
      "does not wait", "does not wait", "does not wait"},
     {"too_many_threads", [](int* out) { return launch(nothing, 1, 1025, 0, nullptr, out); },
      "more than 1024 threads", "more than 1024 threads", "more than 1024 threads"},
+    {"more_threads_than_bounds", [](int* out) { return launch_bounded<7>(out); },
+     "than __launch_bounds__", "than __launch_bounds__", "than __launch_bounds__"},
     {"too_many_blocks",
      [](int* out) { return launch(nothing, dim3(1, 65536), 1, 0, nullptr, out); },
      "too many blocks", "too many blocks", "too many blocks"},

@@ -190,6 +190,8 @@ const char* Scheduler::refusal() const {
   const dim3 b = launch_->block;
   if (volume(b) == 0 || volume(g) == 0) return "a grid or block is empty";
   if (volume(b) > kMaxThreads) return "more than 1024 threads in a block";
+  const uintptr_t bounds = launch_->address & -launch_->address;
+  if (volume(b) > bounds) return "more threads in a block than __launch_bounds__ of the kernel";
   if (b.z > kMaxBlockZ) return "more than 64 threads in z";
   if (g.x > kMaxGridX || g.y > kMaxGridYZ || g.z > kMaxGridYZ) return "too many blocks";
   if (launch_->shared_bytes > kMaxShared) return "more than 227 kB of shared memory";

@@ -17,7 +17,11 @@
 #define __device__
 #define __host__
 #define __forceinline__ TT_INLINE
-#define __launch_bounds__(...)
+// A kernel begins at a multiple of the threads that its bounds allow, so that launches find blocks
+// of more, which a device refuses; those of a kernel that begins at a higher power of two by chance
+// are not found.
+#define __launch_bounds__(...) \
+  __attribute__((aligned(::TT_NS::emu::alignment_of_bounds(__VA_ARGS__))))
 #define __grid_constant__
 #define __restrict__ __restrict
 
@@ -33,6 +37,12 @@ struct alignas(8) uint2 {
 };
 
 namespace TT_NS::emu {
+
+constexpr unsigned alignment_of_bounds(unsigned threads, unsigned /*blocks*/ = 1) {
+  unsigned alignment = 1;
+  while (alignment < threads) alignment *= 2;
+  return alignment;
+}
 
 struct Where {
   const char* file;
@@ -54,7 +64,8 @@ struct Launch {
   const char* kernel;  // its signature
   void (*run)(void* closure);
   void* closure;
-  bool early;  // the kernel begins with wait_for_previous
+  bool early;         // the kernel begins with wait_for_previous
+  uintptr_t address;  // of the kernel
 };
 // Runs all threads; 0 or TT_DEVICE, then last_fault tells what is wrong.
 int32_t run(const Launch& launch) noexcept;
@@ -245,7 +256,8 @@ template <class... P, class... A> int32_t launch_as(bool early, void (*kernel)(P
                      __PRETTY_FUNCTION__,
                      [](void* c) { (*static_cast<decltype(closure)*>(c))(); },
                      &closure,
-                     early};
+                     early,
+                     reinterpret_cast<uintptr_t>(kernel)};
   if (!emu::late_streams || !emu::late_streams->is_later(stream)) return emu::run(all);
   struct Later {
     void (*kernel)(P...);
