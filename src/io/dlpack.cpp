@@ -78,6 +78,10 @@ TensorRef import(const DlTensor& d, void (*deleter)(void*), void* managed, bool 
   const int64_t n = checked_numel(sizes, dtype, "managed");
   char* data = static_cast<char*>(d.data) + d.byte_offset;
   check_import(data, sizes, strides, dtype);
+  if (n && device.type == TT_CUDA && uintptr_t(data) % uintptr_t(item_size(dtype)))
+    fail_arg(TT_INVALID_ARG, "managed",
+             "data is not aligned to the {} bytes of a {}, as devices read it", item_size(dtype),
+             fmt(dtype));
   // Sizes and strides are copied first: every failure precedes the transfer of ownership.
   TensorRef t = new_import(n ? data : nullptr, sizes, strides, dtype, device, nullptr, nullptr);
   t->storage->deleter = deleter;

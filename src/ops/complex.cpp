@@ -35,6 +35,10 @@ TensorRef view_as_complex(Call, const Tensor& self) {
   if (self.offset() % 2)
     fail_arg(TT_SHAPE, "self", "self begins at element {} of its storage: must be even",
              self.offset());
+  const int64_t bytes = 2 * self.item_size();
+  if (self.device.type == TT_CUDA && uintptr_t(self.data) % uintptr_t(bytes))  // memory of others
+    fail_arg(TT_INVALID_ARG, "self",
+             "self is not aligned to the {} bytes of a complex number, as devices read it", bytes);
   Shape sizes(self.sizes());
   Shape strides(self.strides());
   sizes.pop_back();

@@ -1,5 +1,6 @@
 /* Devices: names, the loader, and the fake device with its own memory (tests/fake): copies,
    operators, gradients, failures. */
+#include "dlpack.h"
 #include "support.h"
 
 #include <dlfcn.h>
@@ -160,6 +161,44 @@ static void test_copies(void** state) {
   assert_true(stats.reserved > 0);
   OK(tt_trim(c));
   assert_int_equal(fake_live(0) + fake_live(1), 0);
+}
+
+static void release_nothing(Versioned* v) { (void)v; }
+
+/* Kernels of a device read complex numbers whole: imported memory must be aligned to them. */
+static void test_complex_numbers_are_aligned(void** state) {
+  CTX;
+  const double numbers[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  tt_tensor* whole = vec(c, numbers, 9);
+  tt_tensor* on0 = move_to(c, whole, kCuda0);
+  int64_t shape[2] = {4, 2};
+  void* exported;
+  tt_tensor *pairs, *complex = NULL;
+  OK(tt_tensor_to_dlpack(c, on0, 1, &exported));
+  Versioned* v = (Versioned*)exported;
+  Versioned part = {1, 0, NULL, release_nothing, 0, v->t};
+  part.t.shape = shape;
+  part.t.strides = NULL;
+  for (int odd = 0; odd < 2; odd++) {
+    part.t.byte_offset = v->t.byte_offset + (odd ? 4 : 8);
+    part.t.ndim = 2;
+    part.t.code = 2;
+    part.t.bits = 32;
+    OK(tt_tensor_from_dlpack(c, &part, 1, &pairs));
+    if (odd) FAILS(TT_INVALID_ARG, tt_view_as_complex(c, pairs, &complex));
+    else OK(tt_view_as_complex(c, pairs, &complex));
+    tt_tensor_release(pairs);
+    tt_tensor_release(complex);
+    part.t.ndim = 1;
+    part.t.code = 5;
+    part.t.bits = 64;
+    if (odd) FAILS(TT_INVALID_ARG, tt_tensor_from_dlpack(c, &part, 1, &complex));
+    else OK(tt_tensor_from_dlpack(c, &part, 1, &complex));
+    tt_tensor_release(complex);
+  }
+  v->deleter(v);
+  tt_tensor_release(whole);
+  tt_tensor_release(on0);
 }
 
 /* The same calls on the CPU and on the device. */
@@ -335,6 +374,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(test_loading),
                                      TEST(test_parse),
                                      TEST(test_copies),
+                                     TEST(test_complex_numbers_are_aligned),
                                      TEST(test_operators),
                                      TEST(test_gradient),
                                      TEST(test_failing_kernels),
