@@ -87,8 +87,9 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Returns whether results have the same bits in every run."""
-    return _cuda_math.chosen["deterministic"]
+    """Returns whether use_deterministic_algorithms has asked for the same bits in every run.
+    Results have them without it; but programs that ask this choose other ways then, slow ones."""
+    return _cuda_math.deterministic_switches.get("all", False)
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:

@@ -535,6 +535,13 @@ class Tensor(Arithmetic, TensorLayout):
             and (self.shape, self._strides) == (tensor.shape, tensor._strides)
         )
 
+    def lu(self, pivot: _bool = True, get_infos: _bool = False) -> tuple[Tensor, ...]:
+        """Returns LU, pivots and, with get_infos, infos: see tt.linalg.lu_factor_ex."""
+        from ._torch_numeric import lu
+
+        factors: tuple[Tensor, ...] = lu(self, pivot, get_infos)
+        return factors
+
     def ormqr(
         self, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False
     ) -> Tensor:

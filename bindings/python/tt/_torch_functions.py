@@ -577,7 +577,7 @@ ELSEWHERE = {
     "sparse": "dsmm",
     "_compressed": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo",
     "_lobpcg": "lobpcg",
-    "_torch_numeric": "conv_tbc empty_permuted from_file histogramdd ormqr segment_reduce",
+    "_torch_numeric": "conv_tbc empty_permuted from_file histogramdd lu ormqr segment_reduce",
     "amp": "GradScaler",
     "cuda": "Event OutOfMemoryError Stream",
     "autograd.anomaly_mode": "is_anomaly_check_nan_enabled set_anomaly_enabled",

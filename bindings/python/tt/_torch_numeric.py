@@ -167,6 +167,15 @@ def segment_reduce(
 
 
 @overridable
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """Returns LU, pivots and, with get_infos, infos: the former name of linalg.lu_factor and
+    lu_factor_ex."""
+    if get_infos:
+        return tuple(ops.linalg_lu_factor_ex(A, pivot))
+    return tuple(ops.linalg_lu_factor(A, pivot))
+
+
+@overridable
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:

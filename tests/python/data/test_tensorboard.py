@@ -288,3 +288,108 @@ def test_tensorboard_reads_what_is_written(tmp_path, tensorboard):
         "picture": [4, 5, 7],
         "note/text_summary": [6, "four words of text"],
     }
+
+
+# ---- plugins ----
+
+
+def plugin(event):
+    """The tag, the name of the plugin and its content, of an event's value."""
+    found = value(event)
+    data = fields(fields(found[9][0])[1][0])
+    return found[1][0].decode(), data[1][0].decode(), data.get(2, [b""])[0]
+
+
+def test_hyperparameters(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        given = {"lr": 0.5, "name": "x", "on": True, "t": tt.tensor([2.0]), "none": None}
+        writer.add_hparams(given, {"acc": 1.0}, {"lr": [0.5, 1.0]}, "run", 4)
+        for wrong in (([], {}), ({}, [])):
+            with pytest.raises(TypeError, match="add_hparams"):
+                writer.add_hparams(*wrong)
+        with pytest.raises(ValueError, match="hparam_dict has a list"):
+            writer.add_hparams({"a": [1]}, {})
+    assert events(tmp_path) == []
+    experiment, start, end, metric = events(tmp_path / "run")
+    assert [e[2] for e in (experiment, start, end, metric)] == [[4]] * 4
+    tag, name, content = plugin(experiment)
+    assert (tag, name) == ("_hparams_/experiment", "hparams")
+    message = fields(fields(content)[2][0])
+    infos = [fields(info) for info in message[4]]
+    assert [(i[1], i[4]) for i in infos] == [
+        ([b"lr"], [3]),
+        ([b"name"], [1]),
+        ([b"on"], [3]),
+        ([b"t"], [3]),
+    ]
+    assert [fields(choice)[2] for choice in fields(infos[0][5][0])[1]] == [[0.5], [1.0]]
+    assert fields(fields(message[5][0])[1][0])[2] == [b"acc"]
+    settings = [fields(entry) for entry in fields(fields(plugin(start)[2])[3][0])[1]]
+    assert [(s[1][0], *fields(s[2][0]).values()) for s in settings] == [
+        (b"lr", [0.5]),
+        (b"name", [b"x"]),
+        (b"on", [1.0]),
+        (b"t", [2.0]),
+    ]
+    assert fields(fields(plugin(end)[2])[4][0]) == {1: [1]}
+    assert value(metric) == {1: [b"acc"], 2: [1.0]}
+
+
+def test_precision_recall_curves(tmp_path):
+    labels, scores = tt.tensor([0, 1, 1, 0, 1]), tt.tensor([0.1, 0.4, 0.8, 0.6, 1.0])
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_pr_curve("pr", labels, scores, 1, num_thresholds=3)
+        writer.add_pr_curve("weights", labels, scores, 1, 3, weights=[2.0, 1.0, 1.0, 1.0, 1.0])
+        writer.add_pr_curve_raw("raw", *([i, i + 1] for i in range(6)), 2, num_thresholds=500)
+    first, weighted, raw = events(tmp_path)
+    assert plugin(first)[:2] == ("pr", "pr_curves") and fields(plugin(first)[2]) == {2: [3]}
+    tensor = fields(value(first)[8][0])
+    sizes = [fields(size)[1][0] for size in fields(tensor[2][0])[2]]
+    assert tensor[1] == [1] and sizes == [6, 3]
+    rows = tt.tensor(tensor[5]).reshape(6, 3)
+    assert rows[:4].tolist() == [[3, 2, 1], [2, 1, 0], [0, 1, 2], [0, 1, 2]]
+    assert tt.allclose(rows[4:], tt.tensor([[3 / 5, 2 / 3, 1], [1, 2 / 3, 1 / 3]]))
+    assert fields(value(weighted)[8][0])[5][3] == 3  # false positives
+    assert fields(plugin(raw)[2]) == {2: [127]}
+    assert fields(value(raw)[8][0])[5] == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6]
+
+
+def test_counted_histograms(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_histogram_raw("h", 0, 1, 3, 2.0, 1.0, [1, 2], [1, 2], 3)
+        with pytest.raises(ValueError, match="1 bucket_limits and 2 bucket_counts"):
+            writer.add_histogram_raw("h", 0, 1, 3, 2.0, 1.0, [1], [1, 2])
+    (event,) = events(tmp_path)
+    assert histogram(event) == ([0, 1, 3, 2, 1], (1, 2), (1, 2))
+
+
+def test_embeddings(tmp_path):
+    points, images = tt.arange(6.0).reshape(3, 2), tt.ones(3, 3, 2, 4)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_embedding(points, ["a", "b", "c"], images, 2, "e/f")
+        writer.add_embedding(points, [["a", 1]] * 3, metadata_header=["x", "y"])
+        for wrong in ((points[0],), (points, ["a"]), (points, None, images[:2])):
+            with pytest.raises(ValueError, match="add_embedding"):
+                writer.add_embedding(*wrong)
+    folder = tmp_path / "00002/e%2ff"
+    assert (folder / "tensors.tsv").read_text() == "0.0\t1.0\n2.0\t3.0\n4.0\t5.0\n"
+    assert (folder / "metadata.tsv").read_text() == "a\nb\nc\n"
+    picture = (folder / "sprite.png").read_bytes()
+    assert struct.unpack(">II", picture[16:24]) == (8, 4)  # 2 x 2 images
+    other = tmp_path / "00000/default/metadata.tsv"
+    assert other.read_text() == "x\ty\n" + "a\t1\n" * 3
+    config = (tmp_path / "projector_config.pbtxt").read_text()
+    assert config.count("embeddings {") == 2 and 'tensor_name: "e/f:00002"' in config
+    assert "single_image_dim: 4 single_image_dim: 2" in config
+
+
+def test_graphs(tmp_path):
+    model = tt.nn.Sequential(tt.nn.Linear(2, 3), tt.nn.ReLU())
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_graph(model, tt.ones(1, 2))
+    (event,) = events(tmp_path)
+    nodes = [fields(node) for node in fields(event[4][0])[1]]
+    names = [node[1][0] for node in nodes]
+    assert [node[2][0] for node in nodes[:3]] == [b"Placeholder", b"Const", b"Const"]
+    assert nodes[-1][2] == [b"relu"] and nodes[-1][3] == [names[-2]]
+    assert all(source in names for node in nodes for source in node.get(3, ()))

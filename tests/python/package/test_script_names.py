@@ -1,9 +1,11 @@
 """Modules that PyTorch scripts import around tensors: devices, processes, compilers."""
 import copy
+import json
 import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -98,6 +100,7 @@ def test_settings():
             use()
     tt.set_default_tensor_type(tt.FloatTensor)
     tt.set_default_tensor_type("torch.FloatTensor")
+    assert not tt.are_deterministic_algorithms_enabled()  # torchmetrics chooses a slow way then
     tt.use_deterministic_algorithms(True)
     assert tt.are_deterministic_algorithms_enabled()
     tt.set_float32_matmul_precision("high")
@@ -1050,3 +1053,37 @@ def test_classes_of_libraries():
     with pytest.raises(RuntimeError, match="classes.torchvision.Video"):
         tt.classes.torchvision.Video
     assert dist.rpc.is_available() and dist.rpc.api.UNSET_RPC_TIMEOUT == -1
+
+
+def test_errors_are_recorded_for_the_launcher(tmp_path, monkeypatch):
+    from tt.distributed.elastic.multiprocessing.errors import record
+
+    path = tmp_path / "error.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(path))
+
+    @record
+    def main(n):
+        """doc"""
+        return 6 // n
+
+    assert main(2) == 3 and main.__doc__ == "doc" and not path.exists()
+    with pytest.raises(ZeroDivisionError):
+        main(0)
+    message = json.loads(path.read_text())["message"]
+    assert message["message"].startswith("ZeroDivisionError: ")
+    assert "in main" in message["extraInfo"]["py_callstack"]
+    seen = []
+    handler = SimpleNamespace(record_exception=seen.append)
+    with pytest.raises(ZeroDivisionError):
+        record(main.__wrapped__, handler)(0)
+    assert len(seen) == 1
+
+
+@pytest.mark.skipif(tt.cuda.is_available(), reason="there is a CUDA device")
+def test_lazy_calls_of_devices():
+    """fairscale and megatron set generators by these."""
+    seen = []
+    tt.cuda._lazy_call(lambda: seen.append(1))
+    assert not seen
+    with pytest.raises(tt.errors.DeviceError):
+        tt.cuda._lazy_init()

@@ -892,3 +892,15 @@ def test_gradients_of_values_for_numbers():
     index = tt.tensor([0])
     assert grads(x.index_copy(0, index, source), x, source) == [0, [1]]
     assert grads(x.index_add(0, index, source, alpha=2), x, source) == [1, [2]]
+
+
+def test_lu_by_its_former_name():
+    a = tt.tensor([[0.0, 2], [3, 4]])
+    for factors, pivots, *info in (a.lu(), tt.lu(a), a.lu(get_infos=True)):
+        assert factors.tolist() == [[3, 4], [0, 2]] and pivots.tolist() == [2, 2]
+        assert [x.item() for x in info] in ([], [0])
+    p, lower, upper = tt.lu_unpack(*a.lu())
+    assert tt.equal(p @ lower @ upper, a)
+    assert tt.lu(tt.zeros(2, 2), get_infos=True)[2].item() == 1
+    with pytest.raises(tt.TtError, match="linalg_lu_factor"):
+        tt.zeros(2).lu()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int32
 from importlib import import_module
-from typing import Any
+from typing import Any, Callable
 
 from .. import runtime
 from .. import random as _random
@@ -126,6 +126,17 @@ def is_available() -> bool:
 def is_initialized() -> bool:
     """Returns whether there is a CUDA device: tt initializes a device when it is first used."""
     return is_available()
+
+
+def _lazy_init() -> None:
+    """Raises DeviceError without a CUDA device."""
+    init()
+
+
+def _lazy_call(callable: Callable[[], Any], **kwargs: Any) -> None:
+    """Calls a function if there is a CUDA device, without which none is ever initialized."""
+    if is_available():
+        callable()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:

@@ -134,7 +134,8 @@ __all__ = [
 ]
 
 SUBMODULES = (
-    "algorithms autograd checkpoint device_mesh distributed_c10d fsdp nn optim rpc tensor".split()
+    "algorithms autograd checkpoint device_mesh distributed_c10d elastic fsdp nn optim rpc "
+    "tensor".split()
 )
 
 

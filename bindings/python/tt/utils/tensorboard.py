@@ -272,6 +272,7 @@ class SummaryWriter:
         self.log_dir, self.purge_step = os.fspath(log_dir), purge_step
         self.options = max_queue, flush_secs, filename_suffix
         self.files: dict[str, EventFile] = {}  # by folder
+        self.embeddings = ""  # the entries of the projector's configuration
         self._file(self.log_dir)
 
     def _file(self, folder: str) -> EventFile:
@@ -398,6 +399,142 @@ class SummaryWriter:
             if close:
                 pyplot.close(one)
         self.add_images(tag, ops.stack(pixels), global_step, walltime, "NHWC")
+
+    def add_hparams(
+        self,
+        hparam_dict: Mapping[str, Any],
+        metric_dict: Mapping[str, Any],
+        hparam_domain_discrete: Mapping[str, Any] | None = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:
+        """Writes the hyperparameters of a run and its metrics, to a folder below log_dir.
+
+        hparam_dict: numbers, texts, tensors of one element. metric_dict: numbers, whose tags should
+        be no tags of add_scalar. hparam_domain_discrete: the values that a hyperparameter may have.
+        """
+        from ._tensorboard_plugins import hparams
+
+        if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
+            raise TypeError("add_hparams: hparam_dict and metric_dict must be dicts")
+        folder = os.path.join(self.log_dir, run_name or str(time.time()))
+        values = hparams(hparam_dict, metric_dict, hparam_domain_discrete or {})
+        for tag, value in values.items():
+            self._add(tag, value, global_step, None, folder)
+        for tag, number in metric_dict.items():
+            self._add(tag, float_field(2, float(number)), global_step, None, folder)
+        self.files.pop(folder).close()
+
+    def add_histogram_raw(
+        self,
+        tag: str,
+        min: float,
+        max: float,
+        num: int,
+        sum: float,
+        sum_squares: float,
+        bucket_limits: Sequence[float],
+        bucket_counts: Sequence[float],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Writes a histogram that is counted already. bucket_limits: upper edges."""
+        if len(bucket_limits) != len(bucket_counts):
+            raise ValueError(
+                f"add_histogram_raw: there are {len(bucket_limits)} bucket_limits and "
+                f"{len(bucket_counts)} bucket_counts"
+            )
+        numbers = enumerate((min, max, num, sum, sum_squares), 1)
+        message = b"".join(double_field(i, float(x)) for i, x in numbers)
+        message += doubles_field(6, [float(x) for x in bucket_limits])
+        message += doubles_field(7, [float(x) for x in bucket_counts])
+        self._add(tag, bytes_field(5, message), global_step, walltime)
+
+    def add_pr_curve(
+        self,
+        tag: str,
+        labels: Any,
+        predictions: Any,
+        global_step: int | None = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Writes a precision-recall curve.
+
+        labels: 0 and 1. predictions: probabilities of 1. num_thresholds: at most 127.
+        """
+        from ._tensorboard_plugins import curve, pr_curve
+
+        n = min(num_thresholds, 127)
+        value = pr_curve(curve(labels, predictions, n, weights), n)
+        self._add(tag, value, global_step, walltime)
+
+    def add_pr_curve_raw(
+        self,
+        tag: str,
+        true_positive_counts: Any,
+        false_positive_counts: Any,
+        true_negative_counts: Any,
+        false_negative_counts: Any,
+        precision: Any,
+        recall: Any,
+        global_step: int | None = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Writes a precision-recall curve that is counted already. weights is ignored."""
+        from ._tensorboard_plugins import pr_curve
+
+        counts = (
+            true_positive_counts,
+            false_positive_counts,
+            true_negative_counts,
+            false_negative_counts,
+            precision,
+            recall,
+        )
+        rows = ops.stack([as_tensor(row).to(float64) for row in counts])
+        self._add(tag, pr_curve(rows, min(num_thresholds, 127)), global_step, walltime)
+
+    def add_embedding(
+        self,
+        mat: Any,
+        metadata: Any = None,
+        label_img: Any = None,
+        global_step: int | None = None,
+        tag: str = "default",
+        metadata_header: Any = None,
+    ) -> None:
+        """Writes points for the projector.
+
+        mat: (points, features). metadata: a label of each point, or several with metadata_header.
+        label_img: (points, 3, height, width).
+        """
+        from ._tensorboard_plugins import write_embedding
+
+        step = str(global_step or 0).zfill(5)
+        place = f"{step}/{tag.replace('/', '%2f')}"
+        self.embeddings += write_embedding(
+            self.log_dir, place, mat, metadata, label_img, metadata_header, f"{tag}:{step}"
+        )
+        with open(os.path.join(self.log_dir, "projector_config.pbtxt"), "w") as file:
+            file.write(self.embeddings)
+
+    def add_graph(
+        self,
+        model: Any,
+        input_to_model: Any = None,
+        verbose: bool = False,
+        use_strict_trace: bool = True,
+    ) -> None:
+        """Writes the operators that model(*input_to_model) calls. verbose and use_strict_trace are
+        ignored."""
+        from ._tensorboard_plugins import graph
+
+        message = graph(model, input_to_model)
+        self._file(self.log_dir).add(bytes_field(4, message))
 
     def flush(self) -> None:
         """Flushes all files to the operating system."""
