@@ -293,3 +293,20 @@ def test_nodes_are_seen_when_they_are_made():
     names = [node.name() for node in seen]
     assert names[:3] == ["MulBackward0", "ReluBackward0", "AddBackward0"]
     assert seen[-1] == y.grad_fn and len(names) == len(set(seen))
+
+
+def test_parts_of_checkpoints():
+    from tt.utils import checkpoint as parts
+
+    x = tt.ones(2, requires_grad=True)
+    a, b, c = parts.detach_variable((x * 2, 3, tt.ones(1)))
+    assert a.is_leaf and a.requires_grad and a.tolist() == [2, 2]
+    assert b == 3 and not c.requires_grad
+    with pytest.raises(RuntimeError, match="detach_variable: inputs is a list"):
+        parts.detach_variable([x])
+    parts.check_backward_validity([x, 3])
+    with pytest.warns(UserWarning, match="requires gradients"):
+        parts.check_backward_validity([c, 3])
+    first, second = parts.noop_context_fn()
+    with first, second:
+        assert tt.distributed.autograd.is_available()

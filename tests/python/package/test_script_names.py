@@ -1052,7 +1052,11 @@ def test_classes_of_libraries():
         tt.classes.load_library("x.so")
     with pytest.raises(RuntimeError, match="classes.torchvision.Video"):
         tt.classes.torchvision.Video
-    assert dist.rpc.is_available() and dist.rpc.api.UNSET_RPC_TIMEOUT == -1
+    api = dist.rpc.api
+    assert dist.rpc.is_available() and api.UNSET_RPC_TIMEOUT == -1
+    assert not api._is_current_rpc_agent_set()
+    with pytest.raises(RuntimeError, match="init_rpc"):
+        api._require_initialized(lambda: 1)()
 
 
 def test_errors_are_recorded_for_the_launcher(tmp_path, monkeypatch):

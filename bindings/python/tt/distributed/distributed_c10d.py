@@ -8,6 +8,7 @@ from . import BACKENDS as BACKENDS
 from . import Backend as Backend
 from . import GroupMember as GroupMember
 from . import ProcessGroup, checked
+from . import get_global_rank as _get_global_rank
 
 _pg_map: dict[Any, Any] = {}  # groups know their backends themselves
 

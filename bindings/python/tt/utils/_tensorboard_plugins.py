@@ -62,9 +62,7 @@ def hparams(
         "session_start_info": bytes_field(3, start),
         "session_end_info": bytes_field(4, integer_field(1, SUCCESS)),
     }
-    return {
-        f"_hparams_/{tag}": of_plugin("hparams", content) for tag, content in contents.items()
-    }
+    return {f"_hparams_/{tag}": of_plugin("hparams", content) for tag, content in contents.items()}
 
 
 # ---- precision-recall curves ----

@@ -7,10 +7,12 @@ autograd.grad returns only those of its arguments, and create_graph=True raises 
 """
 from __future__ import annotations
 
+import warnings
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Callable, Iterable, Iterator
 
 from .. import _ops as ops
+from .._kinds import kind_name
 from .._tensor import Tensor
 from .._tree import with_tensors, without_tensors
 from ..amp.autocast_mode import (
@@ -32,10 +34,13 @@ __all__ = [
     "CheckpointError",
     "CheckpointPolicy",
     "SelectiveCheckpointContext",
+    "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
+    "detach_variable",
     "get_device_states",
+    "noop_context_fn",
     "set_device_states",
 ]
 
@@ -296,3 +301,26 @@ def checkpoint_sequential(
 
 def __dir__() -> list[str]:
     return __all__
+
+
+# ---- what checkpoints of other people import ----
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns the inputs, tensors as leaves that require gradients as before."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"detach_variable: inputs is a {kind_name(inputs)}: must be a tuple")
+    return tuple(
+        x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs
+    )
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warns if no input requires gradients."""
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        warnings.warn("no input of a checkpoint requires gradients", stacklevel=2)
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Returns two contexts that do nothing, for the call and for its recomputation."""
+    return nullcontext(), nullcontext()

@@ -15,9 +15,10 @@ from ...autograd import grad as gradients
 from ...autograd.graph import AccumulateGrad
 from ..._tensor import Tensor
 from ..._tree import with_tensors, without_tensors
+from .._groups import is_available as is_available
 from ..rpc import _calls as rpc
 
-__all__ = ["backward", "context", "get_gradients"]
+__all__ = ["DistAutogradContext", "backward", "context", "get_gradients", "is_available"]
 
 contexts: dict[int, Context] = {}
 numbers = count(1)
@@ -72,6 +73,9 @@ class Context:
         with self.lock:
             known = self.gradients.get(leaf)
             self.gradients[leaf] = grad if known is None else known + grad
+
+
+DistAutogradContext = Context
 
 
 def find(number: int) -> Context:
