@@ -204,9 +204,6 @@ def wrapper(op, f, v):
     )
     ret, _ = sig(op, v)
     lines = [f"static {ret} {op.name}{v}_autograd({ps}) {{"]
-    if v == "_into":
-        needs = [*f.inputs_that_need_grad(), *map(needs_grad, variant_names(op, v)[len(op.args) :])]
-        return lines + [f"  if ({' || '.join(needs)}) fail_into_grad();", f"  {pass_on};", "}"]
     if v == "_":
         lines.append(f"  check_tracked({op.args[0].name});")
     lines += unless_recorded(op, f, pass_on)
@@ -290,22 +287,6 @@ def list_tail(op, f, pass_on):
         *f.save(""),
         "  for (int64_t i = 0; i < out.size(); i++) set_history(node, *out[i], uint32_t(i));",
         "  return out;",
-    ]
-
-
-def into_only(op, v):
-    """The check of an _into variant of an operator without formulas of its own."""
-    ps = ", ".join(["Call c"] + variant_params(op, v))
-    tensors = [a.name for a in op.args if a.is_tensorish] + variant_names(op, v)[len(op.args) :]
-    checks = " || ".join(f"needs_grad({t})" for t in tensors)
-    pass_on = (
-        f"redispatch(op_{op.name}{v}, c.keys & kBelowAutograd, {', '.join(variant_names(op, v))})"
-    )
-    return [
-        f"static void {op.name}{v}_autograd({ps}) {{",
-        f"  if ({checks}) fail_into_grad();",
-        f"  {pass_on};",
-        "}",
     ]
 
 
@@ -472,7 +453,7 @@ def schema_fields(op, v):
     return fields
 
 
-def objects(op, v, wrapped):
+def objects(op, v, function, node):
     full = f"{op.name}{v}"
     ret, types = sig(op, v)
     impl = impl_name(op) if not v else f"{full}_impl"
@@ -482,37 +463,159 @@ def objects(op, v, wrapped):
             f"static double {full}_flops([[maybe_unused]] const Value* args, [[maybe_unused]] const TensorList& outs) {{ return {Flops(op).text}; }}"
         )
     fields = ", ".join(f".{name} = {value}" for name, value in schema_fields(op, v).items())
-    lines.append(f"static constexpr OpSchema {full}_schema = schema_of({{{fields}}});")
+    schema = f"schema_of({{{fields}}})"
+    if node:
+        lines.append(f"static constexpr RecordedSchema {full}_schema = {{{schema}, {node}}};")
+    else:
+        lines.append(f"static constexpr OpSchema {full}_schema = {schema};")
     lines.append(
-        f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {f'{full}_autograd' if wrapped else 'nullptr'});"
+        f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {function});"
     )
     return lines
 
 
-def generate_op(op, ops):
+def autograd_function(op, f, v):
+    """The Autograd slot of a variant; empty if it has none, or into_autograd."""
+    if v == "_into":
+        return []
+    if f:
+        return void_wrapper(op, f) if op.void and not v else wrapper(op, f, v)
+    if v == "_" and ends_history(op):
+        return overwrites(op)
+    if v == "_" and op.get("reads_self"):
+        return replaces(op)
+    return []
+
+
+class Shared:
+    """Functions of several operators, which autograd/gen/record.h has: gradients that are the same,
+    and wrappers that differ in the operator and its node alone, and find both by their call."""
+
+    def __init__(self, ops):
+        users = {}
+        self.formulas = {op.name: formula(op, ops) for op in ops.values()}
+        for op in ops.values():
+            f = self.formulas[op.name]
+            for v in variants_of(op):
+                lines = autograd_function(op, f, v)
+                if lines:
+                    users.setdefault(self.key(op, v, lines), []).append((op, v))
+            if f:
+                users.setdefault(self.key(op, "", f.apply()), []).append((op, ""))
+        # key -> users, the first of which gives the function its name
+        self.users = {key: found for key, found in users.items() if len(found) > 1}
+        self.owners = {}  # members -> the operator whose struct they are
+        for (_, members), found in self.users.items():
+            if members is not None:
+                self.owners.setdefault(members, found[0][0])
+
+    def members(self, op):
+        f = self.formulas[op.name]
+        return tuple((kind, general(op, f"s.{name}")) for kind, name in f.members()) if f else None
+
+    def key(self, op, v, lines):
+        """The text of the function without what is the operator's own, and what its node saves."""
+        ret, types = sig(op, v)
+        own = {
+            f"{op.name}{v}_autograd(": "@record(",
+            f"{op.name}_apply(": "@apply(",
+            f"redispatch(op_{op.name}{v},": f"redispatch(op_of<{', '.join([ret] + types)}>(c),",
+            f"&{op.name}_type": "node_of(c)",
+            f"{op.name}_saved": "@saved",
+        }
+        text = "\n".join(lines)
+        for name, placeholder in own.items():
+            text = text.replace(name, placeholder)
+        return general(op, text), self.members(op)
+
+    def record(self, op, v, lines):
+        """The name of the function that records the calls of a variant."""
+        users = self.users.get(self.key(op, v, lines))
+        return record_name(*users[0]) if users else f"{op.name}{v}_autograd"
+
+    def apply(self, op):
+        """The name of the function that computes the gradients."""
+        users = self.users.get(self.key(op, "", self.formulas[op.name].apply()))
+        return apply_name(users[0][0]) if users else f"{op.name}_apply"
+
+    def struct(self, op):
+        """The declaration of what a node saves."""
+        owner = self.owners.get(self.members(op))
+        if not owner:
+            return self.formulas[op.name].struct()
+        return [] if owner is op else [f"using {op.name}_saved = {owner.name}_saved;"]
+
+    def with_members(self, op, lines):
+        """A function of the operator's own, by the names that its struct has."""
+        owner = self.owners.get(self.members(op))
+        return [specific(op, general(op, line), owner) for line in lines] if owner else lines
+
+    def header(self):
+        out = [
+            HEADER + "// Autograd functions that several operators share.\n#pragma once\n\n"
+            '#include "autograd/saved.h"\n#include "autograd/wrap.h"\n\nnamespace TT_NS {\n'
+        ]
+        for op in self.owners.values():
+            out += self.formulas[op.name].struct()
+        for (text, members), users in self.users.items():
+            first = users[0][0]
+            owner = self.owners.get(members, first)
+            own = {
+                "static ": "inline ",
+                "@record": record_name(*users[0]),
+                "@apply": apply_name(first),
+                "@saved": f"{owner.name}_saved",
+            }
+            for placeholder, name in own.items():
+                text = text.replace(placeholder, name, 1)
+            lines = specific(first, text, owner).split("\n")
+            out += ["", "// " + ", ".join(op.name + v for op, v in users), *lines]
+        return "\n".join(out + ["\n}  // namespace TT_NS\n"])
+
+
+def general(op, text):
+    """Writes @0 in place of the name of argument 0, except in messages, and so on."""
+    for i, a in enumerate(op.args):
+        facts = "|".join([*FACTS, "refs?"])
+        text = re.sub(rf'(?:(?<![":\w.])|(?<=\bs\.)){a.name}(?=_(?:{facts})\b|\b)', f"@{i}", text)
+    return text
+
+
+def specific(op, text, owner):
+    """The inverse of general; names of what is saved are those of owner's arguments."""
+    text = re.sub(r"\bs\.@(\d+)", lambda m: f"s.{owner.args[int(m[1])].name}", text)
+    return re.sub(r"@(\d+)", lambda m: op.args[int(m[1])].name, text)
+
+
+def record_name(op, v):
+    return f"record_like_{op.name}{v}"
+
+
+def apply_name(op):
+    return f"apply_like_{op.name}"
+
+
+def generate_op(op, ops, shared):
     lines = [f"// ---- {op.name} ----"]
     f = formula(op, ops)
     if f:
-        lines += f.struct() + f.apply()
+        apply = shared.apply(op)
+        lines += shared.struct(op)
+        if apply == f"{op.name}_apply":
+            lines += shared.with_members(op, f.apply())
         lines.append(
             f"static constinit const NodeType {op.name}_type = "
-            f'{{"{op.host}", {op.name}_apply, {f.destroy()}, sizeof({op.name}_saved), false}};'
+            f'{{"{op.host}", {apply}, {f.destroy()}, sizeof({op.name}_saved), false}};'
         )
     for v in variants_of(op):
-        overwritten = v == "_" and ends_history(op)
-        replaced = v == "_" and op.get("reads_self")
-        wrapped = bool(f) or v == "_into" or overwritten or replaced
-        if f and not (v == "" and op.void):
-            lines += wrapper(op, f, v)
-        elif f:
-            lines += void_wrapper(op, f)
-        elif v == "_into":
-            lines += into_only(op, v)
-        elif overwritten:
-            lines += overwrites(op)
-        elif replaced:
-            lines += replaces(op)
-        lines += objects(op, v, wrapped)
+        text = autograd_function(op, f, v)
+        function = "into_autograd" if v == "_into" else "nullptr"
+        if text:
+            function = shared.record(op, v, text)
+            if function == f"{op.name}{v}_autograd":
+                lines += shared.with_members(op, text)
+        finds_node = f and function.startswith("record_like_")
+        lines += objects(op, v, function, f"&{op.name}_type" if finds_node else None)
     return lines + [""]
 
 
@@ -528,18 +631,19 @@ def void_wrapper(op, f):
 
 
 def generate(ops):
-    files = {}
+    shared = Shared(ops)
+    files = {"src/autograd/gen/record.h": shared.header()}
     for family, members in families(ops).items():
         counted = any(op.get("flops") for op in members)
         flops = '#include "dispatch/flops.h"\n' if counted else ""
         out = [
             HEADER
-            + '#include "autograd/formulas/formulas.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n'
+            + '#include "autograd/formulas/formulas.h"\n#include "autograd/gen/record.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n'
             + flops
             + '#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/kernels.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
         ]
         for op in members:
-            out += generate_op(op, ops)
+            out += generate_op(op, ops, shared)
         out.append("}  // namespace TT_NS\n")
         files[f"src/autograd/gen/{family}.cpp"] = "\n".join(out)
     return files | forward.generate(ops, lambda op: formula(op, ops), lambda op: emitter(op, ops))

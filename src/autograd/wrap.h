@@ -10,6 +10,29 @@ namespace TT_NS {
 [[noreturn]] TT_COLD void fail_into_grad();
 [[noreturn]] TT_COLD void fail_no_formula(const char* arg);
 
+// The schema of an operator whose calls are recorded as nodes.
+struct RecordedSchema : OpSchema {
+  const NodeType* node;
+};
+inline const NodeType* node_of(Call c) {
+  return static_cast<const RecordedSchema*>(c.op->schema)->node;
+}
+// The operator of a call.
+template <class R, class... A> TT_INLINE const Op<R(A...)>& op_of(Call c) {
+  return *reinterpret_cast<const Op<R(A...)>*>(c.op);  // info is the first member
+}
+
+inline bool may_need_grad(const Tensor& t) { return needs_grad(t); }
+inline bool may_need_grad(const Tensor* t) { return needs_grad(t); }
+inline bool may_need_grad(Tensor* t) { return needs_grad(t); }
+inline bool may_need_grad(TensorSpan s) { return needs_grad(s); }
+template <class T> bool may_need_grad(const T&) { return false; }
+// The Autograd slot of every _into variant: its results can have no history.
+template <class... A> void into_autograd(Call c, A... args) {
+  if ((may_need_grad(static_cast<const A&>(args)) || ...)) fail_into_grad();
+  redispatch(op_of<void, A...>(c), c.keys & kBelowAutograd, static_cast<A>(args)...);
+}
+
 // For an in-place operator whose result has no gradient: returns the node of prepare_inplace, with
 // zeros as the gradient of self; empty if self needs none.
 NodeRef prepare_overwrite(Tensor& self);
