@@ -1,5 +1,6 @@
 """C ABI of the operators: include/tt_ops.h and src/capi/gen/<family>.cpp."""
 import ast
+import re
 import textwrap
 
 from codegen.cxx.ops import HEADER, api_name, cpp_default, dst_names, families, variants_of
@@ -377,8 +378,14 @@ def function(op, v, suffix, scalar, takes):
     if outs and not op.list_out:
         for k, o in enumerate(outs):
             lines.append(f'    out_arg({o}, "{o}", {len(op.args) + k});')
-    lines += [f"    {line}" for line in body(op, v, suffix, scalar, takes)]
+    for line in body(op, v, suffix, scalar, takes):
+        lines.append("    " + (in_line(line) if inlined else line))
     return lines + ["  });", "}"]
+
+
+def in_line(statement):
+    """A statement of a hot function: what it calls of capi/api.h is compiled in line."""
+    return re.sub(r"\b(give|tensor_arg|mutable_arg)\(", r"\1_inline(", statement)
 
 
 def capi_cpp(members):

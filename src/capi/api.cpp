@@ -64,6 +64,9 @@ void fail_handle(const void* h, const char* arg, int32_t index, const char* want
   mark_index(index);
   fail_again();
 }
+const Tensor& tensor_arg(const tt_tensor* h, const char* arg, int32_t index) {
+  return tensor_arg_inline(h, arg, index);
+}
 void fail_null(const char* arg, int32_t index) {
   const FmtArg args[] = {arg};
   set_error(tls.error, TT_INVALID_ARG, tls.op, arg, "{} is NULL: must not be", args);
@@ -203,6 +206,7 @@ tt_tensor* scope_own(Ctx& c, TensorRef&& t) {
   return handle_of(p);
 }
 
+void give_owned(Ctx& c, tt_tensor** out, Tensor* t) { give_inline(c, out, TensorRef::adopt(t)); }
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, TensorPair&& p) {
   reserve_outs(c, 2);
   tt_tensor* first = to_handle(c, std::move(p.first));

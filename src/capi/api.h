@@ -79,13 +79,18 @@ TT_INLINE tt_status api_call(tt_ctx* handle, const char* name, const F& f) noexc
                                       const char* want);
 [[noreturn]] TT_COLD void fail_null(const char* arg, int32_t index);
 
-TT_INLINE const Tensor& tensor_arg(const tt_tensor* h, const char* arg, int32_t index) {
+const Tensor& tensor_arg(const tt_tensor* h, const char* arg, int32_t index);
+inline Tensor& mutable_arg(const tt_tensor* h, const char* arg, int32_t index) {
+  return const_cast<Tensor&>(tensor_arg(h, arg, index));
+}
+// The same in calls of api_call_inline.
+TT_INLINE const Tensor& tensor_arg_inline(const tt_tensor* h, const char* arg, int32_t index) {
   auto* t = reinterpret_cast<const Tensor*>(h);
   if (TT_UNLIKELY(!t || t->tag != kTagTensor)) fail_handle(h, arg, index, "tensor");
   return *t;
 }
-TT_INLINE Tensor& mutable_arg(const tt_tensor* h, const char* arg, int32_t index) {
-  return const_cast<Tensor&>(tensor_arg(h, arg, index));
+TT_INLINE Tensor& mutable_arg_inline(const tt_tensor* h, const char* arg, int32_t index) {
+  return const_cast<Tensor&>(tensor_arg_inline(h, arg, index));
 }
 TT_INLINE const Tensor* optional_arg(const tt_tensor* h, const char* arg, int32_t index) {
   return h ? &tensor_arg(h, arg, index) : nullptr;
@@ -161,7 +166,12 @@ TT_INLINE tt_tensor* to_handle(Ctx& c, TensorRef&& t) {
   count_handle(t.get(), 1);
   return reinterpret_cast<tt_tensor*>(t.leak());
 }
-TT_INLINE void give(Ctx& c, tt_tensor** out, TensorRef&& t) { *out = to_handle(c, std::move(t)); }
+// Hands a result to the application; give_inline in calls of api_call_inline.
+TT_INLINE void give_inline(Ctx& c, tt_tensor** out, TensorRef&& t) {
+  *out = to_handle(c, std::move(t));
+}
+void give_owned(Ctx& c, tt_tensor** out, Tensor* t);
+TT_INLINE void give(Ctx& c, tt_tensor** out, TensorRef&& t) { give_owned(c, out, t.leak()); }
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, TensorPair&& p);
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, TensorTriple&& p);
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, tt_tensor** e, TensorQuad&& p);

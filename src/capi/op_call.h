@@ -77,7 +77,7 @@ TT_ONE_BODY tt_status call_for_one(tt_ctx* h, B... b, tt_tensor** out,
   clear_out(out);
   return api_call_inline(h, op.info.schema->call, [&](Ctx& c) TT_INLINE_BODY {
     if (TT_UNLIKELY(!out)) fail_null("out", sizeof...(A));
-    give(c, out, call_from_c(op, std::index_sequence_for<A...>(), b...));
+    give_inline(c, out, call_from_c(op, std::index_sequence_for<A...>(), b...));
   });
 }
 // An operator that writes into an argument.

@@ -9,7 +9,8 @@ tt_status tt_add(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_te
   clear_out(out);
   return api_call_inline(c, "add", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     out_arg(out, "out", 3);
-    give(ctx, out, op::add(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>));
+    give_inline(ctx, out, op::add(tensor_arg_inline(self, "self", 0),
+                                  tensor_arg_inline(other, "other", 1), kScalar<1>));
   });
 }
 tt_status tt_add_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
@@ -19,25 +20,26 @@ tt_status tt_add_ex(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
     out_arg(out, "out", 3);
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    give(ctx, out, op::add(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha));
+    give_inline(ctx, out, op::add(tensor_arg_inline(self, "self", 0),
+                                  tensor_arg_inline(other, "other", 1), o_alpha));
   });
 }
 tt_status tt_add_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return api_call_inline(c, "add_", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
-    op::add_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>);
+    op::add_(mutable_arg_inline(self, "self", 0), tensor_arg_inline(other, "other", 1), kScalar<1>);
   });
 }
 tt_status tt_add_ex_(tt_ctx *c, tt_tensor *self, const tt_tensor *other, const tt_add_opts *opts) {
   return api_call_inline(c, "add_", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    op::add_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha);
+    op::add_(mutable_arg_inline(self, "self", 0), tensor_arg_inline(other, "other", 1), o_alpha);
   });
 }
 tt_status tt_add_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
   return api_call_inline(c, "add_into", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
-    op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), kScalar<1>,
-                 mutable_arg(dst, "dst", 3));
+    op::add_into(tensor_arg_inline(self, "self", 0), tensor_arg_inline(other, "other", 1),
+                 kScalar<1>, mutable_arg_inline(dst, "dst", 3));
   });
 }
 tt_status tt_add_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other,
@@ -45,8 +47,8 @@ tt_status tt_add_ex_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *othe
   return api_call_inline(c, "add_into", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     check_opts(opts, 1);
     const Scalar o_alpha = opts_has(opts, 0) ? scalar_arg(&opts->alpha, "alpha", 2) : kScalar<1>;
-    op::add_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1), o_alpha,
-                 mutable_arg(dst, "dst", 3));
+    op::add_into(tensor_arg_inline(self, "self", 0), tensor_arg_inline(other, "other", 1), o_alpha,
+                 mutable_arg_inline(dst, "dst", 3));
   });
 }
 tt_status tt_add_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {
@@ -256,18 +258,19 @@ tt_status tt_mul(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_te
   clear_out(out);
   return api_call_inline(c, "mul", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
     out_arg(out, "out", 2);
-    give(ctx, out, op::mul(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1)));
+    give_inline(ctx, out, op::mul(tensor_arg_inline(self, "self", 0),
+                                  tensor_arg_inline(other, "other", 1)));
   });
 }
 tt_status tt_mul_(tt_ctx *c, tt_tensor *self, const tt_tensor *other) {
   return api_call_inline(c, "mul_", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
-    op::mul_(mutable_arg(self, "self", 0), tensor_arg(other, "other", 1));
+    op::mul_(mutable_arg_inline(self, "self", 0), tensor_arg_inline(other, "other", 1));
   });
 }
 tt_status tt_mul_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *other, tt_tensor *dst) {
   return api_call_inline(c, "mul_into", [=]([[maybe_unused]] Ctx& ctx) TT_INLINE_BODY {
-    op::mul_into(tensor_arg(self, "self", 0), tensor_arg(other, "other", 1),
-                 mutable_arg(dst, "dst", 2));
+    op::mul_into(tensor_arg_inline(self, "self", 0), tensor_arg_inline(other, "other", 1),
+                 mutable_arg_inline(dst, "dst", 2));
   });
 }
 tt_status tt_mul_f64(tt_ctx *c, const tt_tensor *self, double other, tt_tensor **out) {

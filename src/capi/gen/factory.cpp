@@ -14,7 +14,7 @@ tt_status tt_empty(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_empt
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
-    give(ctx, out, op::empty(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
+    give_inline(ctx, out, op::empty(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
   });
 }
 tt_status tt_empty_strided(tt_ctx *c, const int64_t *size, int64_t n_size, const int64_t *stride,
@@ -39,7 +39,7 @@ tt_status tt_zeros(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_zero
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
     const Opt<Device> o_device = opts_has(opts, 1)
         ? Opt<Device>(device_arg(&opts->device, "device", 2)) : Opt<Device>();
-    give(ctx, out, op::zeros(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
+    give_inline(ctx, out, op::zeros(ints_arg(size, n_size, "size", 0), o_dtype, o_device));
   });
 }
 tt_status tt_ones(tt_ctx *c, const int64_t *size, int64_t n_size, const tt_ones_opts *opts,

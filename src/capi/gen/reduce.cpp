@@ -11,7 +11,7 @@ tt_status tt_sum(tt_ctx *c, const tt_tensor *self, const tt_sum_opts *opts, tt_t
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    give(ctx, out, op::sum(tensor_arg(self, "self", 0), o_dtype));
+    give_inline(ctx, out, op::sum(tensor_arg_inline(self, "self", 0), o_dtype));
   });
 }
 tt_status tt_sum_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
@@ -47,7 +47,7 @@ tt_status tt_mean(tt_ctx *c, const tt_tensor *self, const tt_mean_opts *opts, tt
     out_arg(out, "out", 2);
     check_opts(opts, 1);
     const Dtype o_dtype = opts_has(opts, 0) ? dtype_arg(opts->dtype, "dtype", 1) : Dtype::kNone;
-    give(ctx, out, op::mean(tensor_arg(self, "self", 0), o_dtype));
+    give_inline(ctx, out, op::mean(tensor_arg_inline(self, "self", 0), o_dtype));
   });
 }
 tt_status tt_mean_dim(tt_ctx *c, const tt_tensor *self, const int64_t *dim, int64_t n_dim,
