@@ -254,7 +254,12 @@ ALIASES = {
 }
 # Arguments that PyTorch takes as 0-dim tensors, too, whatever the others are
 INTS = ("dim", "axis", "sections", "indices_or_sections", "split_size_or_sections")
-ALL_ALIASES = {**ALIASES, "axis": "dim", "keepdims": "keepdim"}
+ALL_ALIASES = {
+    **ALIASES,
+    "A": "input",  # of torch.linalg's documentation, not of its functions
+    "axis": "dim",
+    "keepdims": "keepdim",
+}
 
 
 class Required:

@@ -1,4 +1,5 @@
-"""Linear algebra, with the API of torch.linalg. A is a matrix (m, n) or a batch (…, m, n)."""
+"""Linear algebra, with the API of torch.linalg: names of arguments, too. A, or input, is a matrix
+(m, n) or a batch (…, m, n)."""
 from __future__ import annotations
 
 from typing import NamedTuple, Sequence, Union
@@ -59,7 +60,7 @@ def polar(A: Tensor, *, out: Outs | None = None) -> Polar:
 
 @overridable
 def vector_norm(
-    x: Tensor,
+    input: Tensor,
     ord: float = 2,
     dim: Dims = None,
     keepdim: bool = False,
@@ -69,15 +70,15 @@ def vector_norm(
 ) -> Tensor:
     """Returns the norm of order `ord` of the elements along the listed dimensions.
 
-    x: floating or complex. dim: None for all dimensions. keepdim: keeps them with size 1.
-    dtype: converts x first. out: receives the result.
+    input: floating or complex. dim: None for all dimensions. keepdim: keeps them with size 1.
+    dtype: converts input first. out: receives the result.
     """
-    return _ops.norm(x, ord, dim, keepdim=keepdim, dtype=dtype, out=out)
+    return _ops.norm(input, ord, dim, keepdim=keepdim, dtype=dtype, out=out)
 
 
 @overridable
 def matrix_norm(
-    A: Tensor,
+    input: Tensor,
     ord: float | str = "fro",
     dim: tuple[int, int] = (-2, -1),
     keepdim: bool = False,
@@ -90,18 +91,18 @@ def matrix_norm(
     ord: "fro": the 2-norm of the elements; "nuc", 2, -2: the sum, the largest and the smallest of
     the singular values; 1, -1: the largest and the smallest sum of the absolute values of a column;
     inf, -inf: of a row. dim: the dimensions of rows and columns. keepdim: keeps them with size 1.
-    dtype: converts A first. out: receives the result.
+    dtype: converts input first. out: receives the result.
     """
     dims = list(dim)
     if len(dims) != 2:
         raise InvalidArgumentError(f"matrix_norm: dim is {dim}: must be two dimensions")
     norm_of = _ops.linalg_matrix_norm_str if isinstance(ord, str) else _ops.linalg_matrix_norm
-    return norm_of(A, ord, dims, keepdim=keepdim, dtype=dtype, out=out)
+    return norm_of(input, ord, dims, keepdim=keepdim, dtype=dtype, out=out)
 
 
 @overridable
 def norm(
-    A: Tensor,
+    input: Tensor,
     ord: float | str | None = None,
     dim: Dims = None,
     keepdim: bool = False,
@@ -114,25 +115,26 @@ def norm(
 
     ord: an order of vector_norm or of matrix_norm; None: the 2-norm of the elements. dim: one
     dimension, or the two of matrices; None for all. keepdim: keeps them with size 1. dtype:
-    converts A first. out: receives the result.
+    converts input first. out: receives the result.
     """
     if isinstance(ord, str):
-        dims = [dim] if isinstance(dim, int) else list(range(A.ndim) if dim is None else dim)
+        dims = [dim] if isinstance(dim, int) else list(range(input.ndim) if dim is None else dim)
         if len(dims) != 2:
             raise InvalidArgumentError(f"norm: ord is {ord!r}, dim is {dim}: must be a matrix")
-        return _ops.linalg_matrix_norm_str(A, ord, dims, keepdim=keepdim, dtype=dtype, out=out)
-    return _ops.linalg_norm(A, ord, dim, keepdim=keepdim, dtype=dtype, out=out)
+        return _ops.linalg_matrix_norm_str(input, ord, dims, keepdim=keepdim, dtype=dtype, out=out)
+    return _ops.linalg_norm(input, ord, dim, keepdim=keepdim, dtype=dtype, out=out)
 
 
 @overridable
-def cond(A: Tensor, p: float | str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Returns the condition numbers, norm(A, p) * norm(inv(A), p); inf for a singular matrix.
+def cond(input: Tensor, p: float | str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Returns the condition numbers, the norm of a matrix times that of its inverse; inf for a
+    singular matrix.
 
     p: an order of matrix_norm; None: 2. out: receives the result.
     """
     if isinstance(p, str):
-        return _ops.linalg_cond_str(A, p, out=out)
-    return _ops.linalg_cond(A, p, out=out)
+        return _ops.linalg_cond_str(input, p, out=out)
+    return _ops.linalg_cond(input, p, out=out)
 
 
 # ---- determinants, inverses, systems ----
@@ -351,21 +353,21 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
 
 
 @overridable
-def eigh(A: Tensor, UPLO: str = "L", *, out: Outs | None = None) -> Outs:
+def eigh(input: Tensor, UPLO: str = "L", *, out: Outs | None = None) -> Outs:
     """Returns (eigenvalues, eigenvectors) of Hermitian matrices, in ascending order.
 
     UPLO: the triangle that is read. out: receives the results.
     """
-    return _ops.linalg_eigh(A, UPLO.upper(), out=out)
+    return _ops.linalg_eigh(input, UPLO.upper(), out=out)
 
 
 @overridable
-def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
+def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """Returns the eigenvalues of Hermitian matrices, in ascending order.
 
     UPLO: the triangle that is read. out: receives the result.
     """
-    return _ops.linalg_eigvalsh(A, UPLO.upper(), out=out)
+    return _ops.linalg_eigvalsh(input, UPLO.upper(), out=out)
 
 
 @overridable
@@ -413,7 +415,7 @@ def as_tolerance(value: float | Tensor | None, A: Tensor) -> Tensor | None:
 
 @overridable
 def matrix_rank(
-    A: Tensor,
+    input: Tensor,
     tol: float | Tensor | None = None,
     hermitian: bool = False,
     *,
@@ -423,19 +425,19 @@ def matrix_rank(
 ) -> Tensor:
     """Returns the number of singular values above the tolerance, for each matrix.
 
-    tol: a synonym of atol, with an rtol of 0. hermitian: A is Hermitian. atol: default 0. rtol:
+    tol: a synonym of atol, with an rtol of 0. hermitian: input is Hermitian. atol: default 0. rtol:
     relative to the largest; default: max(m, n) times the epsilon of the dtype, or 0 where atol is
     positive. out: receives the result.
     """
     if tol is not None:
         atol, rtol = tol, 0.0
-    low, relative = as_tolerance(atol, A), as_tolerance(rtol, A)
-    return _ops.linalg_matrix_rank(A, low, relative, hermitian, out=out)
+    low, relative = as_tolerance(atol, input), as_tolerance(rtol, input)
+    return _ops.linalg_matrix_rank(input, low, relative, hermitian, out=out)
 
 
 @overridable
 def pinv(
-    A: Tensor,
+    input: Tensor,
     rcond: float | Tensor | None = None,
     hermitian: bool = False,
     *,
@@ -445,12 +447,12 @@ def pinv(
 ) -> Tensor:
     """Returns the Moore-Penrose inverses. Singular values up to the tolerance count as 0.
 
-    rcond: a synonym of rtol. hermitian: A is Hermitian. atol: default 0. rtol: relative to the
+    rcond: a synonym of rtol. hermitian: input is Hermitian. atol: default 0. rtol: relative to the
     largest; default: max(m, n) times the epsilon of the dtype, or 0 where atol is positive. out:
     receives the result.
     """
-    low, relative = as_tolerance(atol, A), as_tolerance(rcond if rtol is None else rtol, A)
-    return _ops.linalg_pinv(A, low, relative, hermitian, out=out)
+    low, relative = as_tolerance(atol, input), as_tolerance(rcond if rtol is None else rtol, input)
+    return _ops.linalg_pinv(input, low, relative, hermitian, out=out)
 
 
 @overridable
@@ -495,15 +497,15 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 
 
 @overridable
-def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Returns the n-th powers, of the inverses if n is negative. out: receives the result."""
-    return _ops.linalg_matrix_power(A, n, out=out)
+    return _ops.linalg_matrix_power(input, n, out=out)
 
 
 @overridable
-def matrix_exp(A: Tensor) -> Tensor:
+def matrix_exp(input: Tensor) -> Tensor:
     """Returns the exponentials of matrices."""
-    return _ops.matrix_exp(A)
+    return _ops.matrix_exp(input)
 
 
 @overridable

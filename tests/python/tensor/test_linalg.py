@@ -3,6 +3,7 @@ third order, sizes, extremes."""
 import numpy as np
 import pytest
 import tt
+from tt import linalg
 
 SHAPES = [(4, 4), (3, 5), (5, 3), (2, 4, 3), (6, 1), (1, 6)]
 
@@ -186,3 +187,16 @@ def test_lobpcg_has_the_gradients_of_eigh(largest, batch):
 def test_lobpcg_refuses(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("name", ["input", "x", "A"])
+def test_functions_whose_matrix_is_named_input(name):
+    # PyTorch's documentation calls it A, its functions take input and x
+    given = {name: tt.tensor([[4.0, 1.0], [1.0, 3.0]])}
+    matrix = given[name]
+    for function in [linalg.norm, linalg.matrix_norm, linalg.vector_norm, linalg.cond]:
+        assert function(**given) == function(matrix)
+    for function in [linalg.matrix_rank, linalg.pinv, linalg.eigvalsh, linalg.matrix_exp]:
+        assert function(**given).tolist() == function(matrix).tolist()
+    assert linalg.eigh(**given)[0].tolist() == linalg.eigh(matrix)[0].tolist()
+    assert linalg.matrix_power(**given, n=3).tolist() == linalg.matrix_power(matrix, 3).tolist()
