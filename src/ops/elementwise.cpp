@@ -162,6 +162,11 @@ void check_lambda(double lambd) {
 void check_alpha(double alpha) {
   if (alpha == 0) fail_arg(TT_INVALID_ARG, "alpha", "alpha is 0: must not be 0");
 }
+void check_polynomial_order(int64_t order) {
+  constexpr int64_t kLargest = int64_t(1) << 24;  // each element takes as many steps
+  if (order < 0 || order > kLargest)
+    fail_arg(TT_INVALID_ARG, "order", "order is {}: must be 0 to {}", order, kLargest);
+}
 
 // ---- shapes ----
 

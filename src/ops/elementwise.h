@@ -98,6 +98,8 @@ void fill_shared(Tensor& self, const Tensor& mask, const Scalar& value);
 void check_lambda(double lambd);
 // Fails for an alpha by which celu would divide by 0.
 void check_alpha(double alpha);
+// Fails for orders of polynomials that are negative, or whose recurrence would take minutes.
+void check_polynomial_order(int64_t order);
 
 // Called before an operator whose kernel uses SLEEF where it computes in float64.
 inline void want_vectors(Operands ins) {

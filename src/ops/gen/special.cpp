@@ -281,6 +281,7 @@ static constexpr ElementSpec spec_orthogonal_polynomial = {&kernel_orthogonal_po
     DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, false, "self\0which\0order"};
 TensorRef orthogonal_polynomial_impl([[maybe_unused]] Call c, const Tensor& self, int64_t which,
                                      int64_t order) {
+  check_polynomial_order(order);
   return element_op(spec_orthogonal_polynomial, {self}, Scalar(which), Scalar(order));
 }
 

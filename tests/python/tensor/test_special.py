@@ -215,6 +215,8 @@ def test_wrong_arguments_and_out():
             call()
     with pytest.raises(ValueError):
         special.laguerre_polynomial_l(tt.ones(2), tt.ones(3))
+    with pytest.raises(ValueError, match="order is 1099511627776: must be 0 to 16777216"):
+        special.legendre_polynomial_p(tt.ones(2), 2**40)  # minutes for each element
 
 
 def test_numbers_beside_tensors():
