@@ -14,20 +14,20 @@ namespace TT_NS {
 struct ViewGeometry {
   Shape sizes, strides;
   int64_t offset;  // elements from the first of the base
-  bool of_parts,
-      pairs;  // the base is complex and the view is not; the view is, and the base is not
+  bool of_parts;   // the base is complex, and the view is not
+  bool pairs;      // the view is complex, and the base is not
 };
 static ViewGeometry geometry_of(const Tensor& view, const Tensor& base) {
   const bool same_dtype = view.dtype == base.dtype;
   const bool pairs = !same_dtype && is_complex(view.dtype);
+  // Of a part if one of them has parts: a view of pairs may begin at an odd element of its base.
+  const int64_t item = TT_NS::min(view.item_size(), base.item_size());
   ViewGeometry g{Shape(view.sizes()), Shape(view.strides()),
-                 (int64_t(view.data) - int64_t(base.data)) / view.item_size(),
-                 !same_dtype && !pairs, pairs};
+                 (int64_t(view.data) - int64_t(base.data)) / item, !same_dtype && !pairs, pairs};
   if (!pairs) return g;
   for (int64_t& stride : g.strides) stride *= 2;
   g.sizes.push_back(2);
   g.strides.push_back(1);
-  g.offset *= 2;
   return g;
 }
 
@@ -117,7 +117,8 @@ static void copy_slices_apply(Node& n, TensorRef* grads, TensorRef* out) {
   Node& inner = as_node(s.inner);
   const ViewGeometry& g = s.view;
   const TensorRef whole = as_parts(g.of_parts, *op::restride(*grads[0], s.base_strides));
-  const TensorRef part = op::as_strided(whole, g.sizes, g.strides, g.offset);
+  TensorRef part = op::as_strided(whole, g.sizes, g.strides, g.offset);
+  if (g.pairs) part = op::clone(*part);  // numbers begin at even elements
   TensorRef part_grad = op::clone(*as_numbers(g.pairs, *part));
   inner.type->apply(inner, &part_grad, out);
   TensorRef self_grad = std::move(out[0]);

@@ -293,3 +293,15 @@ def test_writes_through_views_of_pairs():
         return z
 
     assert tt.autograd.gradgradcheck(f, (leaf.detach().double().requires_grad_(),))
+
+
+def test_writes_through_views_of_pairs_from_an_odd_element_on():
+    leaf = tt.ones(9, requires_grad=True)
+    z = tt.zeros(10)[1:].detach()
+    z.add_(leaf)
+    v = tt.view_as_complex(z[1:].reshape(4, 2))
+    v.mul_(2)
+    (slope,) = tt.autograd.grad(z.sum(), leaf, retain_graph=True)
+    assert slope.tolist() == [1] + 8 * [2]
+    (slope,) = tt.autograd.grad(v.imag.sum(), leaf)
+    assert slope.tolist() == [0] + 4 * [0, 2]
