@@ -199,11 +199,12 @@ StepGradients through_time(const Recomputed& layer, TensorSpan g, Ints sizes, bo
 // The rows before a step of `rows` rows: those of the step before it, or of `first` where it has
 // none. `last`: NULL before the first step.
 TensorRef rows_before(const TensorRef& last, const Tensor& first, int64_t rows) {
-  const int64_t have = last ? last->size(0) : 0;
+  if (!last) return op::narrow(first, 0, 0, rows);
+  const int64_t have = last->size(0);
   if (have >= rows) return op::narrow(last, 0, 0, rows);
   TensorRef rest = op::narrow(first, 0, have, rows - have);
   const Tensor* const parts[2] = {last.get(), rest.get()};
-  return have ? op::cat(parts, 0) : rest;
+  return op::cat(parts, 0);
 }
 TensorRef tangent_or_zeros(const Tensor* tangent, const Tensor& t) {
   return tangent ? TensorRef::share(tangent) : op::zeros_like(t);

@@ -1132,3 +1132,10 @@ def test_tangents_of_steps_and_bags(f, inputs):
     there, back = (x[0] for x in moved)
     change = (along(there, *inputs[1:]) - along(back, *inputs[1:])) / 2e-6
     close((slope * tangents[0]).sum(), change, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_tangents_of_no_sequences(kind):
+    call, _ = layer_of(kind)
+    x = tt.zeros(2, 0, 3, dtype=tt.float64)
+    assert func.jvp(call, (x,), (x,))[1].shape == (0,)
