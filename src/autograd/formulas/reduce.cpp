@@ -39,15 +39,16 @@ static TensorRef with_dims(const Tensor& t, Ints size, Ints dim, bool keepdim) {
 }
 
 TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max) {
-  // nan is the maximum, and does not equal itself
-  TensorRef hit = op::to_dtype(op::eq(self, max) + op::ne(self, self), g.dtype);
-  return hit / op::sum(hit) * g;
+  return equal_elements_backward(g, self, max);
 }
 
 TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
                                 bool keepdim) {
   TensorRef hit = op::to_dtype(op::eq(self, with_dims(y, self.sizes(), dim, keepdim)), g.dtype);
-  return hit * with_dims(g, self.sizes(), dim, keepdim) / op::sum_dim(hit, dim, true);
+  // A half may be less than their number.
+  const Dtype counted = g.item_size() == 2 ? Dtype::kF32 : g.dtype;
+  TensorRef share = with_dims(g, self.sizes(), dim, keepdim) / op::sum_dim(hit, dim, true, counted);
+  return hit * as_dtype(std::move(share), g.dtype);
 }
 
 // The result y is rounded: halves of 8 are apart by more than the gradient may be wrong. In a row

@@ -873,11 +873,19 @@ def test_parts_of_tensor_split_are_written_in_place():
         (x * 1).split(3)[0].mul_(2)
 
 
-@pytest.mark.parametrize("median", [tt.median, tt.nanmedian])
-def test_medians_give_nan_to_their_element_alone(median):
+@pytest.mark.parametrize("pick", [tt.median, tt.nanmedian, tt.max, tt.min])
+def test_gradients_of_nan_reach_the_picked_element_alone(pick):
     x = tt.tensor([1.0, 3.0, 2.0], requires_grad=True)
-    (median(x) * float("nan")).backward()
-    assert x.grad.isnan().tolist() == [False, False, True] and x.grad[:2].tolist() == [0, 0]
+    y = pick(x)
+    (y * float("nan")).backward()
+    assert x.grad.isnan().equal(x == y) and x.grad[x != y].eq(0).all()
+
+
+@pytest.mark.parametrize("pick", [tt.median, tt.max, tt.amax, lambda x: x.amin(0)])
+def test_more_equal_halves_than_a_half_counts_share_a_gradient(pick):
+    x = tt.zeros(70000, dtype=tt.float16, requires_grad=True)
+    (pick(x) * 7).backward()
+    assert x.grad.eq(tt.tensor(1e-4, dtype=tt.float16)).all()
 
 
 def test_negative_bases_with_complex_exponents_have_gradients():
