@@ -208,7 +208,9 @@ TensorRef checked_pivots(const Tensor& pivots, const char* arg, Ints batch, int6
   note_host_read(pivots);
   const TensorRef here =
       pivots.is_cpu() ? TensorRef::share(&pivots) : op::to_device(pivots, {TT_CPU, 0});
-  const TensorRef wide = cast_input(*here, Dtype::kI64);
+  // A copy, which no other thread can change after the check.
+  const TensorRef wide = new_tensor(here->sizes(), Dtype::kI64, {TT_CPU, 0});
+  copy_elements(*wide, *here);
   const int64_t* p = wide->as<int64_t>();
   for (int64_t i = 0; i < wide->numel; i++) {
     if (p[i] == 0 || p[i] > n || p[i] < -n)

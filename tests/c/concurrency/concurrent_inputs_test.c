@@ -13,7 +13,7 @@ static struct {
   tt_tensor *index, *narrow, *mask, *value;
   int stop;
 } all;
-static tt_tensor *table, *rows, *source, *row_source, *logits, *image, *strided;
+static tt_tensor *table, *rows, *source, *row_source, *logits, *image, *strided, *pivots, *factors;
 
 static void* write_all(void* unused) {
   int64_t* index = tt_tensor_data(all.index);
@@ -141,6 +141,13 @@ static void pick_by_value(void) {
   differentiate(y);
 }
 
+static void exchange_rows(void) {
+  const tt_lu_unpack_opts opts = {.set = TT_LU_UNPACK_UNPACK_DATA, .unpack_data = 0};
+  tt_tensor *p, *l, *u;
+  int i;
+  for (i = 0; i < 1000; i++) MAY(tt_lu_unpack(c, factors, pivots, &opts, &p, &l, &u));
+}
+
 static void test_contents_change(void** state) {
   const tt_to_opts narrow = {.set = TT_TO_DTYPE, .dtype = TT_I32};
   const tt_to_opts mask = {.set = TT_TO_DTYPE, .dtype = TT_BOOL};
@@ -159,9 +166,11 @@ static void test_contents_change(void** state) {
   OK(tt_rand(c, SHAPE(kPlaces, kWidth), NULL, &rows));
   OK(tt_rand(c, SHAPE(kTargets, kPlaces), NULL, &logits));
   OK(tt_rand(c, SHAPE(kPlaces, kPlaces), NULL, &image));
+  OK(tt_rand(c, SHAPE(kPlaces - 1, kPlaces - 1), NULL, &factors));
   OK(tt_zeros(c, SHAPE(kCount / 1000 * 65, 1001), NULL, &whole));
   OK(tt_set_grad_enabled(c, 0, NULL)); /* a view that autograd does not know */
   OK(tt_narrow(c, whole, 1, 0, 1000, &strided));
+  OK(tt_narrow(c, all.index, 0, 1, kPlaces - 1, &pivots)); /* no 0 */
   OK(tt_set_grad_enabled(c, 1, NULL));
   OK(tt_requires_grad_(c, table, 1));
   OK(tt_requires_grad_(c, rows, 1));
@@ -179,6 +188,7 @@ static void test_contents_change(void** state) {
     look_up_classes(all.index);
     look_up_classes(all.narrow);
     pick_by_value();
+    exchange_rows();
     OK(tt_scope_pop(c, NULL, 0));
     clock_gettime(CLOCK_MONOTONIC, &now);
   } while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
