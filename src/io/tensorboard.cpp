@@ -289,7 +289,7 @@ void add_image(const SummaryPlace& place, const Tensor& image) {
   if (!image.numel)
     fail_arg(TT_SHAPE, "img_tensor", "img_tensor is {}: has no pixels", image.sizes());
   if (image.numel > kMaxImageBytes - image.size(1))
-    fail_arg(TT_SHAPE, "img_tensor", "img_tensor is {}: must have less than {} elements",
+    fail_arg(TT_SHAPE, "img_tensor", "img_tensor is {}: must have fewer than {} elements",
              image.sizes(), kMaxImageBytes);
   const MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef given = op::detach(image);

@@ -643,7 +643,7 @@ bool bag_reduce(const BatchCall& b) {
     const Scalar skipped(b.args[kSkipped].i);
     const TensorRef own_rows = op::to_dtype(*indices, Dtype::kI64);
     indices = op::add(*own_rows, *sample_offsets(b, rows, 2));
-    if (skipped.i >= 0)  // that of the first sample stands for the row of each
+    if (skipped.i >= 0)  // the padding of each sample becomes that of the first
       indices = op::masked_fill(*indices, *op::eq(*own_rows, skipped), skipped);
   }
   indices = op::flatten(*indices, 0, 1);

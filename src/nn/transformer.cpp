@@ -32,7 +32,7 @@ enum DecoderChildren {
   kDecoderDropout3
 };
 
-// What layers, stacks and transformers have in common.
+// The options that encoder layers, decoder layers and transformers have in common.
 using LayerOptions = TransformerEncoderLayerArgs;
 template <class To, class From> To options_of(const From& a) {
   return {a.d_model,        a.nhead,       a.dim_feedforward, a.dropout, a.activation,

@@ -89,7 +89,8 @@ static TensorRef bag_sum_backward(const Tensor& of_bags, int64_t rows, const Ten
   return op::bag_reduce(of_bags, of_row, starts.get(), rows, kBagModeSum, by.get(), false, -1);
 }
 
-// 1 for each element of the indexed rows that is the maximum of its bag, as those that share it.
+// The share of each element of the indexed rows in the maximum of its bag: elements that equal it
+// have equal shares, all others 0.
 static TensorRef shares_of_maxima(const Tensor& weight, const Tensor& indices, const Tensor& bag,
                                   const Tensor& taken_column, const Tensor& y, const Tensor& none) {
   const Scalar one(1);

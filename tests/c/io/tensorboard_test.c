@@ -136,7 +136,7 @@ static void test_images(void** state) {
   FAILS(tt_tensorboard_add_image(c, path, "i", make(TT_F32, SHAPE(2, 1, 1), DATA(0, 0)), 0),
         TT_SHAPE, "1, 3 or 4 channels");
   OK(tt_expand(c, make(TT_U8, SHAPE(1, 1, 1), DATA(0)), SHAPE(1, 1 << 16, 1 << 16), &large));
-  FAILS(tt_tensorboard_add_image(c, path, "i", large, 0), TT_SHAPE, "must have less than");
+  FAILS(tt_tensorboard_add_image(c, path, "i", large, 0), TT_SHAPE, "must have fewer than");
   free(e);
   remove(path);
 }
