@@ -58,6 +58,14 @@ function tensor_named(m, name)
     t === nothing && throw(ArgumentError("a $(module_type(m)) has no tensor $name"))
     return t
 end
+"The tensor of this name, which must be no buffer."
+function parameter_named(m, name)
+    name in first.(named_buffers(m)) &&
+        throw(ArgumentError("$name is a buffer of a $(module_type(m)): must be a parameter"))
+    return tensor_named(m, name)
+end
+"Copies a value into a parameter of the same size, and returns the parameter."
+overwrite!(parameter, value) = (no_grad(() -> copyto!(parameter, value)); parameter)
 parametrizations_of(m, name) = get_submodule(m, "parametrizations.$name")
 originals_of(list) =
     [t for (name, t) in named_parameters(list) if startswith(name, "original") && !('.' in name)]
@@ -80,19 +88,20 @@ Makes the parameter `name` of a module the result of f, a module or a function, 
 value, which becomes the parameter `parametrizations.NAME.original`. A second parametrization of a
 name gets the result of the first.
 
-The tensor is a buffer that is not saved. A call of the module computes it; who reads it has the one
-of the last call. Copies of the module do not compute it, and the module cannot be frozen:
+The tensor is a buffer that is not saved. Each call of the module computes it; in between it is that
+of the last call. Copies of the module do not compute it, and the module cannot be frozen: call
 `nn.parametrize.remove_parametrizations!` first.
 """
 function register_parametrization!(m::Module, name, f)
     name, f = String(name), as_module(f)
     train!(f, is_training(m))
-    value = tensor_named(m, name)
+    again = is_parametrized(m, name)
+    value = again ? tensor_named(m, name) : parameter_named(m, name)
     made = no_grad(() -> f(value))
     made isa Tensor && size(made) == size(value) && eltype(made) == eltype(value) ||
         throw(DimensionMismatch("a parametrization must return a tensor like its argument, " *
                                 "$(eltype(value)) $(size(value)), not $(typeof(made))"))
-    is_parametrized(m, name) || return parametrize_with!(m, name, f, ["original" => value])
+    again || return parametrize_with!(m, name, f, ["original" => value])
     list = parametrizations_of(m, name)
     push!(list, f)
     return register_buffer!(m, name, parametrized(list); persistent=false)
@@ -112,7 +121,8 @@ end
     nn.parametrize.remove_parametrizations!(m, name; leave_parametrized=true)
 
 Makes the tensor `name` a parameter again, with the value that it has, or, unless
-`leave_parametrized`, with that of the original.
+`leave_parametrized`, with that of the original. A single original becomes this parameter, so that
+an optimizer of the original goes on updating it.
 """
 function remove_parametrizations!(m::Module, name; leave_parametrized::Bool=true)
     name = String(name)
@@ -122,9 +132,12 @@ function remove_parametrizations!(m::Module, name; leave_parametrized::Bool=true
     originals = originals_of(list)
     leave_parametrized || length(originals) == 1 || throw(ArgumentError(
         "leave_parametrized is false, but $name is computed from several tensors"))
-    learnt = Base.any(t -> t.requires_grad, originals)
-    value = leave_parametrized ?
-        requires_grad!(no_grad(() -> copy(parametrized(list))), learnt) : originals[1]
+    value = originals[1]
+    if leave_parametrized
+        found = no_grad(() -> copy(parametrized(list)))
+        learnt = Base.any(t -> t.requires_grad, originals)
+        value = length(originals) == 1 ? overwrite!(value, found) : requires_grad!(found, learnt)
+    end
     unhook_tensor!(m, :parametrization, name, value)
     register_module!(get_submodule(m, "parametrizations"), name, ModuleList())
     return m
@@ -144,7 +157,7 @@ Parametrizes a weight by its norms, `original0`, and its directions, `original1`
 Kingma, 2016. There is a norm for each index in dim, or one norm for `nothing`.
 """
 function weight_norm!(m::Module, name="weight"; dim::Union{Integer, Nothing}=1)
-    weight = tensor_named(m, name)
+    weight = parameter_named(m, name)
     dim === nothing || 1 <= dim <= ndims(weight) ||
         throw(ArgumentError("dim is $dim: must be in 1:$(ndims(weight)), or nothing"))
     norms = requires_grad!(no_grad(() -> copy(norm_except_dim(weight, dim))), weight.requires_grad)
@@ -158,7 +171,7 @@ as_matrix(weight, dim) = flatten(movedim(weight, dim, 1), 2)
 function iterated(matrix, u, v, n, eps)
     for _ in 1:n
         u = normalized(mv(matrix, v), eps)
-        v = normalized(mv(t(matrix), u), eps)
+        v = normalized(mv(conj(t(matrix)), u), eps)
     end
     return u, v
 end
@@ -166,15 +179,18 @@ end
 """
     nn.parametrize.spectral_norm!(m, name="weight"; n_power_iterations=1, eps=1e-12, dim=nothing)
 
-Parametrizes a weight by itself divided by its largest singular value, which power iterations
-estimate, in training one or more for each forward: Miyato et al., 2018. dim: that of the outputs;
-nothing: 2 for transposed convolutions, else 1.
+Makes a weight that which is learnt, divided by its largest singular value: Miyato et al., 2018.
+Power iterations estimate the singular value, further ones in each call in training. dim: that of
+the outputs; nothing: 2 for transposed convolutions, else 1.
 """
 function spectral_norm!(m::Module, name="weight"; n_power_iterations::Integer=1, eps::Real=1e-12,
         dim::Union{Integer, Nothing}=nothing)
-    weight = tensor_named(m, name)
-    d = dim === nothing ? (startswith(module_type(m), "ConvTranspose") ? 2 : 1) : dim
-    1 <= d <= ndims(weight) || throw(ArgumentError("dim is $d: must be in 1:$(ndims(weight))"))
+    weight = parameter_named(m, name)
+    usual = startswith(module_type(m), "ConvTranspose") ? 2 : 1
+    d = dim === nothing ? usual : dim
+    d = d < 0 ? ndims(weight) + 1 + d : d
+    1 <= d <= ndims(weight) ||
+        throw(ArgumentError("dim is $dim: $name has $(ndims(weight)) dims"))
     n_power_iterations >= 1 ||
         throw(ArgumentError("n_power_iterations is $n_power_iterations: must be at least 1"))
     f = new_module("_SpectralNorm", nothing, ()) do own, w
@@ -187,7 +203,7 @@ function spectral_norm!(m::Module, name="weight"; n_power_iterations::Integer=1,
             copyto!(v, new_v)
         end
         u, v = copy(u), copy(v)  # later iterations write to the buffers
-        return w ./ dot(u, mv(matrix, v))
+        return w ./ vdot(u, mv(matrix, v))
     end
     train!(f, is_training(m))
     ndims(weight) > 1 && no_grad() do
@@ -238,16 +254,18 @@ end
 """
     nn.parametrize.orthogonal!(m, name="weight"; orthogonal_map=nothing, use_trivialization=true)
 
-Parametrizes a matrix, or a batch of them, so that its columns are orthonormal, or its rows if there
-are fewer. `orthogonal_map` is `"matrix_exp"`, `"cayley"` or `"householder"`; nothing: the first
-for square matrices, else the last. With `use_trivialization` the original is relative to a fixed
-orthogonal matrix, the buffer `base`: that of the weight if this is orthogonal, else its factor.
+Parametrizes a real matrix, or a batch of them, so that its columns are orthonormal, or its rows if
+there are fewer. `orthogonal_map` is `"matrix_exp"`, `"cayley"` or `"householder"`; nothing: the
+first for square matrices, else the last. With `use_trivialization` the orthogonal matrix of the
+original is multiplied by a fixed one, the buffer `base`: the weight if it is orthogonal, else its
+factor Q.
 """
 function orthogonal!(m::Module, name="weight"; orthogonal_map=nothing,
         use_trivialization::Bool=true)
-    weight = tensor_named(m, name)
+    weight = parameter_named(m, name)
     ndims(weight) >= 2 && eltype(weight) <: AbstractFloat ||
-        throw(ArgumentError("$name must be a matrix, or a batch of matrices, of real numbers"))
+        throw(ArgumentError("$name is $(eltype(weight)) $(size(weight)): must be a matrix, or a " *
+                            "batch of matrices, of real numbers"))
     n, k = size(weight)[end-1:end]
     map = orthogonal_map === nothing ? (n == k ? "matrix_exp" : "householder") : orthogonal_map
     map in ("matrix_exp", "cayley", "householder") || throw(ArgumentError(

@@ -2,12 +2,12 @@
 # kept as NAME_orig, its mask as the buffer NAME_mask, and NAME is their product.
 
 function pruned_count(amount, n)
-    if amount isa AbstractFloat
-        0 <= amount <= 1 || throw(ArgumentError("amount is $amount: must be in [0, 1]"))
-        return Base.round(Int, amount * n)
+    if amount isa Integer
+        0 <= amount <= n || throw(ArgumentError("amount is $amount: must be in 0:$n"))
+        return Int(amount)
     end
-    0 <= amount <= n || throw(ArgumentError("amount is $amount: must be in [0, $n]"))
-    return Int(amount)
+    0 <= amount <= 1 || throw(ArgumentError("amount is $amount: must be in [0, 1]"))
+    return Base.round(Int, amount * n)
 end
 "The positions of a mask of one dim that are not 0, from 0."
 left(mask) = reshape(nonzero(mask), -1)
@@ -30,11 +30,11 @@ mask_of(m, name, value) =
 "Applies select(scores, mask) to a parameter; the scores are its values, or those given."
 function prune!(select, m::Module, name, scores=nothing)
     name = String(name)
-    value = tensor_named(m, name)
+    again = is_pruned_tensor(m, name)
+    value = again ? tensor_named(m, name) : parameter_named(m, name)
     scores = scores === nothing ? value : scores
     size(scores) == size(value) || throw(DimensionMismatch(
         "scores are $(size(scores)): must have the size $(size(value)) of $name"))
-    again = is_pruned_tensor(m, name)
     mask = no_grad(() -> select(detach(scores), mask_of(m, name, value)))
     register_buffer!(m, name * "_mask", mask)
     again && return register_buffer!(m, name, mask_product(m, name); persistent=false)
@@ -62,8 +62,8 @@ prune_identity!(m::Module, name) = prune!((_, mask) -> mask, m, name)
 """
     nn.prune.random_unstructured!(m, name; amount)
 
-Prunes random elements of a parameter. amount: their number, an integer, or their fraction, a float,
-of the elements that are not pruned yet. Returns the module.
+Prunes random elements of a parameter. amount: their number, an integer, or their fraction in
+[0, 1] of the elements that are not pruned yet. Returns the module.
 """
 random_unstructured!(m::Module, name; amount::Real) =
     prune!((_, mask) -> unstructured(random_scores, mask, amount), m, name)
@@ -72,18 +72,19 @@ random_unstructured!(m::Module, name; amount::Real) =
 
 Prunes the elements of a parameter with the smallest absolute values, or where those of
 `importance_scores`, of the parameter's size, are the smallest. amount: their number, an integer, or
-their fraction, a float, of the elements that are not pruned yet. Returns the module.
+their fraction in [0, 1] of the elements that are not pruned yet. Returns the module.
 
 The parameter NAME is kept as the parameter `NAME_orig`, its mask as the buffer `NAME_mask`. NAME is
-a buffer of their product, which is not saved and which a call of the module computes. Copies of the
-module do not compute it, and the module cannot be frozen: `nn.prune.remove!` first.
+a buffer of their product, which is not saved and which each call of the module computes. Copies of
+the module do not compute it, and the module cannot be frozen: call `nn.prune.remove!` first.
 """
 l1_unstructured!(m::Module, name; amount::Real, importance_scores=nothing) =
     prune!((t, mask) -> unstructured(magnitudes(t), mask, amount), m, name, importance_scores)
 """
     nn.prune.random_structured!(m, name; amount, dim)
 
-Prunes random slices of a parameter along dim: so many, or this fraction, of those that are left.
+Prunes random slices of a parameter along dim. amount: their number, an integer, or their fraction
+in [0, 1] of the slices that are not pruned yet. Returns the module.
 """
 random_structured!(m::Module, name; amount::Real, dim::Integer) =
     prune!(m, name) do _, mask
@@ -92,8 +93,9 @@ random_structured!(m::Module, name; amount::Real, dim::Integer) =
 """
     nn.prune.ln_structured!(m, name; amount, n, dim, importance_scores=nothing)
 
-Prunes the slices of a parameter along dim with the smallest norms of order n: so many, or this
-fraction, of those that are left.
+Prunes the slices of a parameter along dim with the smallest norms of order n, or those of
+`importance_scores`, of the parameter's size. amount: as in `nn.prune.random_structured!`. Returns
+the module.
 """
 ln_structured!(m::Module, name; amount::Real, n::Real, dim::Integer, importance_scores=nothing) =
     prune!(m, name, importance_scores) do t, mask
@@ -111,8 +113,9 @@ end
 """
     nn.prune.global_unstructured!(pairs; amount, method=:l1)
 
-Prunes elements of several parameters, `(module, name)` each, of all that they have together: those
-with the smallest absolute values, or random ones for the method `:random`.
+Prunes elements of several parameters, of all that they have together: those with the smallest
+absolute values, or random ones for the method `:random`. pairs: `(module, name)` or
+`module => name` for each parameter. Returns nothing.
 """
 function global_unstructured!(pairs; amount::Real, method::Symbol=:l1)
     method in (:l1, :random) || throw(ArgumentError("method is :$method: must be :l1 or :random"))
@@ -125,17 +128,24 @@ function global_unstructured!(pairs; amount::Real, method::Symbol=:l1)
         custom_from_mask!(m, name, reshape(narrow(mask, 1, first, length(value)), size(value)...))
         first += length(value)
     end
+    return nothing
 end
-"`nn.prune.remove!(m, name)` makes the pruned values the parameter, and removes mask and original."
+"""
+    nn.prune.remove!(m, name)
+
+Writes the pruned values into the original, which is the parameter again, and removes the mask.
+Returns the module.
+"""
 function remove_pruning!(m::Module, name)
     name = String(name)
     is_pruned_tensor(m, name) ||
         throw(ArgumentError("$name of a $(module_type(m)) is not pruned"))
-    learnt = tensor_named(m, name * "_orig").requires_grad
-    value = requires_grad!(no_grad(() -> mask_product(m, name)), learnt)
-    unhook_tensor!(m, :pruning, name, value)
+    original = tensor_named(m, name * "_orig")
+    overwrite!(original, no_grad(() -> mask_product(m, name)))
+    unhook_tensor!(m, :pruning, name, original)
     register_parameter!(m, name * "_orig", nothing)
-    return register_buffer!(m, name * "_mask", nothing)
+    register_buffer!(m, name * "_mask", nothing)
+    return m
 end
 "Whether a parameter of the module, or of one below it, is pruned."
 is_pruned(m::Module) = tensor_hook(m, :pruning) !== nothing || Base.any(is_pruned, m)

@@ -19,7 +19,8 @@ end
 """
     TT.clip_grads_with_norm!(params, max_norm, total_norm)
 
-Multiplies the gradients of params by `min(1, max_norm / (total_norm + 1e-6))`.
+Multiplies the gradients of params by `min(1, max_norm / (total_norm + 1e-6))`. Parameters without
+a gradient are skipped.
 """
 function clip_grads_with_norm!(params, max_norm::Real, total_norm::Tensor)
     no_grad() do
@@ -65,17 +66,18 @@ generate_square_subsequent_mask(n::Integer) = triu(full((n, n), -Inf), 1)
     TT.random_split(dataset, lengths)
 
 Splits a dataset into random subsets that do not overlap. `lengths` are numbers of samples, whose
-sum is the length of the dataset, or fractions with the sum 1, which are rounded down; what remains
-is distributed in turn.
+sum is the length of the dataset, or fractions with the sum 1: numbers of samples are then rounded
+down, and the samples that remain are distributed in turn. The generator of this task draws the
+order.
 """
 function random_split(d::Dataset, lengths)
     total, counts = length(d), collect(lengths)
-    if eltype(counts) <: AbstractFloat
+    if !Base.all(n -> n isa Integer, counts)
         Base.all(f -> 0 <= f <= 1, counts) && Base.sum(counts) ≈ 1 ||
             throw(ArgumentError("the fractions are $lengths: must be in [0, 1], with the sum 1"))
         counts = floor_counts(total, counts)
     end
-    Base.all(n -> n >= 0, counts) && Base.sum(counts) == total ||
+    Base.all(n -> 0 <= n <= total, counts) && Base.sum(counts) == total ||
         throw(ArgumentError("lengths is $lengths: the sum must be $total, the number of samples"))
     order, ends = Array(randperm(total)) .+ 1, Base.cumsum(counts)
     return [subset(d, order[stop-n+1:stop]) for (n, stop) in zip(counts, ends)]
@@ -116,8 +118,8 @@ end
 """
     TT.checkpoint_sequential(layers, segments, x)
 
-Calls layers, or those of an `nn.Sequential`, in turn, in so many segments, of which all but the
-last are checkpoints (`TT.checkpoint`).
+Calls layers, or those of an `nn.Sequential`, in turn. They are divided into `segments` parts, of
+which all but the last are checkpoints (`TT.checkpoint`).
 """
 function checkpoint_sequential(layers, segments::Integer, x::Tensor)
     list = collect(Any, layers)

@@ -108,6 +108,17 @@ end
     @test TT.get_tensor(m, "$path.0._u") == u
     nn.parametrize.remove_parametrizations!(m, "weight"; leave_parametrized=false)
     @test m(ONE_TO_FOUR) == twelve()(ONE_TO_FOUR)
+    m = twelve()
+    weight = m.weight
+    nn.parametrize.spectral_norm!(m; dim=-2)
+    scaled = Array(m.weight)
+    nn.parametrize.remove_parametrizations!(m, "weight")
+    @test TT.same_tensor(m.weight, weight) && weight ≈ scaled  # optimizers know it
+    m = nn.Linear(2, 2; bias=false)
+    m.weight = tensor(ComplexF32[1 2im; -3 4]; requires_grad=true)
+    nn.parametrize.spectral_norm!(m; n_power_iterations=50)
+    m(TT.ones(1, 2; dtype=ComplexF32))
+    @test TT.linalg_svdvals(m.weight)[1][] ≈ 1
     turned = nn.parametrize.spectral_norm!(nn.ConvTranspose2d(2, 3, 2))
     @test size(TT.get_tensor(turned, "$path.0._u")) == (3,)
 end
@@ -142,6 +153,11 @@ end
     @test TT.get_tensor(m, "parametrizations.bias.original").grad == [2, 2, 2]
     thrown(() -> nn.parametrize.register_parametrization!(m, "weight", sum), DimensionMismatch)
     @test !nn.parametrize.is_parametrized(m, "weight")
+    norm = nn.BatchNorm1d(3)
+    thrown(() -> nn.parametrize.register_parametrization!(norm, "running_mean", x -> 2x),
+        ArgumentError)
+    thrown(() -> nn.prune.identity!(norm, "running_mean"), ArgumentError)
+    @test isempty(TT.named_children(norm)) && length(TT.named_buffers(norm)) == 3
     # the hook owns no module
     before = length(TT.HELD)
     for _ in 1:3
@@ -167,7 +183,9 @@ mask_of(m) = Int.(rows(m.weight_mask))
     @test rows(m.weight_orig.grad) == [1, 0, 0, 0, 0, 2, 0, 4, 0, 0, 0, 0]
     net = nn.Sequential(m)
     @test nn.prune.is_pruned(net)
-    nn.prune.remove!(m, "weight")
+    original = m.weight_orig
+    @test nn.prune.remove!(m, "weight") === m
+    @test TT.same_tensor(m.weight, original)  # optimizers know it
     @test !nn.prune.is_pruned(net) && names_of(m) == ["weight", "bias"]
     @test TT.freeze!(net)(ONE_TO_FOUR) == y
     thrown(() -> nn.prune.remove!(m, "weight"), ArgumentError)
@@ -175,7 +193,7 @@ mask_of(m) = Int.(rows(m.weight_mask))
     m = twelve()
     nn.prune.ln_structured!(m, "weight"; amount=0.5, n=1, dim=-1)
     @test mask_of(m) == [1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0]
-    nn.prune.l1_unstructured!(m, "weight"; amount=0.5)
+    nn.prune.l1_unstructured!(m, "weight"; amount=1//2)
     @test mask_of(m) == [1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0]
     nn.prune.custom_from_mask!(m, "weight", tensor([0 1 1 1; 0 1 1 1; 0 1 1 1]))
     @test mask_of(m) == [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
@@ -229,6 +247,8 @@ end
     seen = [Int(part[i][1]) for part in parts for i in 1:length(part)]
     @test seen != 0:9 && sort(seen) == 0:9
     @test length.(TT.random_split(data, [0.25, 0.75])) == [3, 7]
+    @test length.(TT.random_split(data, [1//4, 3//4])) == [3, 7]
+    thrown(() -> TT.random_split(data, [typemax(Int), typemax(Int), 12]), ArgumentError)
     thrown(() -> TT.random_split(data, [3, 3]), ArgumentError)
     thrown(() -> TT.random_split(data, [0.5, 0.4]), ArgumentError)
 

@@ -91,11 +91,15 @@ impl Dataset {
     /// # Ok::<(), tt::Error>(())
     /// ```
     pub fn random_split(&self, lengths: &[i64]) -> Result<Vec<Dataset>> {
-        let total = self.size().unwrap_or(-1);
-        if lengths.iter().any(|n| *n < 0) || lengths.iter().sum::<i64>() != total {
-            let rule = format!("their sum must be the number of samples, {}", total);
+        let wrong = |rule: String| {
             let why = format!("random_split: lengths is {:?}: {}", lengths, rule);
-            return Err(Error::new(Status::InvalidArg, why));
+            Error::new(Status::InvalidArg, why)
+        };
+        let stream = || wrong("the dataset is a stream, whose length is unknown".into());
+        let total = self.size().ok_or_else(stream)?;
+        let sum = lengths.iter().try_fold(0i64, |sum, n| sum.checked_add(*n));
+        if lengths.iter().any(|n| *n < 0) || sum != Some(total) {
+            return Err(wrong(format!("the sum must be {}, the number of samples", total)));
         }
         let order = crate::randperm(total)?.to_vec::<i64>()?;
         let mut rest = &order[..];
@@ -107,8 +111,8 @@ impl Dataset {
         lengths.iter().map(&mut part).collect()
     }
 
-    /// As [`random_split`](Dataset::random_split), by fractions of the samples, whose sum must be
-    /// 1. Numbers of samples are rounded down, and what remains is distributed in turn.
+    /// As [`random_split`](Dataset::random_split), by fractions of the samples with the sum 1.
+    /// Numbers of samples are rounded down, and the samples that remain are distributed in turn.
     pub fn random_split_by(&self, fractions: &[f64]) -> Result<Vec<Dataset>> {
         let sum = fractions.iter().sum::<f64>();
         if fractions.iter().any(|f| !(0.0..=1.0).contains(f)) || (sum - 1.0).abs() > 1e-9 {

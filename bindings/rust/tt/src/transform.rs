@@ -98,8 +98,8 @@ where
     })
 }
 
-/// Layers that backward calls again. They stay on their thread: elsewhere they are not called, nor
-/// dropped.
+/// Layers that backward calls again. They stay on their thread: on others they are neither called
+/// nor dropped, but leaked.
 struct Segment {
     layers: ManuallyDrop<Vec<Module>>,
     thread: ThreadId,
@@ -129,8 +129,9 @@ impl Drop for Segment {
     }
 }
 
-/// Calls layers in turn, in so many segments, of which all but the last are
-/// [checkpoints](checkpoint). The layers belong to this thread: a backward on another one fails.
+/// Calls layers in turn. They are divided into `segments` parts, of which all but the last are
+/// [checkpoints](checkpoint). The layers belong to this thread: a backward on another one fails,
+/// and a result that is dropped there leaks its layers.
 ///
 /// ```
 /// use tt::nn;

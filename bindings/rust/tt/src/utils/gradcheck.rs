@@ -26,7 +26,7 @@ type Checked<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
 fn wrong(message: String) -> Error {
     Error::new(Status::Autograd, format!("gradcheck: {}", message))
 }
-fn is_complex(t: &Tensor) -> bool {
+pub(super) fn is_complex(t: &Tensor) -> bool {
     matches!(t.dtype(), DType::C64 | DType::C128)
 }
 fn is_differentiable(t: &Tensor) -> bool {

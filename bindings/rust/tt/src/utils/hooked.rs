@@ -1,6 +1,7 @@
 //! Tensors of modules that a forward pre-hook computes, and the ids of these hooks.
-use crate::error::Result;
-use crate::{Handle, Module, Tensor};
+use crate::context::no_grad;
+use crate::error::{Error, Result};
+use crate::{Handle, Module, Status, Tensor};
 use std::sync::{Arc, Mutex, Weak};
 
 /// What computes a tensor of a module.
@@ -30,6 +31,22 @@ fn entry_of(m: &Module, kind: Kind, name: Option<&str>) -> Option<Arc<Entry>> {
 /// Whether the tensor of this name, or any, is computed by a hook of this kind.
 pub(super) fn is_hooked(m: &Module, kind: Kind, name: Option<&str>) -> bool {
     entry_of(m, kind, name).is_some()
+}
+
+/// Fails if the tensor of this name is a buffer.
+pub(super) fn check_parameter(m: &Module, name: &str) -> Result<()> {
+    if !m.named_buffers()?.contains_key(name) {
+        return Ok(());
+    }
+    let why = format!("name is \"{}\", a buffer of {}: must be a parameter", name, m.class());
+    Err(Error::new(Status::InvalidArg, why))
+}
+
+/// Copies a value into a parameter of the same shape and returns the parameter.
+pub(super) fn overwritten(parameter: &Tensor, value: &Tensor) -> Result<Tensor> {
+    // SAFETY: writes numbers alone, as an optimizer's step does.
+    no_grad(|| unsafe { parameter.copy_(value) })?;
+    Ok(parameter.clone())
 }
 
 /// Makes the parameter `name` a buffer that is not saved, which `compute` sets now and before each

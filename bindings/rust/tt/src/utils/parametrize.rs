@@ -1,10 +1,10 @@
 //! Weights that are computed from other parameters before each forward: torch.nn.utils.parametrize
 //! and torch.nn.utils.parametrizations, with PyTorch's names in state dicts.
 //!
-//! The weight is a buffer of the module that is not saved. A call of the module computes it; who
-//! reads it with [`Module::get_tensor`] has the one of the last call. Copies of a module do not
-//! compute it, and a module with parametrizations cannot be frozen:
-//! [`remove_parametrizations`] first.
+//! The weight is a buffer of the module that is not saved. Each call of the module computes it;
+//! [`Module::get_tensor`] returns that of the last call. Copies of a module do not compute it, and
+//! a module with parametrizations cannot be frozen: call [`remove_parametrizations`] first.
+use super::gradcheck::is_complex;
 use super::hooked::{self, Kind};
 use crate::context::no_grad;
 use crate::error::{Error, Result};
@@ -94,6 +94,7 @@ fn register_with(
     parametrization: &Module,
     originals: &[(&str, &Tensor)],
 ) -> Result<()> {
+    hooked::check_parameter(m, name)?;
     let list = crate::nn::module_list()?;
     list.append(parametrization)?;
     for (original, t) in originals {
@@ -110,7 +111,8 @@ fn register_with(
 }
 
 /// Makes the tensor `name` a parameter again, with the value that it has, or, unless
-/// `leave_parametrized`, with that of the original.
+/// `leave_parametrized`, with that of the original. A single original becomes this parameter, so
+/// that an optimizer of the original goes on updating it.
 pub fn remove_parametrizations(
     module: &Module,
     name: &str,
@@ -123,13 +125,15 @@ pub fn remove_parametrizations(
     let list = list_of(module, name)?;
     let originals = originals_of(&list)?;
     if !leave_parametrized && originals.len() != 1 {
-        let why = "leave_parametrized is false: the tensor is computed from several ones";
+        let why = "leave_parametrized is false: the tensor is computed from several tensors";
         return Err(wrong(why.into()));
     }
     let learnt = originals.iter().any(Tensor::requires_grad);
-    let value = match (leave_parametrized, &originals[..]) {
-        (false, [original]) => original.clone(),
-        _ => no_grad(|| computed(&list)?.detach()?.copy())?.requires_grad_(learnt)?,
+    let found = no_grad(|| computed(&list)?.detach())?;
+    let value = match &originals[..] {
+        [original] if leave_parametrized => hooked::overwritten(original, &found)?,
+        [original] => original.clone(),
+        _ => found.copy()?.requires_grad_(learnt)?,
     };
     hooked::unhook(module, Kind::Parametrization, name, &value)?;
     module.get_submodule("parametrizations")?.register_module(name, &crate::nn::module_list()?)
@@ -148,7 +152,8 @@ fn norm_except_dim(v: &Tensor, dim: Option<i64>) -> Result<Tensor> {
 }
 
 /// Parametrizes a weight by its norms, `original0`, and its directions, `original1`: Salimans and
-/// Kingma, 2016. There is a norm for each index in `dim`, or one norm if it is None.
+/// Kingma, 2016. There is a norm for each index of `dim`, which counts from 0, or one norm if it is
+/// None. PyTorch's default is `Some(0)`.
 ///
 /// ```
 /// let layer = tt::nn::linear(3, 2)?;
@@ -201,13 +206,13 @@ fn as_matrix(weight: &Tensor, dim: i64) -> Result<Tensor> {
 fn iterated(matrix: &Tensor, u: Tensor, v: Tensor, n: i64, eps: f64) -> Result<(Tensor, Tensor)> {
     (0..n).try_fold((u, v), |(_, v), _| {
         let u = normalized(&matrix.mv(&v)?, eps)?;
-        let v = normalized(&matrix.t()?.mv(&u)?, eps)?;
+        let v = normalized(&matrix.t()?.conj()?.mv(&u)?, eps)?;
         Ok((u, v))
     })
 }
 
-/// Parametrizes a weight by itself divided by its largest singular value, which power iterations
-/// estimate, in training one or more for each forward: Miyato et al., 2018.
+/// Makes a weight that which is learnt, divided by its largest singular value: Miyato et al., 2018.
+/// Power iterations estimate the singular value, further ones in each call in training.
 ///
 /// ```
 /// use tt::utils::parametrize;
@@ -250,7 +255,7 @@ pub fn spectral_norm(module: &Module, name: &str, options: SpectralNormOptions) 
             })?;
         }
         let (u, v) = (u.copy()?, v.copy()?); // later iterations write to the buffers
-        Ok(vec![weight.div(&u.dot(&matrix.mv(&v)?)?)?])
+        Ok(vec![weight.div(&u.vdot(&matrix.mv(&v)?)?)?])
     })?;
     scaled.train(module.training())?;
     if ndim > 1 {
@@ -331,10 +336,11 @@ fn of_reflections(x: &Tensor) -> Result<Tensor> {
     a.linalg_householder_product(&tau)?.mul(&signs.unsqueeze(-2)?)
 }
 
-/// Parametrizes a matrix, or a batch of them, so that its columns are orthonormal, or its rows if
-/// there are fewer. Without a map it is `MatrixExp` for square matrices, else `Householder`. With
-/// `use_trivialization` the original is relative to a fixed orthogonal matrix, the buffer `base`:
-/// that of the weight if this is orthogonal, else its factor.
+/// Parametrizes a real matrix, or a batch of them, so that its columns are orthonormal, or its
+/// rows if there are fewer. Without a map it is `MatrixExp` for square matrices, else
+/// `Householder`. With `use_trivialization`, PyTorch's default, the orthogonal matrix of the
+/// original is multiplied by a fixed one, the buffer `base`: the weight if it is orthogonal, else
+/// its factor Q.
 ///
 /// ```
 /// let layer = tt::nn::linear(4, 4)?;
@@ -351,9 +357,11 @@ pub fn orthogonal(
 ) -> Result<()> {
     let weight = tensor_of(module, name)?;
     let (n, k) = match weight.shape() {
-        [.., n, k] => (*n, *k),
+        [.., n, k] if !is_complex(&weight) => (*n, *k),
         shape => {
-            return Err(wrong(format!("orthogonal: {} is {:?}: must be a matrix", name, shape)))
+            let rule = "must be a matrix, or a batch of matrices, of real numbers";
+            let found = format!("{} is {} {:?}", name, weight.dtype(), shape);
+            return Err(wrong(format!("orthogonal: {}: {}", found, rule)));
         }
     };
     let usual = if n == k { OrthogonalMap::MatrixExp } else { OrthogonalMap::Householder };

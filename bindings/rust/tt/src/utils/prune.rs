@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::opts::TopkOpts;
 use crate::{DType, Module, Status, Tensor};
 
-/// How many elements or slices are pruned, of those that are not pruned yet.
+/// How many elements or slices are pruned, of those that are not pruned yet: `amount` may be an
+/// `i64` or an `f64`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
     /// So many.
@@ -88,6 +89,9 @@ fn prune(
     }
     let (original, mask) = (format!("{}_orig", name), format!("{}_mask", name));
     let pruned = is_hooked(m, name);
+    if !pruned {
+        hooked::check_parameter(m, name)?;
+    }
     let before = if pruned { m.get_tensor(&mask)? } else { None };
     let made = no_grad(|| {
         let before = before.map_or_else(|| value.ones_like(), Ok)?;
@@ -259,14 +263,15 @@ pub fn global_unstructured(
     Ok(())
 }
 
-/// Makes the pruned values the parameter, and removes mask and original.
+/// Writes the pruned values into the original, which is the parameter again, and removes the mask.
 pub fn remove(module: &Module, name: &str) -> Result<()> {
     if !is_hooked(module, name) {
         return Err(wrong(format!("{} of {} is not pruned", name, module.class())));
     }
     let original = format!("{}_orig", name);
-    let learnt = module.get_tensor(&original)?.map_or(false, |t| t.requires_grad());
-    let value = no_grad(|| product(module, name))?.requires_grad_(learnt)?;
+    let missing = || wrong(format!("{} has no {}", module.class(), original));
+    let parameter = module.get_tensor(&original)?.ok_or_else(missing)?;
+    let value = hooked::overwritten(&parameter, &no_grad(|| product(module, name))?)?;
     hooked::unhook(module, Kind::Pruning, name, &value)?;
     module.register_parameter(&original, None)?;
     module.register_buffer(&format!("{}_mask", name), None, true)

@@ -190,10 +190,36 @@ fn spectral_norm_as_in_pytorch() -> Result<()> {
         &values(&layer()?.forward(&input())?)?.iter().map(|x| f64::from(*x)).collect::<Vec<_>>(),
     )?;
 
+    let m = layer()?;
+    let weight = tensor(&m, "weight")?;
+    parametrize::spectral_norm(&m, "weight", Default::default())?;
+    let scaled = tensor(&m, "weight")?.detach()?.copy()?;
+    parametrize::remove_parametrizations(&m, "weight", true)?;
+    assert_eq!(tensor(&m, "weight")?.data_ptr(), weight.data_ptr());
+    assert!(weight.allclose(&scaled, 1e-5, 1e-5, false)?);
+
     let turned = nn::conv_transpose2d(2, 3, &[2])?;
     parametrize::spectral_norm(&turned, "weight", Default::default())?;
     assert_eq!(tensor(&turned, &u)?.shape(), [3]);
+
+    // [[1, 2i], [-3, 4]], whose largest singular value is 5.116673
+    let numbers = Tensor::from_vec(vec![1.0f32, 0.0, 0.0, 2.0, -3.0, 0.0, 4.0, 0.0], &[2, 2, 2])?;
+    let complex = numbers.view_as_complex()?.requires_grad_(true)?;
+    let m = nn::linear(2, 2)?;
+    m.register_parameter("weight", Some(&complex))?;
+    let options = parametrize::SpectralNormOptions { n_power_iterations: 50, ..Default::default() };
+    parametrize::spectral_norm(&m, "weight", options)?;
+    m.register_parameter("bias", None)?;
+    m.forward(&tt::ones(&[1, 2])?.to_dtype(DType::C64)?)?;
+    close(&tensor(&m, "weight")?.linalg_svdvals()?.select(0, 0)?, &[1.0])?;
+    assert!(parametrize::orthogonal(&nn_of(&complex)?, "weight", None, false).is_err());
     Ok(())
+}
+/// A layer with this weight.
+fn nn_of(weight: &Tensor) -> Result<Module> {
+    let m = nn::linear(2, 2)?;
+    m.register_parameter("weight", Some(weight))?;
+    Ok(m)
 }
 
 #[test]
@@ -244,6 +270,11 @@ fn parametrizations_follow_one_another() -> Result<()> {
     assert!(parametrize::register_parametrization(&m, "weight", &wrong).is_err());
     assert!(!parametrize::is_parametrized(&m, Some("weight")));
     m.forward(&input())?;
+    let norm = nn::batch_norm1d(3)?;
+    let e = parametrize::register_parametrization(&norm, "running_mean", &twice).unwrap_err();
+    assert!(e.message.contains("must be a parameter") && norm.num_children() == 0);
+    assert!(prune::identity(&norm, "running_mean").is_err());
+    assert!(norm.get_tensor("running_mean_mask").is_err());
     Ok(())
 }
 
@@ -267,7 +298,9 @@ fn pruning_as_in_pytorch() -> Result<()> {
     let net = tt::sequential([m.clone()])?;
     assert!(prune::is_pruned(&net)? && net.freeze().is_err());
     let y = values(&m.forward(&input())?)?;
+    let original = tensor(&m, "weight_orig")?;
     prune::remove(&m, "weight")?;
+    assert_eq!(tensor(&m, "weight")?.data_ptr(), original.data_ptr()); // optimizers know it
     assert!(!prune::is_pruned(&net)? && prune::remove(&m, "weight").is_err());
     assert_eq!(values(&net.freeze()?.forward(&input())?)?, y);
 
@@ -360,6 +393,7 @@ fn tools_of_training() -> Result<()> {
     assert_eq!(seen, (0..10).collect::<Vec<_>>());
     let sizes = |parts: Vec<tt::Dataset>| parts.iter().map(|d| d.size()).collect::<Vec<_>>();
     assert_eq!(sizes(data.random_split_by(&[0.25, 0.75])?), [Some(3), Some(7)]);
+    assert!(data.random_split(&[i64::MAX, i64::MAX, 12]).is_err());
     assert!(data.random_split(&[3, 3]).is_err() && data.random_split_by(&[0.5, 0.4]).is_err());
 
     let sparse = tt::init::sparse(&[10, 4], 0.25, 0.01)?;
