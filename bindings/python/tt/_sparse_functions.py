@@ -7,6 +7,7 @@ from typing import Any, Callable, Sequence
 from . import _ops as ops
 from ._convert import is_number, wrong_kind
 from ._kinds import kind_name
+from ._layout import sparse_coo
 from ._tensor import Tensor
 from ._types import BY_NAME, Size, int64
 from .errors import InvalidArgumentError, OutOfRangeError, ShapeError
@@ -79,7 +80,7 @@ def unsqueeze(x: SparseTensor, dim: int) -> SparseTensor:
     if dim > n:
         return SparseTensor(x._indices_, x._values_.unsqueeze(dim - n + 1), size, x._coalesced)
     rows = list(x._indices_.unbind(0))
-    rows.insert(dim, ops.zeros(x._nnz(), dtype=int64, device=x.device))
+    rows.insert(dim, ops.zeros(x._values_.shape[0], dtype=int64, device=x.device))
     return SparseTensor(ops.stack(rows), x._values_, size, x._coalesced)
 
 
@@ -100,20 +101,25 @@ def permute(x: SparseTensor, *dims: Any) -> SparseTensor:
 def index_select(x: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
     """Returns the entries `index` along a dimension, which may be repeated."""
     dim = wrapped("index_select", x, dim)
+    if index.dtype is not int64 or index.ndim > 1:
+        raise InvalidArgumentError(
+            f"index_select: index is {index.dtype} {list(index.shape)}: must be int64, with at most "
+            "one dimension"
+        )
     n = x.sparse_dim()
     size = [*x.shape[:dim], index.numel(), *x.shape[dim + 1 :]]
     if dim >= n:
         values = x._values_.index_select(dim - n + 1, index)
         return SparseTensor(x._indices_, values, size, x._coalesced)
     most = x.shape[dim]
-    index = index.reshape(-1).to(int64)
+    index = index.reshape(-1)
     if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < most:
         raise OutOfRangeError(f"index_select: index must be within the {most} entries of dim {dim}")
     wanted, order = ops.sort(index)
     row = x._indices_[dim].contiguous()
     begin = ops.searchsorted(wanted, row)
     counts = ops.searchsorted(wanted, row, right=True) - begin
-    which = ops.repeat_interleave(ops.arange(x._nnz(), device=x.device), counts)
+    which = ops.repeat_interleave(ops.arange(row.numel(), device=x.device), counts)
     before = ops.cumsum(counts, 0) - counts
     rank = ops.arange(which.numel(), device=x.device) - before[which] + begin[which]
     places = list(x._indices_[:, which].unbind(0))
@@ -155,6 +161,34 @@ def getitem(x: SparseTensor, key: Any) -> Any:
     return result
 
 
+def sums(x: SparseTensor, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """Returns sums along dimensions: dense if all sparse ones are among them, else sparse."""
+    if dtype is None and not (x.is_floating_point() or x.is_complex()):
+        dtype = int64
+    x = x if dtype is None else x.to(dtype)
+    n = x.sparse_dim()
+    given = range(x.ndim) if dim is None else (dim,) if is_number(dim) else dim
+    dims = {wrapped("sum", x, d) for d in given}
+    behind = [d - n + 1 for d in dims if d >= n]
+    values = x._values_.sum(behind, keepdim) if behind else x._values_
+    if dims.issuperset(range(n)):
+        total = values.sum(0)
+        return total.reshape([1] * n + list(total.shape)) if keepdim else total
+    rows = list(x._indices_.unbind(0))
+    size: list[int] = []
+    places: list[Tensor] = []
+    for d, length in enumerate(x.shape):
+        if d not in dims:
+            size.append(length)
+            places += rows[d : d + 1]
+        elif keepdim:
+            size.append(1)
+            places += [ops.zeros_like(row) for row in rows[d : d + 1]]
+    unmoved = dims.isdisjoint(range(n))
+    result = SparseTensor(ops.stack(places), values, size, unmoved and x._coalesced)
+    return result.coalesce()
+
+
 # ---- other tensors of the same kind ----
 
 
@@ -171,7 +205,10 @@ def zeros_like(
     values = input._values_[:0].detach().to(dtype=dtype, device=device)
     places = input._indices_[:, :0].to(values.device)
     empty = SparseTensor(places, values.requires_grad_(requires_grad), input.shape, True)
-    return empty if input._crow is None else empty.to_sparse_csr()
+    if input.layout is sparse_coo:
+        return empty
+    blocks = tuple(input.values().shape[1:])
+    return empty.to_sparse(layout=input.layout, blocksize=blocks or None)
 
 
 def sparse_mask(input: Tensor, mask: SparseTensor) -> SparseTensor:
@@ -195,7 +232,8 @@ def converted(name: str) -> Callable[[SparseTensor], SparseTensor]:
 def type_(x: SparseTensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Returns the name of the class in PyTorch, or x with another dtype."""
     if dtype is None:
-        return x._values_.type().replace("torch.", "torch.sparse.")
+        package, _, name = x._values_.type().rpartition(".")
+        return f"{package}.sparse.{name}"
     return x._with(x._values_.type(dtype))
 
 
@@ -237,6 +275,8 @@ def bmm(input: Any, mat2: Any) -> Tensor:
     """Returns the products of a batch of sparse matrices and one of dense ones."""
     if not isinstance(input, SparseTensor) or not isinstance(mat2, Tensor):
         raise TypeError("bmm(): of sparse tensors, only input may be one")
+    if not input.shape[0]:
+        return ops.bmm(input.to_dense(), mat2)
     return ops.stack([mm(input.select(0, i), mat2[i]) for i in range(input.shape[0])])
 
 
@@ -282,7 +322,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "bmm": bmm,
     "div_": lambda x, other: taken(x, x / other),
     "index_select": index_select,
-    "is_contiguous": lambda x: True,
+    "is_contiguous": lambda x: False,
     "isnan": lambda x: x._with(x._values_.isnan()),
     "mv": matmul,
     "new": new,

@@ -441,11 +441,15 @@ class SparseTensor:
     def __rsub__(self, other: Any) -> Any:
         return -self + other if isinstance(other, Tensor) else NotImplemented
 
-    def sum(self, dim: int | None = None) -> Tensor:
-        """Returns the sum of all elements, or dense sums along a dimension."""
-        if dim is None:
-            return self._values_.sum()
-        return self.to_dense().sum(dim)
+    def sum(self, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
+        """Returns the sum of all elements, or sums along dimensions: sparse ones, unless the sums are
+        along all sparse dimensions.
+
+        keepdim: keeps the dimensions with size 1. dtype: converts self first.
+        """
+        from ._sparse_functions import sums
+
+        return sums(self, dim, keepdim, dtype)
 
     def _shown_parts(self) -> dict[str, Tensor]:
         """Returns the tensors that repr shows, by name."""
@@ -496,6 +500,7 @@ def sparse_coo_tensor(
     for indices out of it.
     """
     if values is None:
+        is_coalesced = True
         if indices is not None:
             indices, size = None, indices
         if size is None:
@@ -735,10 +740,9 @@ def addmm(mat: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.
     return beta * mat + alpha * product
 
 
-def sum(input: SparseTensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
-    """Returns the sum of all elements, or dense sums along a dimension."""
-    tensor = instance(SparseTensor, input, "sparse.sum", "input")
-    return (tensor if dtype is None else tensor.to(dtype)).sum(dim)
+def sum(input: SparseTensor, dim: Any = None, dtype: DType | None = None) -> Any:
+    """Returns the sum of all elements, or sums along dimensions: see SparseTensor.sum."""
+    return instance(SparseTensor, input, "sparse.sum", "input").sum(dim, dtype=dtype)
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: DType | None = None) -> SparseTensor:

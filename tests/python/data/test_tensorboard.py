@@ -368,6 +368,7 @@ def test_embeddings(tmp_path):
     with SummaryWriter(tmp_path) as writer:
         writer.add_embedding(points, ["a", "b", "c"], images, 2, "e/f")
         writer.add_embedding(points, [["a", 1]] * 3, metadata_header=["x", "y"])
+        writer.add_embedding(points, ["ä"] * 3, tag="50%\\")
         for wrong in ((points[0],), (points, ["a"]), (points, None, images[:2])):
             with pytest.raises(ValueError, match="add_embedding"):
                 writer.add_embedding(*wrong)
@@ -379,7 +380,8 @@ def test_embeddings(tmp_path):
     other = tmp_path / "00000/default/metadata.tsv"
     assert other.read_text() == "x\ty\n" + "a\t1\n" * 3
     config = (tmp_path / "projector_config.pbtxt").read_text()
-    assert config.count("embeddings {") == 2 and 'tensor_name: "e/f:00002"' in config
+    assert (tmp_path / "00000/50%25%5c/metadata.tsv").read_bytes() == "ä\n".encode() * 3
+    assert config.count("embeddings {") == 3 and 'tensor_name: "e/f:00002"' in config
     assert "single_image_dim: 4 single_image_dim: 2" in config
 
 

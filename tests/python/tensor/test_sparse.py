@@ -44,8 +44,9 @@ def test_arithmetic(a):
     assert (a * 2).to_dense().tolist() == (dense * 2).tolist()
     assert (a.coalesce() * dense).to_dense().tolist() == (dense * dense).tolist()
     assert (a + a).to_dense().tolist() == (2 * dense).tolist() and (-a / 2).sum().item() == -7.5
-    assert (a + dense).tolist() == (2 * dense).tolist() and a.sum(0).tolist() == [2, 6, 4, 3]
-    assert sparse.sum(a, 1).tolist() == [9, 4, 2]
+    assert (a + dense).tolist() == (2 * dense).tolist()
+    assert a.sum(0).to_dense().tolist() == [2, 6, 4, 3]
+    assert sparse.sum(a, 1).to_dense().tolist() == [9, 4, 2]
     assert (a - a).to_dense().abs().sum() == 0 and (a - dense).abs().sum() == 0
     assert (2 * dense - a).tolist() == DENSE and (a * a).to_dense().tolist() == (
         dense**2
@@ -583,6 +584,12 @@ def hybrid():
         lambda x: tt.norm(x),
         lambda x: x.norm(1),
         lambda x: tt.sum(x),
+        lambda x: tt.sum(x, 0),
+        lambda x: x.sum((1, -1)),
+        lambda x: x.sum((0, 1), keepdim=True),
+        lambda x: tt.sum(x, dim=-1, keepdim=True),
+        lambda x: tt.sum(x, 1, dtype=tt.float64),
+        lambda x: tt.sum(x.long(), 1),
         lambda x: x.double(),
         lambda x: x.long(),
         lambda x: x.type(tt.float64),
@@ -614,6 +621,13 @@ def test_functions_of_sparse_matrices():
     assert other.add_(x) is other and tt.equal(other.div_(4).to_dense(), dense / 2)
     assert tt.equal(other.sub_(x).to_dense(), -dense / 2) and len(x) == 2
     assert x.is_leaf and not x.is_cuda and x.grad_fn is None
+    assert x.sum(0).is_sparse and isinstance(x.sum((0, 1)), tt.Tensor)
+    assert tt.sparse.sum(x, 1, dtype=tt.float64).to_dense().tolist() == [2, 2]
+    empty = tt.sparse_coo_tensor((0, 2, 3))
+    assert empty.is_coalesced() and tt.bmm(empty, tt.ones(0, 3, 4)).shape == (0, 2, 4)
+    assert x.type() == "tt.sparse.FloatTensor" and not x.is_contiguous()
+    for other in (x.to_sparse_csr(), x.to_sparse_csc(), x.to_sparse_bsr((1, 3))):
+        assert tt.zeros_like(other).layout is other.layout
     assert x[1].shape == (3,) and x[1, 2].item() == 3 and x[0].is_sparse
 
 
@@ -635,6 +649,8 @@ def test_gradients_through_moves_of_sparse_tensors():
         (lambda x: x.permute(0, 0), ValueError, r"permute: dims is \[0, 0\]"),
         (lambda x: x.unsqueeze(3), IndexError, "unsqueeze: dim is 3"),
         (lambda x: x.index_select(1, tt.tensor([3])), IndexError, "within the 3 entries of dim 1"),
+        (lambda x: x.index_select(1, tt.tensor([1.0])), ValueError, "must be int64"),
+        (lambda x: x.sum(2), IndexError, "sum: dim is 2"),
         (lambda x: x * tt.ones(2, 2, 3), ValueError, r"mul: self is \[2, 3\]"),
         (lambda x: tt.conv1d(x, x), TypeError, "conv1d.*SparseTensor"),
         (lambda x: x.narrow(0, 0, 1), AttributeError, "narrow"),

@@ -29,14 +29,15 @@ def of_plugin(name: str, content: bytes) -> bytes:
 
 
 def setting(value: Any) -> tuple[int, bytes]:
-    """Returns the type and the message of a hyperparameter: a text or a number."""
+    """Returns the type and the message of a hyperparameter: a text or a number. A bool is a number,
+    as PyTorch writes it."""
     if isinstance(value, str):
         return TEXT, bytes_field(3, value.encode())
     if isinstance(value, (int, float, Tensor)):
         return NUMBER, double_field(2, float(value))
     raise ValueError(
-        f"add_hparams: hparam_dict has a {kind_name(value)}: must be numbers, texts and tensors of "
-        "one element"
+        f"add_hparams: hparam_dict has a {kind_name(value)}: must be numbers, bools, texts and "
+        "tensors of one element"
     )
 
 
@@ -126,7 +127,7 @@ def write_embedding(
 
 
 def write_rows(path: str, rows: Sequence[Sequence[Any]]) -> None:
-    with open(path, "w") as file:
+    with open(path, "w", encoding="utf-8") as file:
         for row in rows:
             file.write("\t".join(str(x) for x in row) + "\n")
 

@@ -410,8 +410,9 @@ class SummaryWriter:
     ) -> None:
         """Writes the hyperparameters of a run and its metrics, to a folder below log_dir.
 
-        hparam_dict: numbers, texts, tensors of one element. metric_dict: numbers, whose tags should
-        be no tags of add_scalar. hparam_domain_discrete: the values that a hyperparameter may have.
+        hparam_dict: numbers, bools, texts, tensors of one element; None is left out. metric_dict:
+        numbers, whose tags should be no tags of add_scalar. hparam_domain_discrete: the values that
+        a hyperparameter may have. run_name: the folder; by default the time.
         """
         from ._tensorboard_plugins import hparams
 
@@ -515,11 +516,13 @@ class SummaryWriter:
         from ._tensorboard_plugins import write_embedding
 
         step = str(global_step or 0).zfill(5)
-        place = f"{step}/{tag.replace('/', '%2f')}"
+        name = tag.replace("%", "%25").replace("/", "%2f").replace("\\", "%5c")
+        place = f"{step}/{name}"
         self.embeddings += write_embedding(
             self.log_dir, place, mat, metadata, label_img, metadata_header, f"{tag}:{step}"
         )
-        with open(os.path.join(self.log_dir, "projector_config.pbtxt"), "w") as file:
+        path = os.path.join(self.log_dir, "projector_config.pbtxt")
+        with open(path, "w", encoding="utf-8") as file:
             file.write(self.embeddings)
 
     def add_graph(
