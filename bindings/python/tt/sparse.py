@@ -442,8 +442,8 @@ class SparseTensor:
         return -self + other if isinstance(other, Tensor) else NotImplemented
 
     def sum(self, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
-        """Returns the sum of all elements, or sums along dimensions: sparse ones, unless the sums are
-        along all sparse dimensions.
+        """Returns the sum of all elements, or sums along dimensions, which are sparse unless all
+        sparse dimensions are among them.
 
         keepdim: keeps the dimensions with size 1. dtype: converts self first.
         """
