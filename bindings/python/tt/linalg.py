@@ -194,7 +194,7 @@ def solve_ex(
 
 @overridable
 def solve_triangular(
-    A: Tensor,
+    input: Tensor,
     B: Tensor,
     *,
     upper: bool,
@@ -202,19 +202,19 @@ def solve_triangular(
     unitriangular: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Returns the solution X of A @ X = B with a triangular A.
+    """Returns the solution X of input @ X = B with a triangular input.
 
-    upper: whether A is upper triangular. left: False: X @ A = B. unitriangular: takes the diagonal
-    of A as 1. out: receives the result.
+    upper: whether input is upper triangular. left: False: X @ input = B. unitriangular: takes the
+    diagonal of input as 1. out: receives the result.
     """
-    return _ops.linalg_solve_triangular(A, B, upper, left, unitriangular, out=out)
+    return _ops.linalg_solve_triangular(input, B, upper, left, unitriangular, out=out)
 
 
 @overridable
-def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
-    """Returns the inverse of A with respect to tensordot over its first `ind` dimensions. out:
-    receives the result."""
-    return _ops.linalg_tensorinv(A, ind, out=out)
+def tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
+    """Returns the inverse with respect to tensordot over the first `ind` dimensions. out: receives
+    the result."""
+    return _ops.linalg_tensorinv(input, ind, out=out)
 
 
 @overridable
@@ -282,24 +282,24 @@ def lu_solve(
 
 @overridable
 def cholesky_ex(
-    A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Outs | None = None
+    input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Outs | None = None
 ) -> Outs:
-    """Returns (L, info): the factor of A = L @ L.mH, and 0 or the size of the smallest leading
+    """Returns (L, info): the factor of input = L @ L.mH, and 0 or the size of the smallest leading
     block that is not positive definite.
 
     upper: returns L.mH. check_errors: fails if info is not 0. out: receives the results.
     """
-    return _ops.linalg_cholesky_ex(A, upper, check_errors, out=out)
+    return _ops.linalg_cholesky_ex(input, upper, check_errors, out=out)
 
 
 @overridable
-def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
-    """Returns the factor of A = L @ L.mH. Fails with LinAlgError if a matrix is not positive
+def cholesky(input: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
+    """Returns the factor of input = L @ L.mH. Fails with LinAlgError if a matrix is not positive
     definite.
 
     upper: returns L.mH. out: receives the result.
     """
-    return _ops.linalg_cholesky(A, upper, out=out)
+    return _ops.linalg_cholesky(input, upper, out=out)
 
 
 @overridable
@@ -314,12 +314,12 @@ def ldl_factor_ex(
 
 
 @overridable
-def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Outs | None = None) -> Outs:
-    """Returns (LD, pivots) of A = L D L^T for a symmetric A. Only the lower triangle is read.
+def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Outs | None = None) -> Outs:
+    """Returns (LD, pivots) of symmetric input = L D L^T. Only the lower triangle is read.
 
-    hermitian: A = L D L^H. out: receives the results.
+    hermitian: input = L D L^H. out: receives the results.
     """
-    return _ops.linalg_ldl_factor(A, hermitian, out=out)
+    return _ops.linalg_ldl_factor(input, hermitian, out=out)
 
 
 @overridable
@@ -371,15 +371,15 @@ def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Te
 
 
 @overridable
-def eig(A: Tensor, *, out: Outs | None = None) -> Outs:
+def eig(input: Tensor, *, out: Outs | None = None) -> Outs:
     """Returns (eigenvalues, eigenvectors), complex numbers. out: receives them."""
-    return _ops.linalg_eig(A, out=out)
+    return _ops.linalg_eig(input, out=out)
 
 
 @overridable
-def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
+def eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the eigenvalues, complex numbers. out: receives them."""
-    return _ops.linalg_eigvals(A, out=out)
+    return _ops.linalg_eigvals(input, out=out)
 
 
 def check_driver(driver: str | None, function: str) -> None:

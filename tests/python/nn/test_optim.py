@@ -619,6 +619,9 @@ def test_hooks_of_steps(make):
     assert opt.step() == "another" and opt.step(lambda: "one") == "another"
     changed.remove()
     assert opt.step(lambda: "one") == "one"
+    opt.register_step_pre_hook(lambda *_: 3)
+    with pytest.raises(RuntimeError, match="a pre-hook returned 3"):
+        opt.step()
 
 
 def test_hooks_of_all_optimizers():

@@ -200,3 +200,10 @@ def test_functions_whose_matrix_is_named_input(name):
         assert function(**given).tolist() == function(matrix).tolist()
     assert linalg.eigh(**given)[0].tolist() == linalg.eigh(matrix)[0].tolist()
     assert linalg.matrix_power(**given, n=3).tolist() == linalg.matrix_power(matrix, 3).tolist()
+    assert linalg.cholesky(**given).tolist() == linalg.cholesky(matrix).tolist()
+    assert linalg.eigvals(**given).tolist() == linalg.eigvals(matrix).tolist()
+    for function in [linalg.cholesky_ex, linalg.eig, linalg.ldl_factor]:
+        assert function(**given)[0].tolist() == function(matrix)[0].tolist()
+    assert linalg.tensorinv(**given, ind=1).tolist() == linalg.tensorinv(matrix, 1).tolist()
+    upper = linalg.solve_triangular(**given, B=matrix, upper=True)
+    assert upper.tolist() == linalg.solve_triangular(matrix, matrix, upper=True).tolist()

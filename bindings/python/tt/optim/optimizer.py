@@ -62,7 +62,14 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             return step(self, *args, **kwargs)
         args = (self, *args)
         for hook in [*before_any_step.values(), *self._before_step.values()]:
-            args, kwargs = hook(self, args, kwargs) or (args, kwargs)
+            given = hook(self, args, kwargs)
+            if given is None:
+                continue
+            if not isinstance(given, tuple) or len(given) != 2:
+                raise RuntimeError(
+                    f"step: a pre-hook returned {given!r}: must be None or (args, kwargs)"
+                )
+            args, kwargs = given
         self._opt_called = True
         result = step(*args, **kwargs)
         for hook in [*self._after_step.values(), *after_any_step.values()]:
