@@ -169,6 +169,15 @@ def test_spectral_norm(former):
     assert close(m.weight, weight) and set(m.state_dict()) == {"weight", "bias"}
 
 
+def test_spectral_norm_of_complex_numbers():
+    m = nn.Linear(2, 2, bias=False, dtype=tt.complex64)
+    with tt.no_grad():
+        m.weight.copy_(tt.tensor([[1, 2j], [-3, 4]]))
+    parametrizations.spectral_norm(m, n_power_iterations=50)
+    m(tt.ones(1, 2, dtype=tt.complex64))
+    assert abs(tt.linalg.svdvals(m.weight)[0].item() - 1) < 1e-5
+
+
 @pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6)])
 @pytest.mark.parametrize("kind", [None, "matrix_exp", "cayley", "householder"])
 @pytest.mark.parametrize("trivial", [True, False])

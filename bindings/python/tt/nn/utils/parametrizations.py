@@ -131,7 +131,7 @@ class _SpectralNorm(Module):
         with no_grad():
             for _ in range(n):
                 self._u.copy_(normalized(matrix.mv(self._v), self.eps))
-                self._v.copy_(normalized(matrix.t().mv(self._u), self.eps))
+                self._v.copy_(normalized(matrix.mH.mv(self._u), self.eps))
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
@@ -140,7 +140,7 @@ class _SpectralNorm(Module):
         if self.training:
             self._iterate(matrix.detach(), self.n_power_iterations)
         u, v = self._u.clone(), self._v.clone()  # later iterations change the buffers
-        return weight / ops.dot(u, matrix.mv(v))
+        return weight / ops.vdot(u, matrix.mv(v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
         return value
