@@ -90,11 +90,11 @@ template <class R, class... A> void call_unboxed(Call c, const Value* args, Tens
 void no_boxed_call(Call c, const Value* args, TensorList& outs);
 
 // Builds the slots of an operator, from the lowest key up: its implementation for the backends, but
-// a boxed call for devices of the application; boxed streams and capture; the autograd wrapper
-// (NULL: none); boxed modes.
+// a boxed call for devices of the application; boxed streams and capture; no autograd wrapper;
+// boxed modes.
 template <class R, class... A>
 constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)(Call, A...)> impl,
-                              std::type_identity_t<R (*)(Call, A...)> autograd) {
+                              std::nullptr_t) {
   using Fn = R (*)(Call, A...);
   Op<R(A...)> op = {{kTagOp, kNumSlots, 0, schema, &no_boxed_call}, {}};
   for (int k = 0; k < kNumSlots; k++) op.slot[k] = Fn(&missing_slot<R, A...>);
@@ -104,10 +104,19 @@ constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)
     for (int k = kKeyStream; k < kNumSlots; k++) op.slot[k] = &boxed_slot<R, A...>;
   }
   op.slot[kKeyCpu] = op.slot[kKeyCuda] = op.slot[kKeyMeta] = impl;
-  if (autograd) op.slot[kKeyAutograd] = autograd;
-  op.info.mask = kBackendKeys | (autograd ? bit(kKeyAutograd) : 0) | (kModes ? kModeKeys : 0);
+  op.info.mask = kBackendKeys | (kModes ? kModeKeys : 0);
   if (schema->autocast.cpu == Autocast::kNone && schema->autocast.cuda == Autocast::kNone)
     op.info.mask &= ~bit(kKeyAutocast);
+  return op;
+}
+// With an autograd wrapper. An overload, since UBSan's build cannot compare the address of another
+// file's function with NULL in a constant expression.
+template <class R, class... A>
+constexpr Op<R(A...)> make_op(const OpSchema* schema, std::type_identity_t<R (*)(Call, A...)> impl,
+                              std::type_identity_t<R (*)(Call, A...)> autograd) {
+  Op<R(A...)> op = make_op<R, A...>(schema, impl, nullptr);
+  op.slot[kKeyAutograd] = autograd;
+  op.info.mask |= bit(kKeyAutograd);
   return op;
 }
 
