@@ -128,8 +128,8 @@ void build(Module& m, const AdaptiveLogSoftmaxWithLossArgs& a) {
   for (const int64_t cutoff : a.cutoffs) {
     if (cutoff <= below || cutoff >= a.n_classes)
       fail_arg(TT_INVALID_ARG, "cutoffs",
-               "cutoffs is {}: must be increasing and between 1 and n_classes - 1 ({})",
-               Ints(a.cutoffs), a.n_classes - 1);
+               "cutoffs is {}: must be increasing, positive and less than n_classes ({})",
+               Ints(a.cutoffs), a.n_classes);
     below = cutoff;
   }
   if (!(a.div_value > 0))

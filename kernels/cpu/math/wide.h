@@ -67,7 +67,8 @@ TT_NOINLINE inline Wide log(Wide x) {
   constexpr int64_t kRootHalf = 0x3fe6a09e667f3bcd;
   constexpr int64_t kOne = 0x3ff0000000000000;
   const auto tiny = x < all(0x1p-1022);
-  const Bits u = Bits(chosen(tiny, x * 0x1p54, x)) + (kOne - kRootHalf);
+  const auto moved = Vec<uint64_t>(chosen(tiny, x * 0x1p54, x)) + uint64_t(kOne - kRootHalf);
+  const Bits u = Bits(moved);  // nan and inf are replaced below
   const Wide exponent = Wide((u >> 52) | 0x4330000000000000) - (0x1p52 + 1023);
   const Wide n = chosen(tiny, exponent - 54.0, exponent);
   const Wide f = Wide((u & 0xfffffffffffff) + kRootHalf) - 1.0;

@@ -116,12 +116,13 @@ TensorRef row_distances(Call, const Tensor& x1, const Tensor& x2, double p, bool
     shape.push_back(plan.r);
   }
   TensorRef y = new_tensor(shape, x1.dtype, x1.device);
+  if (!y->numel) return y;  // sizes beside a 0 may be any
   plan.y = y->data;
   const int64_t width = kDistancePanel / x1.item_size();
   const int64_t units = plan.batch * ceil_div(plan.n, kDistanceRows) * ceil_div(plan.r, width);
   const int64_t rows = TT_NS::min(plan.n, kDistanceRows);
   one_stage(&plan.run, units, grain_of(rows * width * plan.m));
-  if (y->numel) launch_stages(kernel_row_distances, x1.device, &plan.run);
+  launch_stages(kernel_row_distances, x1.device, &plan.run);
   return y;
 }
 
@@ -134,6 +135,7 @@ TensorRef row_distances_backward(Call, const Tensor& grad, const Tensor& x1, con
   TensorRef distances = dense_input(y);
   DistancePlan plan = distance_plan(*a, *b, p, pairs);
   TensorRef dx = new_tensor(x1.sizes(), x1.dtype, x1.device);
+  if (!dx->numel) return dx;
   plan.y = distances->data;
   plan.grad = g->data;
   plan.dx = dx->data;
@@ -142,7 +144,7 @@ TensorRef row_distances_backward(Call, const Tensor& grad, const Tensor& x1, con
   const int64_t units =
       plan.batch * ceil_div(plan.n, TT_NS::max<int64_t>(rows, 1)) * ceil_div(plan.m, width);
   one_stage(&plan.run, units, grain_of(rows * width * plan.r));
-  if (dx->numel) launch_stages(kernel_row_distances_backward, x1.device, &plan.run);
+  launch_stages(kernel_row_distances_backward, x1.device, &plan.run);
   return dx;
 }
 
