@@ -469,7 +469,8 @@ def objects(op, v, function, node):
     else:
         lines.append(f"static constexpr OpSchema {full}_schema = {schema};")
     lines.append(
-        f"constinit Op<{ret}({', '.join(types)})> op_{full} = make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {function});"
+        f"constinit Op<{ret}({', '.join(types)})> op_{full} = "
+        f"make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {function});"
     )
     return lines
 

@@ -267,7 +267,7 @@ function orthogonal!(m::Module, name="weight"; orthogonal_map=nothing,
         throw(ArgumentError("$name is $(eltype(weight)) $(size(weight)): must be a matrix, or a " *
                             "batch of matrices, of real numbers"))
     n, k = size(weight)[end-1:end]
-    map = orthogonal_map === nothing ? (n == k ? "matrix_exp" : "householder") : orthogonal_map
+    map = something(orthogonal_map, n == k ? "matrix_exp" : "householder")
     map in ("matrix_exp", "cayley", "householder") || throw(ArgumentError(
         "orthogonal_map is \"$map\": must be \"matrix_exp\", \"cayley\" or \"householder\""))
     f = new_module("_Orthogonal", nothing, ()) do own, x

@@ -103,8 +103,8 @@ def index_select(x: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
     dim = wrapped("index_select", x, dim)
     if index.dtype is not int64 or index.ndim > 1:
         raise InvalidArgumentError(
-            f"index_select: index is {index.dtype} {list(index.shape)}: must be int64, with at most "
-            "one dimension"
+            f"index_select: index is {index.dtype} {list(index.shape)}: must be int64, with at "
+            "most one dimension"
         )
     n = x.sparse_dim()
     size = [*x.shape[:dim], index.numel(), *x.shape[dim + 1 :]]

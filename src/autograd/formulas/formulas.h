@@ -191,7 +191,6 @@ TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
 TensorRef mean_backward(const Tensor& g, Ints size);
 TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
 // Equal maxima share the gradient.
-TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max);
 // The same over several dimensions, for the maximum or minimum y.
 TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
                                 bool keepdim);

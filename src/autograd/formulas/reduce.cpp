@@ -38,10 +38,6 @@ static TensorRef with_dims(const Tensor& t, Ints size, Ints dim, bool keepdim) {
   return op::reshape(t, kept);
 }
 
-TensorRef max_full_backward(const Tensor& g, const Tensor& self, const Tensor& max) {
-  return equal_elements_backward(g, self, max);
-}
-
 TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
                                 bool keepdim) {
   TensorRef hit = op::to_dtype(op::eq(self, with_dims(y, self.sizes(), dim, keepdim)), g.dtype);

@@ -222,7 +222,8 @@ static void max_forward([[maybe_unused]] const Value* args,
   const auto& self = Unbox<const Tensor&>::get(args[0]);
   const Tensor& r0 = *results[0];
   const Tensor& t0 = *tangents[0];
-  found.push_back(op::sum(op::mul(formula::max_full_backward(op::ones_like(r0), self, r0), t0)));
+  found.push_back(op::sum(op::mul(formula::equal_elements_backward(op::ones_like(r0), self, r0),
+                                  t0)));
 }
 static void max_dim_forward([[maybe_unused]] const Value* args,
                             [[maybe_unused]] const TensorList& results,
@@ -277,7 +278,8 @@ static void min_forward([[maybe_unused]] const Value* args,
   const auto& self = Unbox<const Tensor&>::get(args[0]);
   const Tensor& r0 = *results[0];
   const Tensor& t0 = *tangents[0];
-  found.push_back(op::sum(op::mul(formula::max_full_backward(op::ones_like(r0), self, r0), t0)));
+  found.push_back(op::sum(op::mul(formula::equal_elements_backward(op::ones_like(r0), self, r0),
+                                  t0)));
 }
 static void min_dim_forward([[maybe_unused]] const Value* args,
                             [[maybe_unused]] const TensorList& results,

@@ -1124,7 +1124,7 @@ inline TensorRef record_like_max(Call c, const Tensor& self) {
   return out;
 }
 
-// max, min
+// max, min, median, nanmedian
 inline void apply_like_max(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<max_saved>();
@@ -1134,7 +1134,7 @@ inline void apply_like_max(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     const TensorRef r0_ref = s.r0.get(n);
     const Tensor& r0 = *r0_ref;
     const Tensor& g0 = *grads[0];
-    out[0] = formula::max_full_backward(g0, self, r0);
+    out[0] = formula::equal_elements_backward(g0, self, r0);
   }
 }
 
@@ -1297,20 +1297,6 @@ inline TensorRef record_like_softmax_backward(Call c, const Tensor& grad, const 
                         c.keys & kBelowAutograd, grad, y, dim);
   set_history(node, *out, 0);
   return out;
-}
-
-// median, nanmedian
-inline void apply_like_median(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
-  check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<max_saved>();
-  if (n.needs(0)) {
-    const TensorRef self_ref = s.self.get(n);
-    const Tensor& self = *self_ref;
-    const TensorRef r0_ref = s.r0.get(n);
-    const Tensor& r0 = *r0_ref;
-    const Tensor& g0 = *grads[0];
-    out[0] = formula::equal_elements_backward(g0, self, r0);
-  }
 }
 
 // igamma_kernel, igammac_kernel, zeta

@@ -342,7 +342,7 @@ constinit Op<TensorPair(const Tensor&, const Tensor&, bool)> op_select_ranks =
 
 // ---- median ----
 using median_saved = max_saved;
-static constinit const NodeType median_type = {"median", apply_like_median, destroy_parts<2, 0>,
+static constinit const NodeType median_type = {"median", apply_like_max, destroy_parts<2, 0>,
                                                sizeof(median_saved), false};
 static constexpr ArgInfo median_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr RecordedSchema median_schema =
@@ -382,9 +382,8 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_median_dim
 
 // ---- nanmedian ----
 using nanmedian_saved = max_saved;
-static constinit const NodeType nanmedian_type = {"nanmedian", apply_like_median,
-                                                  destroy_parts<2, 0>, sizeof(nanmedian_saved),
-                                                  false};
+static constinit const NodeType nanmedian_type = {"nanmedian", apply_like_max, destroy_parts<2, 0>,
+                                                  sizeof(nanmedian_saved), false};
 static constexpr ArgInfo nanmedian_args[] = {{"self", ArgType::kTensor, false, false}};
 static constexpr RecordedSchema nanmedian_schema =
     {schema_of({.name = "nanmedian", .call = "nanmedian",

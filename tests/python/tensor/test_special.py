@@ -236,6 +236,8 @@ def test_zeta_has_derivatives_by_its_second_argument():
     assert slope.equal(-2 * special.zeta(3, q.detach()))
     with pytest.raises(RuntimeError, match="zeta"):
         special.zeta(s.requires_grad_(), q)
+    with pytest.raises(RuntimeError, match="zeta"):  # a result that is given has no history
+        special.zeta(s, q.detach(), out=tt.empty(3, dtype=tt.float64))
 
 
 @pytest.mark.parametrize("name", ["erfinv", "ndtri"])
