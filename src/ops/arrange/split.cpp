@@ -19,8 +19,9 @@ TensorList tensor_split(Call, const Tensor& self, int64_t sections, int64_t dim)
   check_sections(sections);
   const int64_t n = self.size(d);
   Shape ends;
+  ends.resize(sections - 1, 0);  // fails at once if there is no memory for as many
   for (int64_t i = 1; i < sections; i++)
-    ends.push_back(n / sections * i + TT_NS::min<int64_t>(i, n % sections));
+    ends[i - 1] = n / sections * i + TT_NS::min<int64_t>(i, n % sections);
   return op::tensor_split_indices(self, ends, d);
 }
 
