@@ -45,4 +45,13 @@ TensorRef picked(const Tensor& t, int64_t dim, const Tensor& index, bool keepdim
   return op::squeeze_dims(*op::gather(t, d, *op::unsqueeze(index, d)), Ints(&d, 1));
 }
 
+TensorRef equal_elements_backward(const Tensor& g, const Tensor& self, const Tensor& y) {
+  TensorRef both_nan = op::logical_and(op::isnan(self), op::isnan(y));
+  TensorRef hit = op::logical_or(op::eq(self, y), both_nan);
+  // A half may be less than their number.
+  const Dtype counted = g.item_size() == 2 ? Dtype::kF32 : g.dtype;
+  TensorRef share = as_dtype(g / op::to_dtype(op::sum(hit), counted), g.dtype);
+  return op::where(hit, share, op::zeros({}, g.dtype, g.device));  // also where g is nan
+}
+
 }  // namespace TT_NS::formula

@@ -13,6 +13,8 @@ namespace formula {
 TensorRef scaled(const Tensor& g, const Scalar& k);  // g * k; g itself if k is 1
 // Gradient of an operator that selects one element per slice of dim.
 TensorRef pick_backward(const Tensor& g, Ints size, int64_t dim, const Tensor& index, bool keepdim);
+// The elements equal to y share the gradient; nan equals nan.
+TensorRef equal_elements_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 // The product of all elements before each one along dim, in log2(n) steps.
 TensorRef products_before(const Tensor& x, int64_t dim);
 
@@ -221,10 +223,6 @@ TensorRef logcumsumexp_backward(const Tensor& g, const Tensor& self, const Tenso
 TensorRef softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
 TensorRef log_softmax_backward_grad(const Tensor& g, const Tensor& y, int64_t dim);
 TensorRef log_softmax_backward_y(const Tensor& g, const Tensor& grad, const Tensor& y, int64_t dim);
-
-// ---- sort ----
-// The elements equal to y share the gradient; nan equals nan.
-TensorRef equal_elements_backward(const Tensor& g, const Tensor& self, const Tensor& y);
 
 // ---- special ----
 TensorRef polygamma_backward(const Tensor& g, const Tensor& self, int64_t n);
