@@ -66,7 +66,11 @@ add_library(tt SHARED ${objects})
 add_library(tt_static STATIC ${objects})
 set_target_properties(tt PROPERTIES OUTPUT_NAME ${tt_prefix}tt LINK_DEPENDS ${export_list}
                       LINKER_LANGUAGE CXX)
-set_target_properties(tt_static PROPERTIES OUTPUT_NAME ${tt_prefix}tt LINKER_LANGUAGE CXX)
+set(static_name ${tt_prefix}tt)
+if(MSVC)  # tt.lib is what programs link for tt.dll
+  string(APPEND static_name _static)
+endif()
+set_target_properties(tt_static PROPERTIES OUTPUT_NAME ${static_name} LINKER_LANGUAGE CXX)
 if(NOT tt_format STREQUAL pe)
   set_target_properties(tt PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endif()

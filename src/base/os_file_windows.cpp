@@ -1,10 +1,7 @@
 // Files of Windows: descriptors of its C runtime over paths in UTF-8.
 #include "base/arith.h"
 #include "base/os_file.h"
-
-#define WIN32_LEAN_AND_MEAN
-#define NOMINMAX
-#include <windows.h>
+#include "base/os_windows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,16 +29,6 @@ int error_of(DWORD error) {
     default: return EIO;
   }
 }
-
-// A path in UTF-16.
-struct WidePath {
-  wchar_t text[4096];
-  int error = 0;  // an errno: the path has no form in UTF-16, or one that is too long
-  explicit WidePath(const char* path) {
-    if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, text, 4096) > 0) return;
-    error = GetLastError() == ERROR_NO_UNICODE_TRANSLATION ? EILSEQ : ENAMETOOLONG;
-  }
-};
 
 HANDLE handle_of(int file) { return reinterpret_cast<HANDLE>(_get_osfhandle(file)); }
 

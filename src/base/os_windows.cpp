@@ -3,10 +3,7 @@
 #include "base/arm.h"
 #include "base/os.h"
 #include "base/os_thread.h"
-
-#define WIN32_LEAN_AND_MEAN
-#define NOMINMAX
-#include <windows.h>
+#include "base/os_windows.h"
 
 #include <bcrypt.h>
 #include <errno.h>
@@ -213,9 +210,17 @@ bool os_at_thread_exit(void (*fn)(void*), void* value) noexcept {
 }
 
 void* os_dlopen(const char* const* names) noexcept {
-  for (; *names; names++)
-    if (HMODULE lib = LoadLibraryA(*names)) return reinterpret_cast<void*>(lib);
-  return nullptr;
+  HMODULE library = nullptr;
+  DWORD mode;
+  SetThreadErrorMode(SEM_FAILCRITICALERRORS, &mode);  // no dialog about a file that is no library
+  for (; *names && !library; names++) {
+    const WidePath wide(*names);
+    if (!wide.error) library = LoadLibraryW(wide.text);
+  }
+  const DWORD error = GetLastError();
+  SetThreadErrorMode(mode, nullptr);
+  SetLastError(error);  // for os_dlerror
+  return reinterpret_cast<void*>(library);
 }
 
 void* os_dlsym(void* lib, const char* name) noexcept {

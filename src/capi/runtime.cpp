@@ -1,4 +1,5 @@
 #include "capi/api.h"
+#include "base/compiler/version.h"
 #include "base/finalizer.h"
 #include "dispatch/key.h"
 #include "plan/cuda_math.h"
@@ -20,11 +21,6 @@ const char* tt_version(void) { return TT_VERSION; }
 #define TT_ISA_LIST "baseline sve256"
 #else
 #define TT_ISA_LIST "baseline"
-#endif
-#if defined(__clang__)
-#define TT_COMPILER "clang " __clang_version__
-#else
-#define TT_COMPILER "gcc " __VERSION__
 #endif
 // Rewritten after OpenBLAS or SLEEF has been opened, since only then their versions are known.
 static constinit char build_info[256];

@@ -13,8 +13,6 @@
 
 namespace TT_NS {
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-endian");
-
 namespace {
 
 [[noreturn]] TT_COLD void fail_format(const char* path, int64_t at, const char* why) {

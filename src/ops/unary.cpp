@@ -4,6 +4,8 @@
 #include "ops/elementwise.h"
 #include "ops/impl.h"
 
+#include <float.h>
+
 namespace TT_NS::impl {
 
 TensorRef round(Call, const Tensor& self, int64_t decimals) {
@@ -27,7 +29,7 @@ TensorRef positive(Call, const Tensor& self) {
 static double largest_of(Dtype d) {
   if (d == Dtype::kF16) return 65504;
   if (d == Dtype::kBF16) return 0x1.fep127;
-  return real_of(d) == Dtype::kF64 ? __DBL_MAX__ : double(__FLT_MAX__);
+  return real_of(d) == Dtype::kF64 ? DBL_MAX : double(FLT_MAX);
 }
 TensorRef nan_to_num(Call, const Tensor& self, Opt<double> nan, Opt<double> posinf,
                      Opt<double> neginf) {

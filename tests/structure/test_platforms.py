@@ -1,7 +1,9 @@
 """What depends on the platform is in src/base; what depends on the vector unit is in
 kernels/cpu/simd; extensions of GNU are in src/base/compiler."""
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +29,8 @@ GNU = re.compile(
     r"\b__builtin_\w+|\b__attribute__|\b__u?int128\w*|\b(?:__)?asm(?:__)?\b|\b(?:__)?typeof(?:__)?\b"
     r"|\b__extension__|\b__restrict(?:__)?\b|\b__(?:atomic|sync)_\w+|\b__ATOMIC_\w+|\b__thread\b"
     r"|\b__(?:PRETTY_FUNCTION|complex|real|imag|label|alignof|signed|volatile|inline|const)__\b"
+    r"|\b__(?:clang_version|VERSION|BYTE_ORDER|ORDER_\w+|SIZEOF_\w+|CHAR_BIT"
+    r"|\w+_(?:MAX|MIN|EPSILON|WIDTH|DIG|TYPE))__\b"
     r"|\[\[\s*(?:gnu|clang)::|\b__is_same\(|\b__has_feature|^\s*#\s*pragma\s+(?:GCC|clang)\b"
     r"|\b_Pragma\b|\bvector_size\b|##\s*__VA_ARGS__|\bcase\b[^:\n]*\.\.\.|\?:",
     re.M,
@@ -46,6 +50,10 @@ SYSTEM_HEADER = re.compile(
     r"|sched\.h|signal\.h)",
     re.M,
 )
+# Names of vendors and of their processors: kernels are chosen by what a processor can do.
+VENDOR = re.compile(
+    r"GenuineIntel|AuthenticAMD|HygonGenuine|CentaurHauls|\bcpuid_words\(0,|family_id|model_id"
+)
 
 
 def elsewhere():
@@ -56,10 +64,10 @@ def elsewhere():
 
 @per_file(elsewhere())
 def test_system_is_named_in_base_only(path):
-    if str(path.relative_to(ROOT)).startswith(SYSTEM_CALLERS):
-        return
     text = path.read_text()
     assert not SYSTEM.search(text)
+    if str(path.relative_to(ROOT)).startswith(SYSTEM_CALLERS):
+        return
     assert not SYSTEM_HEADER.search(text)
 
 
@@ -83,6 +91,8 @@ def test_extensions_of_gnu_would_be_found():
         "int a[2] __attribute__((used))",
         "[[gnu::cold]]",
         "x ?: y",
+        "double(__FLT_MAX__)",
+        '"gcc " __VERSION__',
     ):
         assert GNU.search(text), text
 
@@ -90,6 +100,34 @@ def test_extensions_of_gnu_would_be_found():
 def test_a_compiler_with_microsofts_rules_accepts_sources():
     some = "src/base/pool.cpp,src/capi/tensor.cpp,kernels/cpu/reduce/sum.cpp"
     run("python3", ROOT / "tests/cross/pedantic.py", BUILD, "--only", some, "msvc clang++")
+
+
+# clang's programs with the command lines of Microsoft's compiler, librarian and linker.
+MSVC_TOOLS = {
+    "C_COMPILER": "clang-cl",
+    "CXX_COMPILER": "clang-cl",
+    "AR": "llvm-lib",
+    "LINKER": "lld-link",
+    "MT": "llvm-mt",
+    "RC_COMPILER": "llvm-rc",
+}
+
+
+@pytest.mark.skipif(left_out_in_turn(0, 4), reason="takes 1 s: every fourth commit")
+def test_msvc_has_rules_for_both_libraries(tmp_path):
+    """Nothing is compiled: there are no headers of Microsoft's."""
+    bin_folder = Path(shutil.which("clang++")).resolve().parent
+    missing = [name for name in MSVC_TOOLS.values() if not (bin_folder / name).exists()]
+    if missing or not shutil.which("ninja"):
+        pytest.skip(f"there is no {', '.join(missing) or 'ninja'}")
+    options = [f"-DCMAKE_{key}={bin_folder / name}" for key, name in MSVC_TOOLS.items()]
+    options += ["-DCMAKE_SYSTEM_NAME=Windows", "-DCMAKE_SYSTEM_PROCESSOR=AMD64"]
+    options += ["-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY", "-G", "Ninja"]
+    launchers = [f"CMAKE_{language}_COMPILER_LAUNCHER" for language in ("C", "CXX")]
+    env = {name: value for name, value in os.environ.items() if name not in launchers}
+    run("cmake", "-S", ROOT, "-B", tmp_path, *options, env=env)
+    steps = run("ninja", "-C", tmp_path, "-n", "all")
+    assert "shared library tt.dll" in steps and "static library tt_static.lib" in steps
 
 
 def test_addresses_may_have_32_bits():
@@ -131,6 +169,25 @@ def test_kernels_run_on_64_bit_arm(tmp_path):
     if kernels.missing() or not (BUILD / "build.ninja").exists():
         pytest.skip(f"there is no {kernels.missing() or 'build by ninja'}")
     print(run(sys.executable, ROOT / "tests/cross/kernels.py", BUILD, tmp_path))
+
+
+def test_kernels_are_chosen_by_features():
+    assert not [p for p in sources("src", "kernels/cpu") if VENDOR.search(p.read_text())]
+
+
+def test_big_endian_targets_are_refused_when_they_are_configured(tmp_path):
+    script = tmp_path / "configure.cmake"
+    script.write_text(
+        f"cmake_minimum_required(VERSION 3.20)\ninclude({ROOT / 'cmake/options.cmake'})\n"
+    )
+    for order, refused in (("BIG_ENDIAN", True), ("LITTLE_ENDIAN", False)):
+        done = subprocess.run(
+            ["cmake", f"-DCMAKE_CXX_BYTE_ORDER={order}", "-DTT_OS=linux", "-P", script],
+            capture_output=True,
+            text=True,
+        )
+        assert ("the target is big-endian: files of tensors" in done.stderr) == refused
+        assert bool(done.returncode) == refused, done.stderr
 
 
 def test_big_endian_targets_are_refused():

@@ -8,14 +8,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* a library that is not tt's */
+/* a library that is not tt's; how to remove kNoLibrary */
 #if defined(_WIN32)
 #define OTHER_LIBRARY "kernel32.dll"
+#define REMOVE_NO_LIBRARY() _wremove(L"tt-\xe4.so")
 #elif defined(__GLIBC__)
 #define OTHER_LIBRARY "libm.so.6"
 #else
 #define OTHER_LIBRARY "libc.so"
 #endif
+#ifndef REMOVE_NO_LIBRARY
+#define REMOVE_NO_LIBRARY() remove(kNoLibrary)
+#endif
+/* in UTF-8, as all paths of tt */
+static const char kNoLibrary[] = "./tt-\xc3\xa4.so";
 
 #ifndef LEAVE_WITHOUT_FORK /* tests/cross: before there is anything to release */
 #define LEAVE_WITHOUT_FORK() (void)0
@@ -108,6 +114,11 @@ static void test_loading(void** state) {
   SAYS("libtt_cuda.so");
   FAILS(TT_ABI, tt_load_cuda(c, OTHER_LIBRARY));
   SAYS("tt_cuda_backend");
+  OK(tt_tensorboard_add_scalar(c, kNoLibrary, "x", 1, 0));
+  FAILS(TT_IO, tt_load_cuda(c, kNoLibrary)); /* which is there */
+  assert_null(strstr(tt_ctx_error(c)->message, "not found"));
+  assert_null(strstr(tt_ctx_error(c)->message, "No such file"));
+  assert_int_equal(REMOVE_NO_LIBRARY(), 0);
   fake_claim(12345);
   FAILS(TT_ABI, tt_load_cuda(c, fake_library()));
   SAYS("12345");

@@ -37,6 +37,10 @@
 #undef __GLIBC__
 #undef __SIZEOF_INT128__
 #undef __ATOMIC_RELAXED
+#undef __BYTE_ORDER__
+#undef __ORDER_LITTLE_ENDIAN__
+#undef __VERSION__
+#undef __clang_version__
 #undef __x86_64__
 #pragma GCC poison __attribute__ __asm__ __asm asm typeof __typeof__ __extension__ __int128
 #pragma GCC poison __PRETTY_FUNCTION__ __builtin_memcpy __builtin_expect __builtin_unreachable
