@@ -2592,6 +2592,13 @@ typedef struct tt_nn_transformer_opts {
 tt_status tt_nn_transformer(tt_ctx *c, int64_t d_model, int64_t nhead,
                             const tt_nn_transformer_opts *opts, tt_module **out);
 
+enum {
+  /* A size that the first input decides, or a state that is loaded: the first argument of Linear,
+     of convolutions and of normalizations of batches and instances. Until then parameters have the
+     size 0; optimizers may know them: they remain the same tensors. */
+  TT_NN_LAZY = -2147483647
+};
+
 #ifdef __cplusplus
 }
 #endif

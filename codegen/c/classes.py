@@ -53,6 +53,7 @@ MODULE_KEYS = {  # of codegen/cxx/modules.py
     "list_length": int,
     "sequential": bool,
     "container": bool,
+    "lazy": bool,
 }
 COMMON = {"handle": str, "include": list, "values": bool, "own": bool, "kind": str}
 
@@ -90,6 +91,8 @@ def make_class(name, group, raw, common):
     for a in args:
         a.positional = a.default is None or a.name in raw.get("positional", [])
         a.doc = raw.get("args", {}).get(a.name, "")
+    if raw.get("lazy") and not (args and args[0].type == "Int" and args[0].positional):
+        raise DeclError(f"{name}: lazy, but the first argument is no size")
     return cls
 
 
@@ -117,6 +120,15 @@ def c_parameters(cls):
     return ["tt_ctx *c"] + c_params(cls, "", None, bool(cls.options)) + [f"{cls.handle} **out"]
 
 
+LAZY = """enum {
+  /* A size that the first input decides, or a state that is loaded: the first argument of Linear,
+     of convolutions and of normalizations of batches and instances. Until then parameters have the
+     size 0; optimizers may know them: they remain the same tensors. */
+  TT_NN_LAZY = -2147483647
+};
+"""
+
+
 def header(group, classes):
     guard = f"TT_{group.upper()}_H"
     head = CHEAD.replace("src/ops/decl", f"src/{group}/decl")
@@ -129,6 +141,8 @@ def header(group, classes):
         if cls.options:
             out += opts_struct(cls)
         out += [f"tt_status tt_{cls.name}({', '.join(c_parameters(cls))});", ""]
+    if any(cls.get("lazy") for cls in classes):
+        out.append(LAZY)
     return "\n".join(out + ["#ifdef __cplusplus\n}\n#endif\n#endif\n"])
 
 

@@ -364,7 +364,14 @@ def class_section(cls, names):
         for language in ("python", "rust", "julia")
         if is_public(names[language][own])
     ]
-    return out + [*paragraphs(f"Names: {', '.join(shown)}.")]
+    names_of_class = f"Names: {', '.join(shown)}."
+    if cls.get("lazy"):
+        size, rust = cls.args[0].name, names["rust"][own].replace("::", "::lazy_")
+        names_of_class += (
+            f" With the {size} of the first input: C `TT_NN_LAZY` for {size}, Python"
+            f" `tt.nn.Lazy{cls.host}`, Rust `{rust}`, Julia `nn.Lazy{cls.host}`."
+        )
+    return out + [*paragraphs(names_of_class)]
 
 
 def class_pages(groups, names):

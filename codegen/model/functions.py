@@ -16,7 +16,7 @@ KEYS = {  # language -> key -> type of its value
         "extra": dict,
         "hidden": list,
     },
-    "rust": {"name": str, "unsafe": str, "local": bool, "also": str},
+    "rust": {"name": str, "unsafe": str, "local": bool, "also": str, "then": str},
 }
 
 

@@ -24,6 +24,14 @@ def unsafe_block(text, by_caller=False):
     return [SAFE_BY_CALLER if by_caller else SAFE_CALL, f"unsafe {{ {text} }}"]
 
 
+def with_then(block, then):
+    """The unsafe block alone or, with `then`, the value of this expression of its result `made`."""
+    if not then:
+        return block
+    reason, call = block
+    return [reason, f"let made = {call}?;", then]
+
+
 # schema type -> (Rust type of a positional argument, what is computed before the call or "", C
 # argument); {0}: the name
 ARGS = {

@@ -4,7 +4,7 @@ obvious Rust form. What Rust does in its own way: bindings/rust/functions.toml."
 from codegen.model.handles import HANDLES, TEXT, handle_of, list_of_tensors
 from codegen.model.headers import Named, Pointer
 from codegen.rust import docs
-from codegen.rust.common import snake, unsafe_block
+from codegen.rust.common import snake, unsafe_block, with_then
 
 PLAIN = {"int64_t": "i64", "uint64_t": "u64", "double": "f64", "uint32_t": "u32"}
 NULL = "std::ptr::null()"
@@ -268,7 +268,8 @@ class Regular:
         if self.helper == "call_named" and handle_of(self.fn.params[-1].type.to):
             text = text.replace("out)", "out as *mut *mut _)")
             text += ".map(|(name, out): (_, usize)| (name, Tensor::from_raw(out as *mut _)))"
-        return unsafe_block(text, bool(self.unsafe))
+        then = self.functions.get(self.fn.name, "then")
+        return with_then(unsafe_block(text, bool(self.unsafe)), then)
 
     def read_fact(self, args):
         given = ["crate::context::ctx()"] * self.ctx + args

@@ -277,6 +277,10 @@ tt_status tt_ddp_new(tt_ctx* h, tt_module* m, tt_group* g, const tt_ddp_opts* op
     out_arg(out, "out", 4);
     const ReducerOptions options = reducer_options(opts);
     check_not_frozen(module);
+    for (const ModuleRef& x : modules_of(module))
+      if (x->lazy)
+        fail_arg(TT_INVALID_ARG, "m", "Lazy{} has no parameters yet: call the module once before",
+                 x->type->name);
     const StateDictRef parameters = named_tensors(module, Named::kParameters);
     const StateDictRef buffers = named_tensors(module, Named::kBuffers);
     auto* d = new (mem_alloc(sizeof(Ddp))) Ddp{};

@@ -9,8 +9,11 @@
 #include "nn/custom.h"
 #include "nn/distance_loss.h"
 #include "nn/hook.h"
+#include "nn/lazy.h"
 
 using namespace TT_NS;
+
+static_assert(kLazySize == TT_NN_LAZY);
 
 // ---- state dicts ----
 

@@ -1,7 +1,7 @@
 // Calls a module: pre-hooks, the type's forward, hooks. Sequences run on an explicit stack.
 #include "core/graph_hooks.h"
 #include "nn/hook.h"
-#include "nn/layer.h"
+#include "nn/lazy.h"
 
 namespace TT_NS {
 
@@ -76,6 +76,7 @@ struct Frame {
 
 static TensorList run_forward(Module& m, TensorSpan inputs) {
   const LayerName named(m.type->name);
+  if (TT_UNLIKELY(m.lazy != nullptr)) materialize(m, inputs);
   const Ctx& c = ctx();
   const bool alone =
       !c.watched && !(c.include & kLastingKeys) && (!inputs.n || !inputs[0] || inputs[0]->is_cpu());

@@ -1,5 +1,6 @@
 // Layers with a hand-written forward or parameters; all others follow from src/nn/decl/nn.toml.
 #include "nn/gen/layers.h"
+#include "nn/lazy.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 
@@ -9,10 +10,19 @@ TensorList forward_of(Module&, const IdentityArgs&, TensorSpan in) {
   return one(TensorRef::share(in[0]));
 }
 
+constexpr LazyLayer kLazyLinear = {
+    .weight_ndim = 2,
+    .min_ndim = 1,
+    .max_ndim = kMaxDims,
+    .dim = -1,
+    .construct = construct_sized<LinearArgs, &LinearArgs::in_features>,
+    .size_in = [](const Module&, const Tensor& weight) { return weight.size(1); }};
+
 void build(Module& m, const LinearArgs& a) {
   const Place place(a.dtype, a.device);
-  check_size(a.in_features, "in_features");
   check_size(a.out_features, "out_features");
+  if (a.in_features == kLazySize) return make_lazy(m, kLazyLinear, place, true, a.bias);
+  check_size(a.in_features, "in_features");
   const int64_t weight[2] = {a.out_features, a.in_features};
   const double bound = fan_in_bound(weight);
   m.slots[0].tensor = uniform_parameter(place, weight, bound, "in_features");

@@ -2,6 +2,7 @@
 #include "nn/batch_norm.h"
 #include "nn/gen/layers.h"
 #include "nn/hook.h"
+#include "nn/lazy.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 #include "ops/undo.h"
@@ -12,8 +13,32 @@ namespace {
 
 enum Slots { kWeight, kBias, kMean, kVar, kBatches };
 
+template <class A> constexpr LazyLayer lazy_norm(int8_t min_ndim, int8_t max_ndim, int8_t dim) {
+  return {.weight_ndim = 1,
+          .min_ndim = min_ndim,
+          .max_ndim = max_ndim,
+          .dim = dim,
+          .construct = construct_sized<A, &A::num_features>,
+          .size_in = [](const Module&, const Tensor& t) { return t.size(0); }};
+}
+template <class A> constexpr LazyLayer kLazyNorm = {};
+template <> constexpr LazyLayer kLazyNorm<BatchNorm1dArgs> = lazy_norm<BatchNorm1dArgs>(2, 3, 1);
+template <> constexpr LazyLayer kLazyNorm<BatchNorm2dArgs> = lazy_norm<BatchNorm2dArgs>(4, 4, 1);
+template <> constexpr LazyLayer kLazyNorm<BatchNorm3dArgs> = lazy_norm<BatchNorm3dArgs>(5, 5, 1);
+template <>
+constexpr LazyLayer kLazyNorm<SyncBatchNormArgs> = lazy_norm<SyncBatchNormArgs>(2, kMaxDims, 1);
+template <>
+constexpr LazyLayer kLazyNorm<InstanceNorm1dArgs> = lazy_norm<InstanceNorm1dArgs>(2, 3, -2);
+template <>
+constexpr LazyLayer kLazyNorm<InstanceNorm2dArgs> = lazy_norm<InstanceNorm2dArgs>(3, 4, -3);
+template <>
+constexpr LazyLayer kLazyNorm<InstanceNorm3dArgs> = lazy_norm<InstanceNorm3dArgs>(4, 5, -4);
+
 template <class A> void build_batch_norm(Module& m, const A& a) {
   const Place place(a.dtype, a.device);
+  if (a.num_features == kLazySize)
+    return make_lazy(m, kLazyNorm<A>, place, a.affine, a.affine && a.bias,
+                     a.track_running_stats ? 2 : 0);
   const int64_t n[1] = {a.num_features};
   checked_numel(n, place.dtype, "num_features");
   if (a.affine) {

@@ -1,5 +1,6 @@
 // Convolutions and their transposes, of one to three spatial dimensions.
 #include "nn/gen/layers.h"
+#include "nn/lazy.h"
 #include "ops/gen/ops.h"
 
 namespace TT_NS {
@@ -10,10 +11,10 @@ namespace {
 enum AutoPadding { kByNumbers, kValid, kSame };
 
 void check_channels(int64_t in, int64_t out, int64_t groups) {
-  check_size(in, "in_channels");
+  if (in != kLazySize) check_size(in, "in_channels");
   check_size(out, "out_channels");
   if (groups < 1) fail_arg(TT_INVALID_ARG, "groups", "groups is {}: must be at least 1", groups);
-  if (in % groups)
+  if (in != kLazySize && in % groups)
     fail_arg(TT_INVALID_ARG, "in_channels", "in_channels is {}: must be divisible by groups ({})",
              in, groups);
   if (out % groups)
@@ -21,7 +22,18 @@ void check_channels(int64_t in, int64_t out, int64_t groups) {
              out, groups);
 }
 
-template <class A> void build_conv(Module& m, const A& a, bool transposed) {
+// The number of dimensions does not depend on a batch, which the input may lack.
+template <class A, int kDims, bool kTransposed> constexpr LazyLayer kLazyConv = {
+    .weight_ndim = kDims + 2,
+    .min_ndim = kDims + 1,
+    .max_ndim = kDims + 2,
+    .dim = -1 - kDims,
+    .construct = construct_sized<A, &A::in_channels>,
+    .size_in = [](const Module& m, const Tensor& weight) {
+      return kTransposed ? weight.size(0) : weight.size(1) * args_of<A>(m).groups;
+    }};
+
+template <class A> void build_conv(Module& m, const A& a, bool transposed, const LazyLayer& lazy) {
   const Place place(a.dtype, a.device);
   check_channels(a.in_channels, a.out_channels, a.groups);
   Shape shape;
@@ -31,6 +43,7 @@ template <class A> void build_conv(Module& m, const A& a, bool transposed) {
     if (size < 1)
       fail_arg(TT_INVALID_ARG, "kernel_size", "kernel_size is {}: must be positive",
                Ints(a.kernel_size));
+  if (a.in_channels == kLazySize) return make_lazy(m, lazy, place, true, a.bias);
   shape.append(a.kernel_size);
   const double bound = fan_in_bound(shape);
   const int64_t out[1] = {a.out_channels};
@@ -38,20 +51,20 @@ template <class A> void build_conv(Module& m, const A& a, bool transposed) {
   if (a.bias) m.slots[1].tensor = uniform_parameter(place, out, bound, "out_channels");
 }
 
-template <class A> void build_forward(Module& m, const A& a) {
+template <int kDims, class A> void build_forward(Module& m, const A& a) {
   if (a.auto_padding == kSame)
     for (int64_t s : a.stride)
       if (s != 1)
         fail_arg(TT_INVALID_ARG, "stride", "stride is {}: must be 1 for padding 'same'",
                  Ints(a.stride));
-  build_conv(m, a, false);
+  build_conv(m, a, false, kLazyConv<A, kDims, false>);
 }
 
-template <class A> void build_transposed(Module& m, const A& a) {
+template <int kDims, class A> void build_transposed(Module& m, const A& a) {
   if (a.padding_mode)
     fail_arg(TT_INVALID_ARG, "padding_mode",
              "padding_mode must be zeros: transposed convolutions support no other");
-  build_conv(m, a, true);
+  build_conv(m, a, true, kLazyConv<A, kDims, true>);
 }
 
 // Computes the padding of each dimension, before and after the input.
@@ -121,12 +134,12 @@ template <class A> void describe_transposed(const A& a, Text& t) {
 
 }  // namespace
 
-void build(Module& m, const Conv1dArgs& a) { build_forward(m, a); }
-void build(Module& m, const Conv2dArgs& a) { build_forward(m, a); }
-void build(Module& m, const Conv3dArgs& a) { build_forward(m, a); }
-void build(Module& m, const ConvTranspose1dArgs& a) { build_transposed(m, a); }
-void build(Module& m, const ConvTranspose2dArgs& a) { build_transposed(m, a); }
-void build(Module& m, const ConvTranspose3dArgs& a) { build_transposed(m, a); }
+void build(Module& m, const Conv1dArgs& a) { build_forward<1>(m, a); }
+void build(Module& m, const Conv2dArgs& a) { build_forward<2>(m, a); }
+void build(Module& m, const Conv3dArgs& a) { build_forward<3>(m, a); }
+void build(Module& m, const ConvTranspose1dArgs& a) { build_transposed<1>(m, a); }
+void build(Module& m, const ConvTranspose2dArgs& a) { build_transposed<2>(m, a); }
+void build(Module& m, const ConvTranspose3dArgs& a) { build_transposed<3>(m, a); }
 
 TensorList forward_of(Module& m, const Conv1dArgs& a, TensorSpan in) {
   return run_conv(m, a, *in[0], op::conv1d);

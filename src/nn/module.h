@@ -13,6 +13,7 @@ struct tt_module;
 namespace TT_NS {
 
 struct Module;
+struct LazyLayer;
 using ModuleRef = Ref<Module>;
 
 struct ModuleType {
@@ -46,8 +47,9 @@ struct Module {
   RefCount refs = 1;
   const ModuleType* type;
   bool training = true;
-  bool frozen = false;      // never changes again: threads may use it at the same time
-  bool cumulative = false;  // averages the statistics of all batches (nn/batch_norm.h)
+  bool frozen = false;              // never changes again: threads may use it at the same time
+  bool cumulative = false;          // averages the statistics of all batches (nn/batch_norm.h)
+  const LazyLayer* lazy = nullptr;  // the layer waits for its size (nn/lazy.h)
   SmallVec<Slot, 2> slots;
   SmallVec<Child, 1> children;                   // use append_child to add
   NamedPositions<SmallVec<Child, 1>> positions;  // of children

@@ -152,9 +152,17 @@ TensorRef attention(const Module& m, int64_t i, const Tensor& query, const Tenso
   const Tensor* const in[5] = {&query, &memory, &memory, padding, mask};
   return first_of(forward(*child, {in, 5}), *child);
 }
-TensorRef feedforward(const Module& m, int64_t linear1, bool gelu, const Tensor& x) {
+// A child "activation" takes the place of the function that is an argument.
+TensorRef activated(Module& m, bool gelu, const Tensor& x) {
+  if (const ModuleRef own = ModuleRef::share(find_module(m, "activation"))) {
+    const Tensor* in = &x;
+    return first_of(forward(*own, {&in, 1}), *own);
+  }
+  return gelu ? op::gelu(x) : op::relu(x);
+}
+TensorRef feedforward(Module& m, int64_t linear1, bool gelu, const Tensor& x) {
   TensorRef h = call_child(m, linear1, x);
-  h = gelu ? op::gelu(*h) : op::relu(*h);
+  h = activated(m, gelu, *h);
   h = call_child(m, linear1 + 1, *h);
   return call_child(m, linear1 + 2, *h);
 }

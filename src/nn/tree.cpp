@@ -4,7 +4,7 @@
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
 #include "ops/undo.h"
-#include "nn/module.h"
+#include "nn/lazy.h"
 
 namespace TT_NS {
 
@@ -58,6 +58,7 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
   check_tree_not_frozen(m);
   StateDictRef own = named_tensors(m, Named::kState);
   if (strict) check_names(*own, from);
+  LazyLoads lazy_layers(m, *own, from);
   struct Copy {
     Tensor* to;  // owned by `own`
     TensorRef values;
@@ -88,6 +89,7 @@ void load_state_dict(Module& m, const StateDict& from, bool strict) {
     if (c.to->device.type == TT_EXT) remember_values(*c.to);
   CommitGuard whole;
   for (Copy& c : copies) op::copy_(*c.to, *c.values);
+  lazy_layers.commit();
 }
 
 void average(Module& m, Module& model, double share, bool use_buffers) {
@@ -195,6 +197,7 @@ ModuleRef deep_copy(Module& root) {
     const auto slots = originals[i]->slots;  // current slots: callbacks may change them meanwhile
     const auto children = originals[i]->children;
     copies[i]->training = originals[i]->training;
+    copies[i]->lazy = originals[i]->lazy;
     for (const Module::Slot& s : slots) {
       TensorRef t;
       if (s.tensor) {
@@ -242,7 +245,7 @@ Text describe_tree(Module& root) {
       out.add("(").add({p + begin, end - begin}).add("): ");
     }
     const Module& m = *w.module;
-    out.add(m.type->name).add("(");
+    out.add(m.lazy ? "Lazy" : "").add(m.type->name).add("(");
     if (m.type->describe) m.type->describe(m, out);
     if (m.children.empty()) out.add(")");
     else open = w.depth;

@@ -32,7 +32,8 @@ eval!(model) = train!(model, false)
 "Moves all tensors of m; they stay the same objects."
 to!(m::Module; device=nothing, dtype=nothing) =
     (check(C.tt_module_to(ctx(), m, device_or_null(device), dtype_code(dtype))); m)
-Base.copy(m::Module) = own(Module, handle_out(o -> C.tt_module_copy(ctx(), m, o)))
+Base.copy(m::Module) =
+    copy_tensor_hooks!(own(Module, handle_out(o -> C.tt_module_copy(ctx(), m, o))), m)
 Base.deepcopy_internal(m::Module, seen::IdDict) = get!(() -> copy(m), seen, m)
 
 # ---- the tree ----
@@ -148,6 +149,22 @@ function TripletMarginWithDistanceLoss(distance; margin::Real=1, swap::Bool=fals
     return make(entry_fn(), hold(pair -> [distance(pair...)]), drop())
 end
 
+# ---- transformers ----
+
+"A function that is given for an activation, as a module, and the name that C gets."
+function_and_name(name::Union{AbstractString, Symbol}) = (nothing, name)
+function_and_name(f) = (as_module(f), "relu")
+"Sets the activation of a layer, or of each layer of a Transformer to a copy; returns m."
+function with_activation!(m::Module, f::Union{Module, Nothing})
+    f === nothing && return m
+    length(m) > 2 && return register_activation!(m, f)
+    for stack in m, layer in stack.layers
+        register_activation!(layer, copy(f))
+    end
+    return m
+end
+register_activation!(layer, f) = (register_module!(layer, "activation", f); layer)
+
 # ---- averages of models ----
 
 """
@@ -161,7 +178,9 @@ parameters: the mean of all, or with a decay an exponential moving average (Izma
 function AveragedModel(model::Module; decay::Union{Real, Nothing}=nothing, use_buffers::Bool=false)
     opts = Ref(C.tt_averaged_model_opts(given(decay, 0) | C.TT_AVERAGED_MODEL_USE_BUFFERS,
         decay === nothing ? 0 : decay, use_buffers))
-    return own(Module, handle_out(o -> C.tt_averaged_model(ctx(), model, opts, o)))
+    made = own(Module, handle_out(o -> C.tt_averaged_model(ctx(), model, opts, o)))
+    copy_tensor_hooks!(get_submodule(made, "module"), model)
+    return made
 end
 
 """

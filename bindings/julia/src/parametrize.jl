@@ -38,6 +38,9 @@ function hook_tensor!(compute, m::Module, kind::Symbol, name::String)
     value = compute(m)
     register_parameter!(m, name, nothing)
     register_buffer!(m, name, value; persistent=false)
+    return register_tensor_hook!(compute, m, kind, name)
+end
+function register_tensor_hook!(compute, m::Module, kind::Symbol, name::String)
     h = TensorHook(compute, handle_of(m), kind, name, nothing)
     registered = register_forward_pre_hook(h, m)
     h.hook = (registered.remove, registered.id)
@@ -49,6 +52,42 @@ function unhook_tensor!(m::Module, kind::Symbol, name::String, value)
     register_buffer!(m, name, nothing; persistent=false)
     register_parameter!(m, name, value)
     return m
+end
+
+# ---- copies of modules ----
+
+"The hooks of all modules, in the order in which they were registered."
+function all_tensor_hooks()
+    poll()
+    lock(HELD_LOCK)
+    try
+        keys_of = [key for (key, h) in HELD if h isa TensorHook]
+        return TensorHook[HELD[key] for key in Base.sort!(keys_of)]
+    finally
+        unlock(HELD_LOCK)
+    end
+end
+"Makes the copy of a module compute the tensors that the module computes; returns the copy."
+function copy_tensor_hooks!(made::Module, m::Module)
+    hooks = all_tensor_hooks()
+    isempty(hooks) && return made
+    todo, seen = [(made, m)], Set{Ptr{Cvoid}}()
+    while !isempty(todo)
+        to, from = pop!(todo)
+        address = handle_of(from)
+        address in seen && continue
+        push!(seen, address)
+        for h in hooks
+            h.address == address && register_tensor_hook!(h.compute, to, h.kind, h.name)
+        end
+        foreach(i -> push!(todo, (to[i], from[i])), 1:length(from))
+    end
+    return made
+end
+"The same for the copies of a layer that a stack of them has; returns the stack."
+function stacked(stack::Module, layer::Module)
+    foreach(made -> copy_tensor_hooks!(made, layer), get_submodule(stack, "layers"))
+    return stack
 end
 
 # ---- parametrizations ----
@@ -89,7 +128,7 @@ value, which becomes the parameter `parametrizations.NAME.original`. A second pa
 name gets the result of the first.
 
 The tensor is a buffer that is not saved. Each call of the module computes it; in between it is that
-of the last call. Copies of the module do not compute it, and the module cannot be frozen: call
+of the last call. Copies of the module compute theirs. The module cannot be frozen: call
 `nn.parametrize.remove_parametrizations!` first.
 """
 function register_parametrization!(m::Module, name, f)

@@ -75,8 +75,8 @@ Prunes the elements of a parameter with the smallest absolute values, or where t
 their fraction in [0, 1] of the elements that are not pruned yet. Returns the module.
 
 The parameter NAME is kept as the parameter `NAME_orig`, its mask as the buffer `NAME_mask`. NAME is
-a buffer of their product, which is not saved and which each call of the module computes. Copies of
-the module do not compute it, and the module cannot be frozen: call `nn.prune.remove!` first.
+a buffer of their product, which is not saved and which each call of the module computes, and of its
+copies, too. The module cannot be frozen: call `nn.prune.remove!` first.
 """
 l1_unstructured!(m::Module, name; amount::Real, importance_scores=nothing) =
     prune!((t, mask) -> unstructured(magnitudes(t), mask, amount), m, name, importance_scores)

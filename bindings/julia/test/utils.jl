@@ -169,6 +169,63 @@ end
 end
 
 mask_of(m) = Int.(rows(m.weight_mask))
+@testset "copies compute their own weights" begin
+    norms = "parametrizations.weight.original0"
+    m = nn.parametrize.weight_norm!(twelve())
+    net = nn.Sequential(m, m)
+    copied = copy(net)
+    average = TT.AveragedModel(net)
+    nn.vector_to_parameters!(TT.zeros(3), [TT.get_tensor(copied, "0.$norms")])
+    @test close_to(copied[1](ONE_TO_FOUR), [0.5, -1, 0.25])
+    @test close_to(m(ONE_TO_FOUR), [4.5, -5, 12.25])
+    backward(sum(copied[1](ONE_TO_FOUR)))
+    @test TT.get_tensor(copied, "0.$norms").grad !== nothing
+    TT.update_parameters!(average, copied)
+    @test close_to(TT.get_submodule(average, "module.0")(ONE_TO_FOUR), [0.5, -1, 0.25])
+    @test nn.parametrize.is_parametrized(copied[2], "weight")  # the same layer twice, as in net
+    nn.parametrize.remove_parametrizations!(copied[1], "weight")
+    @test !nn.parametrize.is_parametrized(copied[2]) && TT.is_frozen(TT.freeze!(copied))
+    @test nn.parametrize.is_parametrized(net[1])
+
+    m = nn.Linear(4, 4)
+    nn.prune.l1_unstructured!(m, "weight"; amount=0.5)
+    layers = nn.TransformerEncoder(m, 2)
+    nn.vector_to_parameters!(TT.zeros(16), [TT.get_tensor(layers, "layers.0.weight_orig")])
+    layers(ONE_TO_FOUR)
+    last_one = TT.get_submodule(layers, "layers.1")
+    @test Base.all(iszero, Array(TT.get_tensor(layers, "layers.0.weight")))
+    @test last_one.weight == m.weight && nn.prune.is_pruned(layers)
+    nn.prune.remove!(last_one, "weight")
+    @test names_of(deepcopy(last_one)) == ["weight", "bias"]
+end
+
+@testset "lazy layers take sizes from the first input" begin
+    net = nn.Sequential(nn.LazyBatchNorm1d(), nn.LazyLinear(3))
+    sgd = optim.SGD(net; lr=0.1)
+    copied, x = copy(net), TT.randn(5, 4)
+    backward(sum(net(x) .^ 2))
+    before = Array(net[2].weight)
+    @test size(before) == (3, 4)
+    TT.step!(sgd)
+    @test net[2].weight != before
+    TT.load_state_dict!(copied, TT.state_dict(net))
+    @test TT.eval!(copied)(x) == TT.eval!(net)(x)
+    conv = nn.LazyConv2d(6, 3; groups=2, padding=1)
+    thrown(() -> conv(TT.ones(3, 5, 5)), TT.Error)
+    @test size(conv(TT.ones(4, 5, 5))) == (6, 5, 5) && size(conv.weight) == (6, 2, 3, 3)
+end
+
+@testset "activations of transformers are any functions" begin
+    x, y = TT.randn(3, 1, 8), TT.randn(2, 1, 8)
+    both = nn.Transformer(8, 2, 1, 1, 12, 0)
+    own = nn.Transformer(8, 2, 1, 1, 12, 0; activation=t -> max.(t, 0))
+    state = TT.state_dict(both)
+    @test first.(collect(state)) == first.(collect(TT.state_dict(own)))
+    @test TT.load_state_dict!(own, state)(x, y) == both(x, y)
+    layer = nn.TransformerEncoderLayer(8, 2, 12, 0; activation=nn.PReLU())
+    @test names_of(layer)[end] == "activation.weight" && size(layer(x)) == (3, 1, 8)
+end
+
 @testset "pruning" begin
     m = twelve()
     nn.prune.l1_unstructured!(m, "weight"; amount=4)

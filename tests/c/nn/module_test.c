@@ -636,6 +636,14 @@ static void test_layers_of_transformers(void** state) {
     same_values(y, want);
     OK(tt_backward(c, sum_of(y), NULL));
     assert_non_null(grad_of(tensor_at(encoder, "self_attn.in_proj_weight")));
+    if (!first) { /* a module takes the place of the activation */
+      tt_module* gelu;
+      OK(tt_nn_gelu(c, NULL, &gelu));
+      OK(tt_module_register_module(c, encoder, "activation", gelu));
+      tt_module_release(gelu);
+      OK(tt_module_forward(c, encoder, LIST(x, mask), &y, 1, &n));
+      same_values(y, through(encoder, "norm2", plus(z, fed_forward(encoder, z, 1))));
+    }
     OK(tt_nn_transformer_decoder_layer(c, 4, 2, &d, &decoder));
     settle(decoder);
     OK(tt_module_forward(c, decoder, (const tt_tensor* const[]){x, memory, mask}, 3, &y, 1, &n));
@@ -668,6 +676,113 @@ static tt_module* submodule(const tt_module* m, const char* path) {
   OK(tt_module_get_submodule(c, m, path, &found));
   tt_module_release(found);
   return found;
+}
+
+/* Layers whose sizes the first input decides. */
+static tt_module* lazy_layers(void) {
+  tt_module *m, *layer;
+  OK(tt_nn_sequential(c, &m));
+  OK(tt_nn_conv2d(c, TT_NN_LAZY, 4, SHAPE(3), NULL, &layer));
+  put(m, layer);
+  OK(tt_nn_batch_norm2d(c, TT_NN_LAZY, NULL, &layer));
+  put(m, layer);
+  OK(tt_nn_flatten(c, NULL, &layer));
+  put(m, layer);
+  OK(tt_nn_linear(c, TT_NN_LAZY, 5, NULL, &layer));
+  put(m, layer);
+  return settle(m);
+}
+static void test_lazy_layers(void** state) {
+  (void)state;
+  tt_module* m = lazy_layers();
+  tt_module *copied, *other = lazy_layers(), *loaded = lazy_layers();
+  tt_tensor *params[8], *x, *y, *wrong, *w = tensor_at(m, "0.weight"), *before;
+  tt_state_dict *values, *part;
+  tt_optimizer* sgd;
+  tt_graph* g;
+  int64_t n;
+  prints(m,
+         "Sequential(\n  (0): LazyConv2d(0, 4, kernel_size=(3, 3), stride=(1, 1))\n"
+         "  (1): LazyBatchNorm2d(0, eps=1e-05, momentum=0.1, affine=True, bias=True, "
+         "track_running_stats=True)\n  (2): Flatten(start_dim=1, end_dim=-1)\n"
+         "  (3): LazyLinear(in_features=0, out_features=5, bias=True)\n)");
+  HAS_SHAPE(w, 0, 0, 0, 0);
+  OK(tt_module_parameters(c, m, params, 8, &n));
+  assert_int_equal(n, 6);
+  OK(tt_optim_sgd(c, params, n, NULL, &sgd));
+  OK(tt_optim_step(c, sgd));
+  OK(tt_module_to(c, m, NULL, TT_F64));
+  OK(tt_module_copy(c, m, &copied));
+  OK(tt_randn(c, SHAPE(2, 3, 6, 6), NULL, &x));
+  OK(tt_to(c, at_home(x), &(tt_to_opts){.set = TT_TO_DTYPE, .dtype = TT_F64}, &x));
+  OK(tt_reshape(c, x, SHAPE(1, 2, 3, 36), &wrong));
+  OK(tt_unsqueeze(c, wrong, 0, &wrong));
+  FAILS(tt_module_call(c, m, wrong, &y), TT_SHAPE, "must have 3 to 4 dimensions");
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  FAILS(tt_module_call(c, m, x, &y), TT_INVALID_ARG, "LazyConv2d has no parameters before");
+  if (tt_capture_end(c, LIST(x), &g) == TT_OK) tt_graph_release(g);
+  HAS_SHAPE(w, 0, 0, 0, 0);
+
+  OK(tt_module_call(c, m, x, &y));
+  HAS_SHAPE(y, 2, 5);
+  assert_ptr_equal(tensor_at(m, "0.weight"), w);
+  HAS_SHAPE(w, 4, 3, 3, 3);
+  HAS_SHAPE(tensor_at(m, "3.weight"), 5, 64);
+  assert_int_equal(tt_tensor_dtype(w), TT_F64);
+  assert_true(tt_tensor_requires_grad(w));
+  assert_string_equal(tt_module_type(submodule(m, "3")), "Linear");
+  OK(tt_backward(c, sum_of(y), NULL));
+  OK(tt_clone(c, w, NULL, &before));
+  OK(tt_optim_step(c, sgd));
+  int32_t equal = 1;
+  OK(tt_equal(c, w, before, &equal));
+  assert_false(equal);
+  tt_optim_release(sgd);
+
+  OK(tt_module_state_dict(c, m, &values));
+  OK(tt_state_dict_new(c, &part));
+  OK(tt_state_dict_set(c, part, "0.weight", w));
+  FAILS(tt_module_load_state_dict(c, copied, part, NULL), TT_INVALID_ARG, "missing: 0.bias");
+  OK(tt_state_dict_set(c, part, "3.bias", w));
+  const tt_module_load_state_dict_opts loose = {TT_MODULE_LOAD_STATE_DICT_STRICT, 0};
+  FAILS(tt_module_load_state_dict(c, copied, part, &loose), TT_SHAPE, "[0] in the module");
+  HAS_SHAPE(tensor_at(copied, "0.weight"), 0, 0, 0, 0);
+  OK(tt_module_load_state_dict(c, copied, values, NULL));
+  HAS_SHAPE(tensor_at(copied, "1.running_mean"), 4);
+  OK(tt_module_train(c, m, 0));
+  OK(tt_module_train(c, copied, 0));
+  OK(tt_module_call(c, m, x, &y));
+  same_values(forwarded(copied, (const tt_tensor* const[]){x}, 1), y);
+  tt_state_dict_release(values);
+  OK(tt_module_state_dict(c, other, &values)); /* a state without sizes */
+  OK(tt_module_load_state_dict(c, loaded, values, NULL));
+  HAS_SHAPE(tensor_at(loaded, "3.weight"), 0, 0);
+  OK(tt_module_freeze(c, other));
+  OK(tt_to(c, x, &(tt_to_opts){.set = TT_TO_DTYPE, .dtype = TT_F32}, &x));
+  FAILS(tt_module_call(c, other, x, &y), TT_INVALID_ARG, "is frozen");
+  OK(tt_module_register_parameter(c, submodule(loaded, "0"), "weight", tensor_at(m, "0.weight")));
+  FAILS(tt_module_call(c, loaded, x, &y), TT_INVALID_ARG, "weight of its own");
+  tt_state_dict_release(values);
+  tt_state_dict_release(part);
+  for (int i = 0; i < 4; i++) tt_module_release((tt_module*[]){m, copied, other, loaded}[i]);
+
+  const tt_nn_conv_transpose1d_opts two = {.set = TT_NN_CONV_TRANSPOSE1D_GROUPS, .groups = 2};
+  OK(tt_nn_conv_transpose1d(c, TT_NN_LAZY, 4, SHAPE(3), &two, &m));
+  settle(m);
+  OK(tt_randn(c, SHAPE(3, 7), NULL, &x));
+  x = at_home(x);
+  FAILS(tt_module_call(c, m, x, &y), TT_INVALID_ARG, "in_channels is 3");
+  OK(tt_cat(c, (const tt_tensor* const[]){x, x}, 2, NULL, &x));
+  OK(tt_module_call(c, m, x, &y)); /* without a batch */
+  HAS_SHAPE(y, 4, 9);
+  HAS_SHAPE(tensor_at(m, "weight"), 6, 2, 3);
+  tt_module_release(m);
+  OK(tt_nn_instance_norm1d(c, TT_NN_LAZY, NULL, &m)); /* has no parameters */
+  OK(tt_module_call(c, m, x, &y));
+  prints(m,
+         "InstanceNorm1d(6, eps=1e-05, momentum=0.1, affine=False, bias=False, "
+         "track_running_stats=False)");
+  tt_module_release(m);
 }
 
 /* Stacks pass all inputs to their layers in turn, then the result to norm. */
@@ -780,6 +895,7 @@ int main(void) {
       SCOPED(test_layers_of_transformers),
       SCOPED(test_stacks_of_transformers),
       SCOPED(test_lstm),
+      SCOPED(test_lazy_layers),
       SCOPED(test_frozen_modules_do_not_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -592,6 +592,14 @@ function Linear(in_features::Integer, out_features::Integer; bias::Bool=true,
 end
 
 """
+    LazyLinear(out_features; bias=true, device=nothing, dtype=nothing)
+
+`Linear` with the `in_features` of the first input, or of a state that is loaded. Until then its
+parameters have the size 0; they remain the same tensors.
+"""
+LazyLinear(args...; named...) = Linear(C.TT_NN_LAZY, args...; named...)
+
+"""
     Embedding(num_embeddings, embedding_dim; padding_idx=nothing, max_norm=nothing, norm_type=2.0,
         scale_grad_by_freq=false, sparse=false, device=nothing, dtype=nothing)
 
@@ -1096,6 +1104,15 @@ function Conv1d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; 
 end
 
 """
+    LazyConv1d(out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1, bias=true,
+        padding_mode="zeros", auto_padding="none", device=nothing, dtype=nothing)
+
+`Conv1d` with the `in_channels` of the first input, or of a state that is loaded. Until then its
+parameters have the size 0; they remain the same tensors.
+"""
+LazyConv1d(args...; named...) = Conv1d(C.TT_NN_LAZY, args...; named...)
+
+"""
     Conv2d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1,
         bias=true, padding_mode=\"zeros\", auto_padding=\"none\", device=nothing, dtype=nothing)
 
@@ -1138,6 +1155,15 @@ function Conv2d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; 
         C.tt_nn_conv2d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v,
         length(kernel_size_v), opts, o)))
 end
+
+"""
+    LazyConv2d(out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1, bias=true,
+        padding_mode="zeros", auto_padding="none", device=nothing, dtype=nothing)
+
+`Conv2d` with the `in_channels` of the first input, or of a state that is loaded. Until then its
+parameters have the size 0; they remain the same tensors.
+"""
+LazyConv2d(args...; named...) = Conv2d(C.TT_NN_LAZY, args...; named...)
 
 """
     Conv3d(in_channels, out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1,
@@ -1184,6 +1210,15 @@ function Conv3d(in_channels::Integer, out_channels::Integer, kernel_size::Ints; 
 end
 
 """
+    LazyConv3d(out_channels, kernel_size; stride=1, padding=0, dilation=1, groups=1, bias=true,
+        padding_mode="zeros", auto_padding="none", device=nothing, dtype=nothing)
+
+`Conv3d` with the `in_channels` of the first input, or of a state that is loaded. Until then its
+parameters have the size 0; they remain the same tensors.
+"""
+LazyConv3d(args...; named...) = Conv3d(C.TT_NN_LAZY, args...; named...)
+
+"""
     ConvTranspose1d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0,
         groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
 
@@ -1228,6 +1263,15 @@ function ConvTranspose1d(in_channels::Integer, out_channels::Integer, kernel_siz
 end
 
 """
+    LazyConvTranspose1d(out_channels, kernel_size; stride=1, padding=0, output_padding=0, groups=1,
+        bias=true, dilation=1, padding_mode="zeros", device=nothing, dtype=nothing)
+
+`ConvTranspose1d` with the `in_channels` of the first input, or of a state that is loaded. Until
+then its parameters have the size 0; they remain the same tensors.
+"""
+LazyConvTranspose1d(args...; named...) = ConvTranspose1d(C.TT_NN_LAZY, args...; named...)
+
+"""
     ConvTranspose2d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0,
         groups=1, bias=true, dilation=1, padding_mode=\"zeros\", device=nothing, dtype=nothing)
 
@@ -1270,6 +1314,15 @@ function ConvTranspose2d(in_channels::Integer, out_channels::Integer, kernel_siz
         C.tt_nn_conv_transpose2d(ctx(), i64(in_channels), i64(out_channels), kernel_size_v,
         length(kernel_size_v), opts, o)))
 end
+
+"""
+    LazyConvTranspose2d(out_channels, kernel_size; stride=1, padding=0, output_padding=0, groups=1,
+        bias=true, dilation=1, padding_mode="zeros", device=nothing, dtype=nothing)
+
+`ConvTranspose2d` with the `in_channels` of the first input, or of a state that is loaded. Until
+then its parameters have the size 0; they remain the same tensors.
+"""
+LazyConvTranspose2d(args...; named...) = ConvTranspose2d(C.TT_NN_LAZY, args...; named...)
 
 """
     ConvTranspose3d(in_channels, out_channels, kernel_size; stride=1, padding=0, output_padding=0,
@@ -1317,6 +1370,15 @@ function ConvTranspose3d(in_channels::Integer, out_channels::Integer, kernel_siz
 end
 
 """
+    LazyConvTranspose3d(out_channels, kernel_size; stride=1, padding=0, output_padding=0, groups=1,
+        bias=true, dilation=1, padding_mode="zeros", device=nothing, dtype=nothing)
+
+`ConvTranspose3d` with the `in_channels` of the first input, or of a state that is loaded. Until
+then its parameters have the size 0; they remain the same tensors.
+"""
+LazyConvTranspose3d(args...; named...) = ConvTranspose3d(C.TT_NN_LAZY, args...; named...)
+
+"""
     BatchNorm1d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true,
         device=nothing, dtype=nothing, bias=true)
 
@@ -1344,6 +1406,15 @@ function BatchNorm1d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=
         dtype_code(dtype), flag(bias)))
     return own(Module, handle_out(o -> C.tt_nn_batch_norm1d(ctx(), i64(num_features), opts, o)))
 end
+
+"""
+    LazyBatchNorm1d(eps=1e-5, momentum=0.1; affine=true, track_running_stats=true, device=nothing,
+        dtype=nothing, bias=true)
+
+`BatchNorm1d` with the `num_features` of the first input, or of a state that is loaded. Until then
+its parameters have the size 0; they remain the same tensors.
+"""
+LazyBatchNorm1d(args...; named...) = BatchNorm1d(C.TT_NN_LAZY, args...; named...)
 
 """
     BatchNorm2d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true,
@@ -1375,6 +1446,15 @@ function BatchNorm2d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=
 end
 
 """
+    LazyBatchNorm2d(eps=1e-5, momentum=0.1; affine=true, track_running_stats=true, device=nothing,
+        dtype=nothing, bias=true)
+
+`BatchNorm2d` with the `num_features` of the first input, or of a state that is loaded. Until then
+its parameters have the size 0; they remain the same tensors.
+"""
+LazyBatchNorm2d(args...; named...) = BatchNorm2d(C.TT_NN_LAZY, args...; named...)
+
+"""
     BatchNorm3d(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true,
         device=nothing, dtype=nothing, bias=true)
 
@@ -1402,6 +1482,15 @@ function BatchNorm3d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Real=
         dtype_code(dtype), flag(bias)))
     return own(Module, handle_out(o -> C.tt_nn_batch_norm3d(ctx(), i64(num_features), opts, o)))
 end
+
+"""
+    LazyBatchNorm3d(eps=1e-5, momentum=0.1; affine=true, track_running_stats=true, device=nothing,
+        dtype=nothing, bias=true)
+
+`BatchNorm3d` with the `num_features` of the first input, or of a state that is loaded. Until then
+its parameters have the size 0; they remain the same tensors.
+"""
+LazyBatchNorm3d(args...; named...) = BatchNorm3d(C.TT_NN_LAZY, args...; named...)
 
 """
     GroupNorm(num_groups, num_channels, eps=1e-5; affine=true, device=nothing, dtype=nothing,
@@ -1620,6 +1709,15 @@ function InstanceNorm1d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Re
 end
 
 """
+    LazyInstanceNorm1d(eps=1e-5, momentum=0.1; affine=false, track_running_stats=false,
+        device=nothing, dtype=nothing, bias=true)
+
+`InstanceNorm1d` with the `num_features` of the first input, or of a state that is loaded. Until
+then its parameters have the size 0; they remain the same tensors.
+"""
+LazyInstanceNorm1d(args...; named...) = InstanceNorm1d(C.TT_NN_LAZY, args...; named...)
+
+"""
     InstanceNorm2d(num_features, eps=1e-5, momentum=0.1; affine=false, track_running_stats=false,
         device=nothing, dtype=nothing, bias=true)
 
@@ -1647,6 +1745,15 @@ function InstanceNorm2d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Re
 end
 
 """
+    LazyInstanceNorm2d(eps=1e-5, momentum=0.1; affine=false, track_running_stats=false,
+        device=nothing, dtype=nothing, bias=true)
+
+`InstanceNorm2d` with the `num_features` of the first input, or of a state that is loaded. Until
+then its parameters have the size 0; they remain the same tensors.
+"""
+LazyInstanceNorm2d(args...; named...) = InstanceNorm2d(C.TT_NN_LAZY, args...; named...)
+
+"""
     InstanceNorm3d(num_features, eps=1e-5, momentum=0.1; affine=false, track_running_stats=false,
         device=nothing, dtype=nothing, bias=true)
 
@@ -1672,6 +1779,15 @@ function InstanceNorm3d(num_features::Integer, eps_=1e-5, momentum_=0.1; eps::Re
         dtype_code(dtype), flag(bias)))
     return own(Module, handle_out(o -> C.tt_nn_instance_norm3d(ctx(), i64(num_features), opts, o)))
 end
+
+"""
+    LazyInstanceNorm3d(eps=1e-5, momentum=0.1; affine=false, track_running_stats=false,
+        device=nothing, dtype=nothing, bias=true)
+
+`InstanceNorm3d` with the `num_features` of the first input, or of a state that is loaded. Until
+then its parameters have the size 0; they remain the same tensors.
+"""
+LazyInstanceNorm3d(args...; named...) = InstanceNorm3d(C.TT_NN_LAZY, args...; named...)
 
 """
     SyncBatchNorm(num_features, eps=1e-5, momentum=0.1; affine=true, track_running_stats=true,
@@ -2657,16 +2773,17 @@ Self-attention, then two linear layers, each added to its input and normalized (
 """
 function TransformerEncoderLayer(d_model::Integer, nhead::Integer, dim_feedforward_=2048,
     dropout_=0.1; dim_feedforward::Integer=dim_feedforward_, dropout::Real=dropout_,
-    activation::Union{AbstractString, Symbol}="relu", layer_norm_eps::Real=1e-5,
-    batch_first::Bool=false, norm_first::Bool=false, bias::Bool=true,
+    activation::Union{AbstractString, Symbol, Base.Callable, Module}="relu",
+    layer_norm_eps::Real=1e-5, batch_first::Bool=false, norm_first::Bool=false, bias::Bool=true,
     device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    activation_function, activation = function_and_name(activation)
     opts = Ref(C.tt_nn_transformer_encoder_layer_opts(UInt64(127) | given(device, 7) | given(dtype,
         8), i64(dim_feedforward), f64(dropout), choice(ACTIVATION, activation, "activation"),
         f64(layer_norm_eps), flag(batch_first), flag(norm_first), flag(bias), device_struct(device),
         dtype_code(dtype)))
-    return own(Module,
+    return with_activation!(own(Module,
         handle_out(o -> C.tt_nn_transformer_encoder_layer(ctx(), i64(d_model), i64(nhead), opts,
-        o)))
+        o))), activation_function)
 end
 
 """
@@ -2693,16 +2810,17 @@ norm1, norm2, norm3, dropout1, dropout2 and dropout3.
 """
 function TransformerDecoderLayer(d_model::Integer, nhead::Integer, dim_feedforward_=2048,
     dropout_=0.1; dim_feedforward::Integer=dim_feedforward_, dropout::Real=dropout_,
-    activation::Union{AbstractString, Symbol}="relu", layer_norm_eps::Real=1e-5,
-    batch_first::Bool=false, norm_first::Bool=false, bias::Bool=true,
+    activation::Union{AbstractString, Symbol, Base.Callable, Module}="relu",
+    layer_norm_eps::Real=1e-5, batch_first::Bool=false, norm_first::Bool=false, bias::Bool=true,
     device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    activation_function, activation = function_and_name(activation)
     opts = Ref(C.tt_nn_transformer_decoder_layer_opts(UInt64(127) | given(device, 7) | given(dtype,
         8), i64(dim_feedforward), f64(dropout), choice(ACTIVATION, activation, "activation"),
         f64(layer_norm_eps), flag(batch_first), flag(norm_first), flag(bias), device_struct(device),
         dtype_code(dtype)))
-    return own(Module,
+    return with_activation!(own(Module,
         handle_out(o -> C.tt_nn_transformer_decoder_layer(ctx(), i64(d_model), i64(nhead), opts,
-        o)))
+        o))), activation_function)
 end
 
 """
@@ -2719,9 +2837,9 @@ where a key is excluded, or is added to the scores. The children are layers and 
 function TransformerEncoder(encoder_layer::Module, num_layers::Integer, norm_=nothing;
     norm::Union{Module, Nothing}=norm_)
     opts = Ref(C.tt_nn_transformer_encoder_opts(given(norm, 0), handle(norm)))
-    return own(Module,
+    return stacked(own(Module,
         GC.@preserve norm handle_out(o -> C.tt_nn_transformer_encoder(ctx(), encoder_layer,
-        i64(num_layers), opts, o)))
+        i64(num_layers), opts, o))), encoder_layer)
 end
 
 """
@@ -2739,9 +2857,9 @@ children are layers and norm.
 function TransformerDecoder(decoder_layer::Module, num_layers::Integer, norm_=nothing;
     norm::Union{Module, Nothing}=norm_)
     opts = Ref(C.tt_nn_transformer_decoder_opts(given(norm, 0), handle(norm)))
-    return own(Module,
+    return stacked(own(Module,
         GC.@preserve norm handle_out(o -> C.tt_nn_transformer_decoder(ctx(), decoder_layer,
-        i64(num_layers), opts, o)))
+        i64(num_layers), opts, o))), decoder_layer)
 end
 
 """
@@ -2772,15 +2890,17 @@ function Transformer(d_model_=512, nhead_=8, num_encoder_layers_=6, num_decoder_
     dim_feedforward_=2048, dropout_=0.1; d_model::Integer=d_model_, nhead::Integer=nhead_,
     num_encoder_layers::Integer=num_encoder_layers_,
     num_decoder_layers::Integer=num_decoder_layers_, dim_feedforward::Integer=dim_feedforward_,
-    dropout::Real=dropout_, activation::Union{AbstractString, Symbol}="relu",
+    dropout::Real=dropout_, activation::Union{AbstractString, Symbol, Base.Callable, Module}="relu",
     layer_norm_eps::Real=1e-5, batch_first::Bool=false, norm_first::Bool=false, bias::Bool=true,
     device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
+    activation_function, activation = function_and_name(activation)
     opts = Ref(C.tt_nn_transformer_opts(UInt64(511) | given(device, 9) | given(dtype, 10),
         i64(num_encoder_layers), i64(num_decoder_layers), i64(dim_feedforward), f64(dropout),
         choice(ACTIVATION, activation, "activation"), f64(layer_norm_eps), flag(batch_first),
         flag(norm_first), flag(bias), device_struct(device), dtype_code(dtype)))
-    return own(Module,
-        handle_out(o -> C.tt_nn_transformer(ctx(), i64(d_model), i64(nhead), opts, o)))
+    return with_activation!(own(Module,
+        handle_out(o -> C.tt_nn_transformer(ctx(), i64(d_model), i64(nhead), opts, o))),
+        activation_function)
 end
 
 const NN_CLASSES = (
@@ -2927,4 +3047,17 @@ const NN_CLASSES = (
     :TransformerEncoder,
     :TransformerDecoder,
     :Transformer,
+    :LazyLinear,
+    :LazyConv1d,
+    :LazyConv2d,
+    :LazyConv3d,
+    :LazyConvTranspose1d,
+    :LazyConvTranspose2d,
+    :LazyConvTranspose3d,
+    :LazyBatchNorm1d,
+    :LazyBatchNorm2d,
+    :LazyBatchNorm3d,
+    :LazyInstanceNorm1d,
+    :LazyInstanceNorm2d,
+    :LazyInstanceNorm3d,
 )

@@ -1821,6 +1821,7 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_NN_TRANSFORMER_BIAS);
     constant!(out, TT_NN_TRANSFORMER_DEVICE);
     constant!(out, TT_NN_TRANSFORMER_DTYPE);
+    constant!(out, TT_NN_LAZY);
     constant!(out, TT_OPTIM_SGD_LR);
     constant!(out, TT_OPTIM_SGD_MOMENTUM);
     constant!(out, TT_OPTIM_SGD_DAMPENING);

@@ -1180,10 +1180,12 @@ impl Module {
         }
     }
     /// Copies the module and all modules below it, without hooks. Tensors and modules that are
-    /// shared inside stay shared.
+    /// shared inside stay shared. Parametrizations and pruning are no hooks in this sense: the copy
+    /// has them, too.
     pub fn copy(&self) -> Result<Module> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, out| sys::tt_module_copy(c, self.raw(), out)) }
+        let made = unsafe { call1(|c, out| sys::tt_module_copy(c, self.raw(), out)) }?;
+        crate::utils::hooked::copied(made, self)
     }
     /// Moves the parameters of m, a copy of model, towards those of model: m += share \* (model -
     /// m). share 1 - decay keeps an exponential moving average; 1 / (n + 1) in update n, from 0 on,
@@ -1200,14 +1202,18 @@ impl Module {
     /// The buffer n_averaged is the number of updates.
     pub fn averaged_model(&self) -> Result<Module> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, out| sys::tt_averaged_model(c, self.raw(), std::ptr::null(), out)) }
+        let made =
+            unsafe { call1(|c, out| sys::tt_averaged_model(c, self.raw(), std::ptr::null(),
+            out)) }?;
+        crate::utils::hooked::averaged(made, self)
     }
     /// Makes an AveragedModel of torch.optim.swa_utils: a module whose child `module` is a copy of
     /// the model, which it calls, with averages of the model's parameters (Izmailov et al. 2018).
     /// The buffer n_averaged is the number of updates.
     pub fn averaged_model_with(&self, opts: AveragedModelOpts) -> Result<Module> {
         // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call1(|c, out| sys::tt_averaged_model(c, self.raw(), &opts.0, out)) }
+        let made = unsafe { call1(|c, out| sys::tt_averaged_model(c, self.raw(), &opts.0, out)) }?;
+        crate::utils::hooked::averaged(made, self)
     }
     /// Adds the parameters of the model to the averages of an AveragedModel. The first update
     /// copies them. Fails, and changes nothing, if names or shapes differ.

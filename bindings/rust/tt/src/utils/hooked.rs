@@ -1,14 +1,24 @@
-//! Tensors of modules that a forward pre-hook computes, and the ids of these hooks.
+//! Tensors of modules that a forward pre-hook computes, the ids of these hooks, and copies of such
+//! modules.
 use crate::context::no_grad;
 use crate::error::{Error, Result};
 use crate::{Handle, Module, Status, Tensor};
-use std::sync::{Arc, Mutex, Weak};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// What computes a tensor of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Parametrization,
     Pruning,
+}
+impl Kind {
+    fn compute(self, m: &Module, name: &str) -> Result<Tensor> {
+        match self {
+            Kind::Parametrization => super::parametrize::compute(m, name),
+            Kind::Pruning => super::prune::compute(m, name),
+        }
+    }
 }
 struct Entry {
     module: usize,
@@ -19,13 +29,16 @@ struct Entry {
 /// The entries of all hooks. A hook owns its entry, so that a live one is of a live module.
 static ENTRIES: Mutex<Vec<Weak<Entry>>> = Mutex::new(Vec::new());
 
-fn entry_of(m: &Module, kind: Kind, name: Option<&str>) -> Option<Arc<Entry>> {
+fn entries() -> MutexGuard<'static, Vec<Weak<Entry>>> {
+    ENTRIES.lock().unwrap_or_else(|e| e.into_inner())
+}
+fn entries_of(m: &Module) -> Vec<Arc<Entry>> {
     let address = m.raw() as usize;
-    let entries = ENTRIES.lock().unwrap_or_else(|e| e.into_inner());
-    entries
-        .iter()
-        .filter_map(Weak::upgrade)
-        .find(|e| e.module == address && e.kind == kind && name.map_or(true, |name| e.name == name))
+    entries().iter().filter_map(Weak::upgrade).filter(|e| e.module == address).collect()
+}
+fn entry_of(m: &Module, kind: Kind, name: Option<&str>) -> Option<Arc<Entry>> {
+    let is_it = |e: &Arc<Entry>| e.kind == kind && name.map_or(true, |name| e.name == name);
+    entries_of(m).into_iter().find(is_it)
 }
 
 /// Whether the tensor of this name, or any, is computed by a hook of this kind.
@@ -49,26 +62,25 @@ pub(super) fn overwritten(parameter: &Tensor, value: &Tensor) -> Result<Tensor> 
     Ok(parameter.clone())
 }
 
-/// Makes the parameter `name` a buffer that is not saved, which `compute` sets now and before each
+/// Makes the parameter `name` a buffer that is not saved, which is computed now and before each
 /// forward.
-pub(super) fn hook(
-    m: &Module,
-    kind: Kind,
-    name: &str,
-    compute: impl Fn(&Module) -> Result<Tensor> + Send + 'static,
-) -> Result<()> {
-    let value = compute(m)?;
+pub(super) fn hook(m: &Module, kind: Kind, name: &str) -> Result<()> {
+    let value = kind.compute(m, name)?;
     m.register_parameter(name, None)?;
     m.register_buffer(name, Some(&value), false)?;
+    register(m, kind, name)
+}
+/// Computes the buffer `name` before each forward.
+fn register(m: &Module, kind: Kind, name: &str) -> Result<()> {
     let (module, id) = (m.raw() as usize, Mutex::new(0));
     let entry = Arc::new(Entry { module, kind, name: name.into(), id });
     let own = entry.clone();
     let registered = m.register_forward_pre_hook(move |m, _| {
-        m.register_buffer(&own.name, Some(&compute(m)?), false)?;
+        m.register_buffer(&own.name, Some(&own.kind.compute(m, &own.name)?), false)?;
         Ok(vec![])
     })?;
     *entry.id.lock().unwrap_or_else(|e| e.into_inner()) = registered;
-    let mut entries = ENTRIES.lock().unwrap_or_else(|e| e.into_inner());
+    let mut entries = entries();
     entries.retain(|e| e.strong_count() > 0);
     entries.push(Arc::downgrade(&entry));
     Ok(())
@@ -81,4 +93,40 @@ pub(super) fn unhook(m: &Module, kind: Kind, name: &str, value: &Tensor) -> Resu
     }
     m.register_buffer(name, None, false)?;
     m.register_parameter(name, Some(value))
+}
+
+// ---- copies ----
+
+/// Makes the copy of a module compute the tensors that the module computes.
+pub(crate) fn copied(copy: Module, module: &Module) -> Result<Module> {
+    if entries().is_empty() {
+        return Ok(copy);
+    }
+    let mut seen = HashSet::new();
+    let mut todo = vec![(copy.clone(), module.clone())];
+    while let Some((copy, module)) = todo.pop() {
+        if !seen.insert(module.raw() as usize) {
+            continue;
+        }
+        for entry in entries_of(&module) {
+            register(&copy, entry.kind, &entry.name)?;
+        }
+        for i in 0..module.num_children() {
+            todo.push((copy.child(i)?, module.child(i)?));
+        }
+    }
+    Ok(copy)
+}
+/// The same for the copy that an AveragedModel has.
+pub(crate) fn averaged(average: Module, module: &Module) -> Result<Module> {
+    copied(average.get_submodule("module")?, module)?;
+    Ok(average)
+}
+/// The same for the copies of a layer that a stack of them has.
+pub(crate) fn stacked(stack: Module, layer: &Module) -> Result<Module> {
+    let layers = stack.get_submodule("layers")?;
+    for i in 0..layers.num_children() {
+        copied(layers.child(i)?, layer)?;
+    }
+    Ok(stack)
 }

@@ -1,11 +1,11 @@
 //! Gradient norms, vectors of parameters, parametrizations and pruning, as torch.nn.utils has them.
 use crate::context::no_grad;
 use crate::error::{Error, Result};
-use crate::{Scalar, Status, Tensor};
+use crate::{Module, Scalar, Status, Tensor};
 use std::borrow::Borrow;
 
 mod gradcheck;
-mod hooked;
+pub(crate) mod hooked;
 pub mod parametrize;
 pub mod prune;
 
@@ -61,6 +61,30 @@ pub fn clip_grads_with_norm_(
         }
         Ok(())
     })
+}
+
+/// Makes a module the activation of the Transformer layers in `module`: each gets a copy, as its
+/// child `activation`.
+///
+/// ```
+/// let layer = tt::nn::transformer_encoder_layer(8, 2)?;
+/// let squared = tt::Module::from_fn("SquaredRelu", |x| x.relu()?.square())?;
+/// tt::utils::set_activation(&layer, &squared)?;
+/// assert_eq!(layer.forward(&tt::ones(&[3, 1, 8])?)?.shape(), [3, 1, 8]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn set_activation(module: &Module, activation: &Module) -> Result<()> {
+    let (mut found, mut todo) = (false, vec![module.clone()]);
+    while let Some(m) = todo.pop() {
+        if matches!(m.class().as_str(), "TransformerEncoderLayer" | "TransformerDecoderLayer") {
+            m.register_module("activation", &activation.copy()?)?;
+            found = true;
+        } else {
+            todo.extend((0..m.num_children()).map(|i| m.child(i)).collect::<Result<Vec<_>>>()?);
+        }
+    }
+    let why = format!("set_activation: {} has no Transformer layers", module.class());
+    found.then(|| ()).ok_or_else(|| Error::new(Status::InvalidArg, why))
 }
 
 /// Returns all parameters, flattened in row-major order, as one tensor of one dimension.

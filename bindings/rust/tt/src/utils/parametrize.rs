@@ -2,8 +2,8 @@
 //! and torch.nn.utils.parametrizations, with PyTorch's names in state dicts.
 //!
 //! The weight is a buffer of the module that is not saved. Each call of the module computes it;
-//! [`Module::get_tensor`] returns that of the last call. Copies of a module do not compute it, and
-//! a module with parametrizations cannot be frozen: call [`remove_parametrizations`] first.
+//! [`Module::get_tensor`] returns that of the last call. Copies of a module compute theirs. A
+//! module with parametrizations cannot be frozen: call [`remove_parametrizations`] first.
 use super::gradcheck::is_complex;
 use super::hooked::{self, Kind};
 use crate::context::no_grad;
@@ -38,6 +38,11 @@ fn computed(list: &Module) -> Result<Tensor> {
         x = list.child(i)?.forward(&x)?;
     }
     Ok(x)
+}
+
+/// Returns the parametrized tensor of this name.
+pub(super) fn compute(m: &Module, name: &str) -> Result<Tensor> {
+    computed(&list_of(m, name)?)
 }
 
 /// Returns whether the tensor of this name, or any tensor of the module, is parametrized.
@@ -106,8 +111,7 @@ fn register_with(
     };
     all.register_module(name, &list)?;
     m.register_module("parametrizations", &all)?;
-    let own = name.to_string();
-    hooked::hook(m, Kind::Parametrization, name, move |m| computed(&list_of(m, &own)?))
+    hooked::hook(m, Kind::Parametrization, name)
 }
 
 /// Makes the tensor `name` a parameter again, with the value that it has, or, unless

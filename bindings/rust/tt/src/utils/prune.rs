@@ -1,8 +1,8 @@
 //! Masks that zero parts of parameters: torch.nn.utils.prune, with PyTorch's names in state dicts.
 //!
 //! A pruned parameter NAME is kept as the parameter NAME_orig, its mask as the buffer NAME_mask.
-//! NAME is a buffer of their product, which is not saved and which a call of the module computes.
-//! Copies of a module do not compute it, and a pruned module cannot be frozen: [`remove`] first.
+//! NAME is a buffer of their product, which is not saved and which a call of the module computes,
+//! and of its copies, too. A pruned module cannot be frozen: [`remove`] first.
 use super::hooked::{self, Kind};
 use crate::context::no_grad;
 use crate::error::{Error, Result};
@@ -99,16 +99,16 @@ fn prune(
     })?;
     m.register_buffer(&mask, Some(&made), true)?;
     if pruned {
-        return m.register_buffer(name, Some(&product(m, name)?), false);
+        return m.register_buffer(name, Some(&compute(m, name)?), false);
     }
     m.register_parameter(&original, Some(&value))?;
-    let own = name.to_string();
-    hooked::hook(m, Kind::Pruning, name, move |m| product(m, &own))
+    hooked::hook(m, Kind::Pruning, name)
 }
 fn is_hooked(m: &Module, name: &str) -> bool {
     hooked::is_hooked(m, Kind::Pruning, Some(name))
 }
-fn product(m: &Module, name: &str) -> Result<Tensor> {
+/// Returns the pruned tensor of this name.
+pub(super) fn compute(m: &Module, name: &str) -> Result<Tensor> {
     let part = |end| {
         let name = format!("{}_{}", name, end);
         let missing = || wrong(format!("{} has no {}, which its pruning needs", m.class(), name));
@@ -271,7 +271,7 @@ pub fn remove(module: &Module, name: &str) -> Result<()> {
     let original = format!("{}_orig", name);
     let missing = || wrong(format!("{} has no {}", module.class(), original));
     let parameter = module.get_tensor(&original)?.ok_or_else(missing)?;
-    let value = hooked::overwritten(&parameter, &no_grad(|| product(module, name))?)?;
+    let value = hooked::overwritten(&parameter, &no_grad(|| compute(module, name))?)?;
     hooked::unhook(module, Kind::Pruning, name, &value)?;
     module.register_parameter(&original, None)?;
     module.register_buffer(&format!("{}_mask", name), None, true)

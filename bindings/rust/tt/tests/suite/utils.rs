@@ -278,6 +278,85 @@ fn parametrizations_follow_one_another() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn copies_compute_their_own_weights() -> Result<()> {
+    let norms = "0.parametrizations.weight.original0";
+    let m = layer()?;
+    parametrize::weight_norm(&m, "weight", Some(0))?;
+    let net = tt::sequential([m.clone(), m])?;
+    let copy = net.copy()?;
+    let average = net.averaged_model()?;
+    let zeros = Tensor::from(vec![0f32; 3]);
+    tt::utils::vector_to_parameters(&zeros, &[tensor(&copy, norms)?])?;
+    let first = |net: &Module| net.child(0)?.forward(&input());
+    close(&first(&copy)?, &[0.5, -1.0, 0.25])?;
+    close(&first(&net)?, &[4.5, -5.0, 12.25])?;
+    first(&copy)?.sum()?.backward()?;
+    assert!(tensor(&copy, norms)?.grad()?.is_some());
+    average.update_parameters(&copy)?;
+    close(&first(&average.child(0)?)?, &[0.5, -1.0, 0.25])?;
+    let shared = copy.child(1)?; // the same layer twice, as in the original
+    assert!(parametrize::is_parametrized(&shared, Some("weight")));
+    parametrize::remove_parametrizations(&copy.child(0)?, "weight", true)?;
+    assert!(!parametrize::is_parametrized(&shared, None) && copy.freeze().is_ok());
+    assert!(parametrize::is_parametrized(&net.child(0)?, None));
+
+    let m = nn::linear(4, 4)?;
+    prune::l1_unstructured(&m, "weight", 0.5, None)?;
+    let layers = nn::transformer_encoder(&m, 2)?;
+    let original = tensor(&layers, "layers.0.weight_orig")?;
+    tt::utils::vector_to_parameters(&Tensor::from(vec![0f32; 16]), &[original])?;
+    let last = layers.get_submodule("layers.1")?;
+    layers.forward(&input())?;
+    assert!(values(&tensor(&layers, "layers.0.weight")?)?.iter().all(|w| *w == 0.0));
+    assert!(tensor(&last, "weight")?.equal(&tensor(&m, "weight")?)?);
+    assert!(prune::is_pruned(&layers)?);
+    prune::remove(&last, "weight")?;
+    assert_eq!(last.copy()?.state_dict()?.names(), ["weight", "bias"]);
+    Ok(())
+}
+
+#[test]
+fn lazy_layers_take_sizes_from_the_first_input() -> Result<()> {
+    let make = || tt::sequential![nn::lazy_batch_norm1d()?, nn::lazy_linear(3)?];
+    let net = make()?;
+    let sgd = tt::optim::sgd(net.parameters()?)?;
+    let copy = net.copy()?;
+    let x = tt::randn(&[5, 4])?;
+    assert!(tt::graph::capture(|x| Ok(vec![net.forward(&x[0])?]), &[&x]).is_err());
+    net.forward(&x)?.square()?.sum()?.backward()?;
+    let weight = tensor(&net, "1.weight")?;
+    let before = weight.detach()?.copy()?;
+    assert_eq!(weight.shape(), [3, 4]);
+    sgd.step()?;
+    assert!(!weight.equal(&before)?);
+    copy.load_state_dict(&net.state_dict()?)?;
+    net.train(false)?;
+    copy.train(false)?;
+    assert!(copy.forward(&x)?.equal(&net.forward(&x)?)?);
+    let options = tt::nn::Conv2dOpts::new().groups(2).padding(&[1]);
+    let conv = nn::lazy_conv2d_with(6, &[3, 3], options)?;
+    assert!(conv.forward(&tt::ones(&[3, 5, 5])?).is_err());
+    assert_eq!(conv.forward(&tt::ones(&[4, 5, 5])?)?.shape(), [6, 5, 5]);
+    assert_eq!(tensor(&conv, "weight")?.shape(), [6, 2, 3, 3]);
+    Ok(())
+}
+
+#[test]
+fn activations_of_transformers_are_any_modules() -> Result<()> {
+    let options = nn::TransformerOpts::new().num_encoder_layers(1).num_decoder_layers(1);
+    let both = nn::transformer_with(8, 2, options.dim_feedforward(12).dropout(0.0))?;
+    let (x, y) = (tt::randn(&[3, 1, 8])?, tt::randn(&[2, 1, 8])?);
+    let before = both.forward_list(&[&x, &y])?.remove(0);
+    tt::utils::set_activation(&both, &nn::relu()?)?;
+    assert!(both.forward_list(&[&x, &y])?[0].equal(&before)?);
+    tt::utils::set_activation(&both, &Module::from_fn("Twice", |x| x.mul_scalar(2))?)?;
+    assert!(!both.copy()?.forward_list(&[&x, &y])?[0].equal(&before)?);
+    assert!(both.get_submodule("decoder.layers.0.activation").is_ok());
+    assert!(tt::utils::set_activation(&nn::relu()?, &nn::relu()?).is_err());
+    Ok(())
+}
+
 fn mask(m: &Module) -> Result<Vec<i32>> {
     tensor(m, "weight_mask")?.to_dtype(DType::I32)?.reshape(&[-1])?.to_vec()
 }
