@@ -26,6 +26,7 @@ GCC_ONLY = (
     "-mmemcpy-strategy",
     "-fno-semantic",
     "-fvect-cost-model",
+    "--param=",
     "-fno-reorder-blocks-and-partition",
     "-Wno-maybe-uninitialized",
 )

@@ -356,7 +356,7 @@ template <class N> struct EighGroup {
   int64_t count() const { return lanes.n * lanes.n * kParts; }  // real numbers of a matrix
 
   template <class Real> void read_from(const Real* matrices) {
-    if (used == L) return read_group(reinterpret_cast<F*>(lanes.a), matrices, count());
+    if (used == L) return read_group(lanes.a, matrices, count());
     for (int64_t i = 0; i < count(); i++) {
       store(lanes.a + i * L, F{});
       for (int64_t lane = 0; lane < used; lane++)
@@ -399,7 +399,7 @@ template <class N> struct EighGroup {
   void run() {
     read();
     const uint32_t converged = lanes.decompose();
-    if (plan.vectors) write_group(lanes.a, reinterpret_cast<const F*>(lanes.z), count());
+    if (plan.vectors) write_group(lanes.a, lanes.z, count());
     const EighResults results = {
         plan, first, kParts, lanes.d, lanes.a, lanes.e, reinterpret_cast<char*>(lanes.z)};
     for (int64_t lane = 0; lane < used; lane++)

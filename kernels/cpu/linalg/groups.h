@@ -11,11 +11,11 @@ TT_ENTRY_BEGIN
 
 #if TT_VEC_BYTES > 16
 // Reads as many arrays of `count` numbers as a vector has lanes, which follow each other, the i-th
-// number of each into room[i]; writes them back.
-void read_group(Vec<double>* room, const double* from, int64_t count) noexcept;
-void read_group(Vec<double>* room, const float* from, int64_t count) noexcept;
-void write_group(double* to, const Vec<double>* room, int64_t count) noexcept;
-void write_group(float* to, const Vec<double>* room, int64_t count) noexcept;
+// number of each into the i-th vector of doubles of room; writes them back.
+void read_group(void* room, const double* from, int64_t count) noexcept;
+void read_group(void* room, const float* from, int64_t count) noexcept;
+void write_group(double* to, const void* room, int64_t count) noexcept;
+void write_group(float* to, const void* room, int64_t count) noexcept;
 #endif
 void convert_floats(double* to, const float* from, int64_t n) noexcept;
 void convert_doubles(float* to, const double* from, int64_t n) noexcept;
@@ -78,23 +78,22 @@ TT_INLINE bool any_of(Mask m) { return sign_bits(m) != 0; }
 template <class N>
 TT_INLINE void read_numbers(N* room, const double* of, int64_t first, int64_t count) {
   const int64_t parts = count * kPartsOf<N>;
-  read_group(reinterpret_cast<F*>(room), of + first * parts, parts);
+  read_group(room, of + first * parts, parts);
 }
 template <class N>
 TT_INLINE void write_numbers(double* of, int64_t first, const N* room, int64_t count) {
   const int64_t parts = count * kPartsOf<N>;
-  write_group(of + first * parts, reinterpret_cast<const F*>(room), parts);
+  write_group(of + first * parts, room, parts);
 }
 template <class N> TT_INLINE void read_matrices(N* room, const MatrixPlan& p, int64_t first) {
   const int64_t parts = p.m * p.n * kPartsOf<N>;
-  if (p.floats) read_group(reinterpret_cast<F*>(room), p.floats + first * parts, parts);
+  if (p.floats) read_group(room, p.floats + first * parts, parts);
   else read_numbers(room, p.a, first, p.m * p.n);
 }
 template <class N>
 TT_INLINE void write_matrices(const MatrixPlan& p, int64_t first, const N* room) {
   const int64_t parts = p.m * p.n * kPartsOf<N>;
-  if (p.floats)
-    write_group(float_results(p) + first * parts, reinterpret_cast<const F*>(room), parts);
+  if (p.floats) write_group(float_results(p) + first * parts, room, parts);
   else write_numbers(p.a, first, room, p.m * p.n);
 }
 

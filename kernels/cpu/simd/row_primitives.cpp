@@ -186,10 +186,13 @@ TT_INLINE void join_all(const double* tops, const double* sums, int64_t n, T* to
 }
 
 #if defined(__AVX512F__)
-TT_INLINE F32v exp_of(F32v x, F32v shift) { return F32v(math::exp(__m512(x - shift))); }
 TT_INLINE __mmask16 rest_of(int64_t n) {
   return n >= 16 ? __mmask16(-1) : __mmask16((1u << n) - 1);
 }
+#endif
+
+#if TT_VECTOR_MATH
+TT_INLINE F32v exp_of(F32v x, F32v shift) { return F32v(math::exp(__m512(x - shift))); }
 
 // Adds e = exp(x - shift) to the sum. kKept: stores e in y. kAhead: prefetches memory from `ahead`
 // on.
@@ -258,7 +261,7 @@ double row_max(const double* x, int64_t n, double start) noexcept {
   return lane[0];
 }
 
-#if defined(__AVX512F__)
+#if TT_VECTOR_MATH
 void row_exp(float* y, const float* x, float shift, int64_t n, RowSum<float>* sum,
              const char* ahead) noexcept {
   if (ahead) exp_sum<true, true>(y, x, shift, n, sum, ahead);
