@@ -24,6 +24,7 @@ namespace cuda {
 namespace {
 
 const DeviceHost* g_host;
+int32_t g_n_devices;
 
 // ---- errors ----
 
@@ -53,9 +54,15 @@ bool is_sticky(cudaError_t e) {
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
     case cudaErrorSystemNotReady:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
     case cudaErrorUnknown: return true;
-    default: return false;
+    default: break;
   }
+  // Only later toolkits name these.
+  constexpr int kContained = 226, kTensorMemoryLeak = 721;
+  return int(e) == kContained || int(e) == kTensorMemoryLeak;
 }
 
 // Returns the status of an error and keeps its text. The runtime's own record of it is cleared: the
@@ -316,7 +323,9 @@ int32_t launch(int32_t device, const void* plan, void* stream, void* workspace) 
   return status == TT_OK ? int32_t(TT_OK) : launch_failed(status);
 }
 
-size_t workspace_bytes(int32_t kernel, [[maybe_unused]] const void* plan) {
+// What a row needs may depend on a library, which is asked on the current device. One device is the
+// current one always.
+size_t bytes_on_current(int32_t kernel, [[maybe_unused]] const void* plan) {
   switch (kernel) {
 #define TT_CUDA_ROW(name)
 #define TT_CUDA_ROW_WORKSPACE(name) \
@@ -327,6 +336,11 @@ size_t workspace_bytes(int32_t kernel, [[maybe_unused]] const void* plan) {
 #undef TT_CUDA_ROW_WORKSPACE
     default: return 0;
   }
+}
+size_t workspace_bytes(int32_t device, int32_t kernel, const void* plan) {
+  if (g_n_devices == 1) return bytes_on_current(kernel, plan);
+  const Current current(device);
+  return bytes_on_current(kernel, plan);
 }
 
 constexpr DeviceBackend make_table() {
@@ -407,6 +421,7 @@ extern "C" __attribute__((visibility("default"))) int32_t tt_cuda_backend(
   g_host = host;
   int n = 0;
   if (const int32_t status = count_devices(&n)) return status;
-  g_table.n_devices = n < kMaxDevices ? n : kMaxDevices;
+  g_n_devices = n < kMaxDevices ? n : kMaxDevices;
+  g_table.n_devices = g_n_devices;
   return TT_OK;
 }

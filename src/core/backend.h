@@ -47,7 +47,7 @@ struct DeviceBackend {
   int32_t (*event_record)(int32_t device, void* event, void* stream);
   int32_t (*event_done)(int32_t device, void* event);  // 1 yes, 0 no
   // Scratch memory needed by kernels[kernel].
-  size_t (*workspace_bytes)(int32_t kernel, const void* plan);
+  size_t (*workspace_bytes)(int32_t device, int32_t kernel, const void* plan);
   DeviceKernel kernels[kMaxKernels];  // by Kernel::id; NULL: not implemented
 
   // ---- optional: a table without stream_new has none of them, and one stream for each device ----

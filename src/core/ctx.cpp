@@ -192,7 +192,7 @@ DeviceWorkspace::DeviceWorkspace(const Kernel& k, Device device, const void* pla
   if (device.type != TT_CUDA) return;
   cuda_ = &runtime_cuda(ctx().rt, device.index);
   device_kernel(*cuda_->backend, k, device);
-  const size_t bytes = cuda_->backend->workspace_bytes(k.id, plan);
+  const size_t bytes = cuda_->backend->workspace_bytes(device.index, k.id, plan);
   if (TT_LIKELY(!bytes)) return;
   if (const DeviceHooks* hooks = device_hooks()) {
     hooks->workspace(*ctx().graph, device, int64_t(bytes));

@@ -8,8 +8,8 @@
 
 namespace TT_NS {
 
-// incremented when a plan's meaning changes but not its layout
-constexpr uint64_t kPlanRevision = 1;
+// incremented when a plan's or a function's meaning changes but not the layout
+constexpr uint64_t kPlanRevision = 2;
 
 // Of the table and of each plan struct the size, of the structs' fields the offsets, too.
 inline constexpr uint64_t kLayout[] = {

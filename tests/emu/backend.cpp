@@ -61,7 +61,7 @@ template <Row kRow> int32_t run_row(int32_t, const void* plan, void* stream, voi
 }
 
 WorkspaceBytes g_workspace[kMaxKernels];
-size_t workspace_bytes(int32_t kernel, const void* plan) {
+size_t workspace_bytes(int32_t, int32_t kernel, const void* plan) {
   return g_workspace[kernel] ? g_workspace[kernel](plan) : 0;
 }
 

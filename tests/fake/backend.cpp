@@ -298,7 +298,11 @@ int32_t peer_access(int32_t, int32_t) { return 1; }
 int32_t make_current(int32_t device) { return device < TT_FAKE_DEVICES ? TT_OK : TT_DEVICE; }
 thread_local const char* g_error = "";
 const char* error_text() { return g_error; }
-size_t workspace_bytes(int32_t, const void*) { return 0; }
+std::atomic<int32_t> g_measured{-1};
+size_t workspace_bytes(int32_t device, int32_t, const void*) {
+  g_measured = device;
+  return 0;
+}
 
 #define RUN_element(name) run_element, baseline::name
 #define RUN_staged(name) run_staged, baseline::name
@@ -382,6 +386,8 @@ EXPORT int32_t tt_cuda_backend(uint64_t build_id, const DeviceHost* host,
 EXPORT int64_t tt_fake_live(int32_t device) { return fake::live(device); }
 EXPORT void tt_fake_capacity(int32_t device, int64_t bytes) { fake::set_capacity(device, bytes); }
 EXPORT int64_t tt_fake_launches(void) { return g_launches; }
+// The device whose scratch memory was asked for last.
+EXPORT int32_t tt_fake_measured(void) { return g_measured; }
 EXPORT int64_t tt_fake_syncs(void) { return g_syncs; }
 EXPORT int64_t tt_fake_graphs(void) { return fake::graph_launches(); }
 void fake::fail_later(int32_t device, int32_t status) { set_pending(device, status); }

@@ -34,6 +34,7 @@ static const char* fake_library(void) {
 static int64_t (*fake_live)(int32_t);
 static void (*fake_capacity)(int32_t, int64_t);
 static int64_t (*fake_launches)(void);
+static int32_t (*fake_measured)(void);
 static void (*fake_fail)(int64_t, int32_t, int32_t);
 static void (*fake_claim)(uint64_t);
 
@@ -47,9 +48,12 @@ static int open_fake(void** state) {
   *(void**)&fake_live = dlsym(lib, "tt_fake_live");
   *(void**)&fake_capacity = dlsym(lib, "tt_fake_capacity");
   *(void**)&fake_launches = dlsym(lib, "tt_fake_launches");
+  *(void**)&fake_measured = dlsym(lib, "tt_fake_measured");
   *(void**)&fake_fail = dlsym(lib, "tt_fake_fail");
   *(void**)&fake_claim = dlsym(lib, "tt_fake_claim");
-  return fake_live && fake_capacity && fake_launches && fake_fail && fake_claim ? 0 : -1;
+  return fake_live && fake_capacity && fake_launches && fake_measured && fake_fail && fake_claim
+             ? 0
+             : -1;
 }
 
 static const tt_device kCuda0 = {TT_CUDA, 0};
@@ -264,6 +268,23 @@ static void test_operators(void** state) {
   assert_memory_equal(got[0], got[1], 37 * sizeof(double));
 }
 
+/* Scratch memory is measured for the device of the operands. */
+static void test_scratch_memory(void** state) {
+  CTX;
+  static const tt_device devices[] = {{TT_CUDA, 0}, {TT_CUDA, 1}};
+  int d;
+  for (d = 0; d < 2; d++) {
+    tt_tensor* h = mat(c, k1234, 2, 2);
+    tt_tensor* x = move_to(c, h, devices[d]);
+    tt_tensor* y = NULL;
+    OK(tt_matmul(c, x, x, &y));
+    assert_int_equal(fake_measured(), d);
+    tt_tensor_release(y);
+    tt_tensor_release(x);
+    tt_tensor_release(h);
+  }
+}
+
 static void test_gradient(void** state) {
   CTX;
   tt_tensor* h = mat(c, k1234, 2, 2);
@@ -387,6 +408,7 @@ int main(void) {
                                      TEST(test_copies),
                                      TEST(test_complex_numbers_are_aligned),
                                      TEST(test_operators),
+                                     TEST(test_scratch_memory),
                                      TEST(test_gradient),
                                      TEST(test_failing_kernels),
                                      TEST(test_memory_runs_out),
