@@ -111,6 +111,18 @@ class AllowDuringCapture {
   AllowDuringCapture(const AllowDuringCapture&) = delete;
 };
 
+// Whether a graph records what is launched on the stream. The emulation takes all that runs later
+// for it.
+inline bool is_captured(void* stream) {
+#if defined(__CUDACC__)
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t e = cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
+  return e != cudaSuccess || status != cudaStreamCaptureStatusNone;
+#else
+  return emu::late_streams && emu::late_streams->is_later(stream);
+#endif
+}
+
 constexpr int kMaxLibraryDevices = 16;
 // The current device; -1 if there is none that handles are kept for.
 inline int32_t library_device() {

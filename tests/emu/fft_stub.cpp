@@ -11,6 +11,8 @@ EXPORT int fft_stub_calls;
 EXPORT int fft_stub_plans;
 int fft_stub_calls;
 int fft_stub_plans;
+EXPORT int fft_stub_last;
+int fft_stub_last;  // handle
 
 namespace {
 
@@ -20,7 +22,7 @@ using Complex = std::complex<double>;
 struct Plan {
   long long n, in_stride, in_distance, out_stride, out_distance, batch;
   int32_t type;
-  bool own_work;
+  bool own_work, destroyed;
   unsigned char* work;
 };
 std::vector<Plan> g_plans;
@@ -54,9 +56,14 @@ void transform(const Plan& p, int sign, long long outputs, const Get& get, const
 EXPORT int cufftCreate(int32_t* handle) {
   *handle = int32_t(g_plans.size());
   g_plans.push_back({});
+  fft_stub_last = *handle;
   return 0;
 }
-EXPORT int cufftDestroy(int32_t) { return 0; }
+EXPORT int cufftDestroy(int32_t handle) {
+  g_plans[size_t(handle)].destroyed = true;
+  return 0;
+}
+EXPORT int fft_stub_has(int32_t handle) { return !g_plans[size_t(handle)].destroyed; }
 EXPORT int cufftSetAutoAllocation(int32_t handle, int32_t yes) {
   g_plans[size_t(handle)].own_work = !yes;
   return 0;
@@ -67,7 +74,8 @@ EXPORT int cufftMakePlanMany64(int32_t handle, int32_t rank, long long* n, long 
                                long long batch, size_t* bytes) {
   if (rank != 1 || !in_embed || !out_embed || batch < 1) return kInvalid;
   Plan& p = g_plans[size_t(handle)];
-  p = {n[0], in_stride, in_distance, out_stride, out_distance, batch, type, p.own_work, nullptr};
+  p = {n[0],  in_stride, in_distance, out_stride, out_distance,
+       batch, type,      p.own_work,  false,      nullptr};
   *bytes = kWork;
   fft_stub_plans++;
   return 0;

@@ -77,6 +77,38 @@ void test_case(const Case& t) {
   }
 }
 
+// A plan whose transform a graph has captured stays, whatever is planned after it.
+void test_captured(const int* last, int (*has)(int)) {
+  static int captured;  // a stream
+  static const emu::LateStreams streams = {
+      .is_later = [](void* stream) { return stream == &captured; },
+      .enqueue =
+          [](void*, const emu::Launch& launch, void (*drop)(void*)) {
+            check(emu::run(launch) == TT_OK, "a captured launch", 0);
+            drop(launch.closure);
+          },
+  };
+  emu::late_streams = &streams;
+  constexpr int64_t kMost = 300;
+  std::vector<Number> x(size_t(3 * kMost)), out(size_t(3 * kMost));
+  const auto transform = [&](int64_t outer, int64_t n, void* stream) {
+    FftPlan p;
+    build_fft(&p, TT_F64, kFftComplex, false, outer, n, 1, 0.5);
+    p.in = reinterpret_cast<const char*>(x.data());
+    p.out = reinterpret_cast<char*>(out.data());
+    std::vector<WorkspaceUnit> workspace = workspace_of(cuda::fft_workspace, &p);
+    check(cuda::fft(&p, stream, workspace.data()) == TT_OK, "a transform", int(outer));
+  };
+  transform(1, 3, &captured);
+  const int handle = *last;
+  transform(2, 3, nullptr);
+  const int other = *last;
+  for (int64_t outer = 1; outer <= kMost; outer++) transform(outer, 2, nullptr);
+  check(has(handle), "a captured plan", handle);
+  check(!has(other), "another plan", other);
+  emu::late_streams = nullptr;
+}
+
 }  // namespace
 
 // Argument: a stub of cuFFT (fft_stub.cpp), which the transforms are left to. Those that have been
@@ -93,7 +125,10 @@ int main(int argc, char** argv) {
   void* const library = dlopen(argv[1], RTLD_NOW);
   const int* const calls = library ? static_cast<int*>(dlsym(library, "fft_stub_calls")) : nullptr;
   const int* const plans = library ? static_cast<int*>(dlsym(library, "fft_stub_plans")) : nullptr;
-  if (!calls || !plans) return printf("no stub: %s\n", dlerror()), 1;
+  const int* const last = library ? static_cast<int*>(dlsym(library, "fft_stub_last")) : nullptr;
+  int (*has)(int) = nullptr;
+  if (library) *reinterpret_cast<void**>(&has) = dlsym(library, "fft_stub_has");
+  if (!calls || !plans || !last || !has) return printf("no stub: %s\n", dlerror()), 1;
   cuda::cufft::use_library(argv[1]);
   test_all();
   const int made = *plans;
@@ -108,5 +143,6 @@ int main(int argc, char** argv) {
   check(cuda::cufft::serves(p), "a transform", 0);
   p.math = kOwnFft;
   check(!cuda::cufft::serves(p), "a transform for own kernels", 0);
+  test_captured(last, has);
   return finished();
 }

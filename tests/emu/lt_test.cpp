@@ -100,6 +100,23 @@ void test_allowed(const Allowed& t, const int* products, const int* tf32) {
   check(out[0] == 0, t.name, 2);
 }
 
+// Each of many products chooses its algorithm once.
+void test_many(const int* choices) {
+  constexpr int kSide = 10;
+  alignas(256) static float a[64], b[64];
+  alignas(256) static float out[(kSide + 2) * (kSide + 12)];
+  std::vector<WorkspaceUnit> workspace(cuda::cublas_lt::kWorkspaceBytes / sizeof(WorkspaceUnit));
+  const int before = *choices;
+  for (int i = 0; i < 2 * kSide * kSide; i++) {
+    const int64_t m = 2 + i % kSide;
+    const int64_t n = 12 + i / kSide % kSide;
+    MatmulPlan plan;
+    matmul_build_2d(&plan, TT_F32, m, n, 3, a, 3, 1, b, n, 1, out);
+    check(cuda::cublas_lt::run(plan, nullptr, workspace.data()) == TT_OK, "one of many", i);
+  }
+  check(*choices - before == kSide * kSide, "an algorithm for each of many", *choices - before);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -118,6 +135,8 @@ int main(int argc, char** argv) {
   check(*choices == 12, "an algorithm for each geometry", *choices);
   cuda::cublas_lt::use_library(stub);
   for (const Allowed& t : kAllowed) test_allowed(t, calls, tf32);
+  cuda::cublas_lt::use_library(stub);
+  test_many(choices);
   cuda::cublas_lt::use_library("/nowhere/libcublasLt.so");
   MatmulPlan plan = {};
   check(!cuda::cublas_lt::serves(plan), "a library that is absent", 0);

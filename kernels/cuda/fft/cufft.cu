@@ -87,11 +87,13 @@ struct Entry {
   Geometry geometry;
   Handle handle;
   bool made, ready;
-  size_t bytes;  // of its work area
+  bool captured;  // a graph launches kernels that read the plan's memory: it stays
+  size_t bytes;   // of its work area
 };
 constexpr uint64_t kEntries = 64;
 constexpr uint64_t kProbes = 4;  // entries that a geometry may be in
 Entry g_entries[kEntries];
+Entry g_full;    // of geometries that found no entry: never ready
 int32_t g_busy;  // whether a thread uses an entry
 
 Geometry geometry_of(const FftPlan& p) {
@@ -127,12 +129,16 @@ Entry& entry_of(const FftPlan& p) {
   h = (h ^ uint64_t(g.batch) ^ uint64_t(g.type) << 32) * 0x9e3779b97f4a7c15u;
   const uint64_t first = (h ^ uint64_t(g.device)) >> 32;
   Entry* free = nullptr;
+  Entry* replaceable = nullptr;
   for (uint64_t i = 0; i < kProbes; i++) {
     Entry* const entry = &g_entries[(first + i) % kEntries];
     if (entry->geometry.n && memcmp(&entry->geometry, &g, sizeof g) == 0) return *entry;
     if (!entry->geometry.n && !free) free = entry;
+    if (!entry->captured && !replaceable) replaceable = entry;
   }
-  Entry& e = free ? *free : g_entries[first % kEntries];
+  if (!replaceable) return g_full;
+  Entry& e = free ? *free : *replaceable;
+  const AllowDuringCapture allow;
   if (e.made) g_library.destroy(e.handle);
   e = Entry{};
   e.geometry = g;
@@ -222,7 +228,8 @@ size_t workspace_bytes(const FftPlan& p) {
 }
 int32_t run(const FftPlan& p, void* stream, void* workspace) {
   const LaunchLock lock(&g_busy);
-  const Entry& e = entry_of(p);
+  Entry& e = entry_of(p);
+  if (e.ready && is_captured(stream)) e.captured = true;
   char* const room = static_cast<char*>(workspace);
   char* const copied = is_copied(p) ? room + round_up(int64_t(e.bytes), int64_t(256)) : nullptr;
   if (!e.ready || g_library.set_stream(e.handle, stream) != 0 ||

@@ -231,6 +231,7 @@ void set_up(Product* p, const Geometry& g, const void* bias, Handle handle) {
 }
 
 constexpr uint64_t kProducts = 256;
+constexpr uint64_t kProbes = 8;  // products that a geometry may be
 Handle g_handles[kMaxLibraryDevices];
 Product g_products[kProducts];
 int32_t g_busy;  // whether a thread uses what is above
@@ -241,6 +242,25 @@ uint64_t hash_of(const Geometry& g) {
   uint64_t h = 0xcbf29ce484222325u;  // FNV-1a
   for (unsigned char b : bytes) h = (h ^ b) * 0x100000001b3u;
   return h ^ h >> 32;
+}
+
+bool create(Handle* handle) {
+  const AllowDuringCapture allow;
+  return g_library.create(handle) == 0;
+}
+// The product of a geometry, which takes the place of another one if it finds none.
+Product& product_of(const Geometry& g, const void* bias, Handle handle) {
+  const uint64_t first = hash_of(g);
+  Product* free = nullptr;
+  for (uint64_t i = 0; i < kProbes; i++) {
+    Product* const p = &g_products[(first + i) % kProducts];
+    if (memcmp(&p->geometry, &g, sizeof g) == 0) return *p;
+    if (p->geometry.batch == 0 && !free) free = p;
+  }
+  Product& p = free ? *free : g_products[first % kProducts];
+  const AllowDuringCapture allow;
+  set_up(&p, g, bias, handle);
+  return p;
 }
 
 int32_t launch(const Product& p, const MatmulPlan& plan, Handle handle, void* stream,
@@ -280,9 +300,8 @@ int32_t run(const MatmulPlan& plan, void* stream, void* workspace) {
   const LaunchLock lock(&g_busy);
   Handle& handle = g_handles[g.device];
   int32_t status = TT_NOT_IMPLEMENTED;
-  if (handle || g_library.create(&handle) == 0) {
-    Product& p = g_products[hash_of(g) % kProducts];
-    if (memcmp(&p.geometry, &g, sizeof g) != 0) set_up(&p, g, plan.d, handle);
+  if (handle || create(&handle)) {
+    const Product& p = product_of(g, plan.d, handle);
     if (p.ready && (!g.bias || set_product(p.product, kBias, static_cast<const void*>(plan.d))))
       status = launch(p, plan, handle, stream, workspace);
   }
