@@ -31,10 +31,11 @@ template <class T> constexpr T kMinusInfinity = -kHighest<T>;
 template <class T> struct AttentionShared {
   T *x, *y;   // [kSide][kDepthPitch]
   T *s, *d;   // [kSide][kPitch]; d: backward only
-  T* row[3];  // [kSide]
-  static constexpr int64_t kItems = 2 * kSide * kDepthPitch + 3 * kSide;
+  T* row[3];  // [kSide]; the third: forward only
+  static constexpr int64_t kItems = 2 * kSide * kDepthPitch + 2 * kSide;
+  // Backward of f64 this is all that a block of sm_86 and sm_89 may have.
   static size_t bytes(bool backward) {
-    return size_t(kItems + (backward ? 2 : 1) * kSide * kPitch) * sizeof(T);
+    return size_t(kItems + (backward ? 2 * kSide * kPitch : kSide * (kPitch + 1))) * sizeof(T);
   }
   __device__ __forceinline__ AttentionShared(T* all, bool backward) {
     static_assert(kKeysAtOnce * kColumns <= kSide * kDepthPitch);
@@ -42,8 +43,8 @@ template <class T> struct AttentionShared {
     y = x + kSide * kDepthPitch;
     row[0] = y + kSide * kDepthPitch;
     row[1] = row[0] + kSide;
-    row[2] = row[1] + kSide;
-    s = row[2] + kSide;
+    row[2] = backward ? nullptr : row[1] + kSide;
+    s = row[1] + (backward ? 1 : 2) * kSide;
     d = backward ? s + kSide * kPitch : nullptr;
   }
 };

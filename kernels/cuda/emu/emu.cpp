@@ -48,6 +48,7 @@ constexpr unsigned kMaxThreads = 1024;
 constexpr unsigned kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535, kMaxBlockZ = 64;
 constexpr size_t kMaxArguments = 32764;
 constexpr size_t kMaxStatic = 48 * 1024, kMaxShared = 227 * 1024;
+constexpr size_t kSmallestShared = 99 * 1024;  // of sm_86 and sm_89
 constexpr size_t kRedzone = 64;
 constexpr unsigned char kUnset = 0xff, kCanary = 0xa5;
 constexpr size_t kArenaBytes = 512 * 1024;
@@ -173,6 +174,8 @@ class Scheduler {
   size_t arena_used_ = 0;
   // Of each word of dynamic shared memory who wrote it, + 1, and 2048 times the fences before.
   std::vector<uint32_t> writers_;
+  size_t most_shared_ = 0;     // bytes of a block of the launch
+  bool has_products_ = false;  // of a warpgroup
   // The right operands of the products that each warpgroup has begun.
   std::vector<std::vector<uint64_t>> products_begun_;
   std::mt19937_64 random_;
@@ -229,6 +232,8 @@ int32_t Scheduler::run(const Launch& launch) {
     return TT_DEVICE;
   }
   random_.seed(order);
+  most_shared_ = launch.shared_bytes;
+  has_products_ = false;
   fiber_release(&launch_happens_before_);
   const uint64_t blocks = volume(launch.grid);
   const bool turned = order == kBackward;
@@ -238,6 +243,8 @@ int32_t Scheduler::run(const Launch& launch) {
     run_block({unsigned(b % launch.grid.x), unsigned(row % launch.grid.y),
                unsigned(row / launch.grid.y)});
   }
+  if (most_shared_ > kSmallestShared && !has_products_)
+    describe("more than 99 kB of shared memory without products of a warpgroup", nullptr);
   fiber_acquire(&end_happens_before_);
   if (kFibersAreChecked) {
     for (char* a : arenas_) free(a);
@@ -303,6 +310,7 @@ void* Scheduler::shared(const void* key, size_t bytes, size_t alignment) {
     fault("more than 48 kB of shared memory that the launch has not asked for");
   if (from + bytes + kRedzone > kArenaBytes || fixed + launch_->shared_bytes > kMaxShared)
     fault("more than 227 kB of shared memory");
+  most_shared_ = std::max(most_shared_, fixed + launch_->shared_bytes);
   char* at = arena_ + from;
   arena_used_ = from + bytes + kRedzone;
   fiber_unpoison(at, bytes + kRedzone);
@@ -600,6 +608,7 @@ void Scheduler::begin_product(Product p, Where where) {
              where.file, where.line);
     fault(what);
   }
+  has_products_ = true;
   if (!p.in_registers) check_operand(p.a, p.a_across);
   check_operand(p.b, p.b_across);
   Sums* s = sums_of(p.to);

@@ -174,7 +174,8 @@ __global__ void __launch_bounds__(kIndexThreads)
   for (int64_t i = first_item(); i < p.items.n; i += item_step()) {
     const Word key = Word(item_of(p, i).a);
     int64_t s = first_slot(key, slots);
-    while (slot[s].key != key) s = (s + 1) & (slots - 1);
+    // A key that was not entered is that of an index which has changed since.
+    while (slot[s].key != key && slot[s].key != kNoKey) s = (s + 1) & (slots - 1);
     last[i] = slot[s].last == Word(i + 1);
   }
 }
