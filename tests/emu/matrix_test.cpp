@@ -502,6 +502,39 @@ void test_ldl(const Case& t) {
   }
 }
 
+// Several matrices in one call, the second one of which has no factor.
+void test_cholesky_batch(bool complex) {
+  constexpr int64_t kBatch = 3, kN = 65;
+  const Case t = {complex ? "a batch, complex" : "a batch", kN, 1, complex};
+  const size_t size = size_t(kN * kN * (complex ? 2 : 1));
+  Numbers numbers;
+  for (bool upper : {false, true}) {
+    Call f(t);
+    one_stage(&f.p.run, kBatch, 1);
+    f.info.assign(kBatch, -1);
+    f.p.upper = upper;
+    std::vector<Matrix> all;
+    for (int64_t i = 0; i < kBatch; i++) {
+      const Matrix half = random_matrix(kN, kN, complex, &numbers);
+      Matrix a = product(half, adjoint_of(half));
+      for (int64_t j = 0; j < kN; j++) a.at(j, j) += 1;
+      if (i == 1) a.at(kN - 1, kN - 1) = -1;
+      all.push_back(a);
+      const std::vector<double> x = packed(triangle(a, upper), complex);
+      f.a.insert(f.a.end(), x.begin(), x.end());
+    }
+    f.launch(cuda::cholesky, cuda::cholesky_workspace);
+    for (size_t i = 0; i < kBatch; i++) {
+      check(f.info[i] == (i == 1 ? kN : 0), t.name, int(i));
+      if (i == 1) continue;
+      const std::vector<double> x(f.a.begin() + ptrdiff_t(i * size),
+                                  f.a.begin() + ptrdiff_t((i + 1) * size));
+      const Matrix u = unpacked(x, kN, kN, complex);
+      expect(t, distance(upper ? product(adjoint_of(u), u) : product(u, adjoint_of(u)), all[i]), 1);
+    }
+  }
+}
+
 // Large matrices, as cuSOLVER sees them. Argument of the program: the stub (solver_stub.cpp).
 constexpr Case kLargeCases[] = {{"library", 129, 2, false}, {"library, complex", 130, 3, true}};
 
@@ -523,6 +556,11 @@ int test_library(const char* stub) {
     check(*calls - before == 9, t.name, 20);
     test_eigh_of_nan(t);
     check(*calls - before == 10, t.name, 21);
+  }
+  for (bool complex : {false, true}) {
+    const int before = *calls;
+    test_cholesky_batch(complex);
+    check(*calls - before == 2, "a call for all matrices", complex);
   }
   MatrixPlan p = {};
   one_stage(&p.run, 1, 1);

@@ -62,6 +62,17 @@ int potrf(void* handle, int fill, int n, T* p, int ld, T* work, int size, int* i
 }
 
 template <class T>
+int potrf_batched(void* handle, int fill, int n, T** a, int ld, int* info, int batch) {
+  for (int i = 0; i < batch; i++) {
+    std::vector<T> unused(kScratch);
+    const int status = potrf(handle, fill, n, a[i], ld, unused.data(), kScratch, info + i);
+    if (status) return status;
+  }
+  solver_stub_calls -= batch - 1;
+  return 0;
+}
+
+template <class T>
 int getrf(void* handle, int m, int n, T* p, int ld, T* work, int* pivots, int* info) {
   if (!begin(handle, work, kScratch) || ld < m) return kInvalid;
   const Columns<T> a{p, ld};
@@ -221,6 +232,10 @@ EXPORT int cusolverDnSetStream(void*, void* stream) {
   EXPORT int cusolverDn##letter##potrf(void* h, int fill, int n, T* a, int ld, T* work, int size, \
                                        int* info) {                                               \
     return potrf(h, fill, n, a, ld, work, size, info);                                            \
+  }                                                                                               \
+  EXPORT int cusolverDn##letter##potrfBatched(void* h, int fill, int n, T** a, int ld, int* info, \
+                                              int batch) {                                        \
+    return potrf_batched(h, fill, n, a, ld, info, batch);                                         \
   }                                                                                               \
   EXPORT int cusolverDn##letter##getrf_bufferSize(void*, int, int, T*, int, int* n) {             \
     return ask(n);                                                                                \

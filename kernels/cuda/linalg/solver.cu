@@ -1,10 +1,12 @@
 // cuSOLVER has matrices by columns. A row-major matrix a is a^T by columns, which of a Hermitian
 // one is its conjugate; other matrices are transposed on the way in and out.
 //
-//   cholesky    conj(A) = L L^H by columns is A = U^H U by rows, with U = L^T in place
+//   cholesky    conj(A) = L L^H by columns is A = U^H U by rows, with U = L^T in place; of several
+//               matrices in one call, unless these are few and large
 //   eigh        conj(A) W = W diag(w): the eigenvectors of A are conj(W)
 //
-//   workspace   [scratch of the library][transposed a][transposed b][int32: status, flag, pivots]
+//   workspace   [scratch of the library][transposed a][transposed b][int32: status, flag, pivots],
+//               or the addresses of the matrices
 #include "kernels/cuda/linalg/solver.h"
 
 #include "kernels/cuda/library.h"
@@ -25,13 +27,19 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     to[j * rows + i] = conjugate ? conj_of(from[at]) : from[at];
   }
 }
+// Of all n x n matrices in `items` numbers.
 template <class T> __global__ void __launch_bounds__(kThreads)
-    clear_triangle(T* a, int64_t n, bool upper) {
-  for (int64_t at = first_item(); at < n * n; at += item_step()) {
-    const int64_t i = quotient(at, n);
-    const int64_t j = at - i * n;
+    clear_triangle(T* a, int64_t n, bool upper, int64_t items) {
+  for (int64_t at = first_item(); at < items; at += item_step()) {
+    const int64_t row = quotient(at, n);
+    const int64_t i = row - quotient(row, n) * n;
+    const int64_t j = at - row * n;
     if (upper ? j > i : j < i) a[at] = from_real<T>(0);
   }
+}
+template <class T> __global__ void __launch_bounds__(kThreads)
+    list_matrices(T* a, int64_t size, T** list, int64_t n) {
+  for (int64_t i = first_item(); i < n; i += item_step()) list[i] = a + i * size;
 }
 // The determinant of the factors, by one thread.
 template <class T> __global__ void __launch_bounds__(kWarp)
@@ -84,6 +92,7 @@ enum Operation : int32_t { kAsItIs = 0, kAdjoint = 2 };
 struct Functions {
   int32_t (*potrf_size)(Handle, int32_t fill, int n, void* a, int lda, int* numbers);
   int32_t (*potrf)(Handle, int32_t fill, int n, void* a, int lda, void* work, int, int* info);
+  int32_t (*potrf_batched)(Handle, int32_t fill, int n, void** a, int lda, int* info, int batch);
   int32_t (*getrf_size)(Handle, int m, int n, void* a, int lda, int* numbers);
   int32_t (*getrf)(Handle, int m, int n, void* a, int lda, void* work, int* pivots, int* info);
   int32_t (*getrs)(Handle, int32_t operation, int n, int k, const void* a, int lda,
@@ -110,6 +119,7 @@ bool find_functions(void* from, bool complex) {
   };
   return find("cusolverDnDpotrf_bufferSize", "cusolverDnZpotrf_bufferSize", &f->potrf_size) &&
          find("cusolverDnDpotrf", "cusolverDnZpotrf", &f->potrf) &&
+         find("cusolverDnDpotrfBatched", "cusolverDnZpotrfBatched", &f->potrf_batched) &&
          find("cusolverDnDgetrf_bufferSize", "cusolverDnZgetrf_bufferSize", &f->getrf_size) &&
          find("cusolverDnDgetrf", "cusolverDnZgetrf", &f->getrf) &&
          find("cusolverDnDgetrs", "cusolverDnZgetrs", &f->getrs) &&
@@ -223,7 +233,19 @@ template <class T> struct Job {
       return f.potrf(handle, p.upper ? kLower : kUpper, n, a, n, room.scratch, scratch,
                      p.info + at);
     });
-    launch(clear_triangle<T>, p.n * p.n, a, p.n, !p.upper);
+    launch(clear_triangle<T>, p.n * p.n, a, p.n, !p.upper, p.n * p.n);
+  }
+  void cholesky_of_all(void* list) {
+    T* a = matrix_at<T>(p.a, 0, 0);
+    const int64_t batch = p.run.units[0];
+    const int n = int(p.n);
+    launch(list_matrices<T>, batch, a, p.n * p.n, static_cast<T**>(list), batch);
+    call([&] {
+      return f.potrf_batched(handle, p.upper ? kLower : kUpper, n, static_cast<void**>(list), n,
+                             p.info, int(batch));
+    });
+    const int64_t items = batch * p.n * p.n;
+    launch(clear_triangle<T>, items, a, p.n, !p.upper, items);
   }
   void lu(int64_t at) {
     T* a = matrix_at<T>(p.a, at, p.m * p.n);
@@ -295,12 +317,25 @@ template <class T> struct Job {
   }
 };
 
+// Cholesky factors of several matrices in one call: PyTorch's way on an H200, which took 0.2 of the
+// time of a block for each of 64 matrices of 256 rows.
+constexpr int64_t kSmallestOfAll = 64;
+constexpr int64_t kLargestOfAll = 512;
+constexpr int64_t kFew = 32;
+bool takes_all(Task task, const MatrixPlan& p) {
+  const int64_t batch = p.run.units[0];
+  if (task != kCholesky || batch < 2 || batch > INT32_MAX) return false;
+  return p.n > kSmallestOfAll && (p.n <= kLargestOfAll || batch > kFew);
+}
+
 template <class T> int32_t run_all(Task task, const MatrixPlan& p, Handle handle, int64_t numbers,
                                    void* stream, void* workspace) {
   Job<T> job = {
       g_functions[p.complex], handle, p, room_of(p, numbers, static_cast<char*>(workspace)),
       int(numbers),           stream};
-  for (int64_t i = 0; i < p.run.units[0]; i++) job.run(task, i);
+  if (takes_all(task, p)) job.cholesky_of_all(workspace);
+  else
+    for (int64_t i = 0; i < p.run.units[0]; i++) job.run(task, i);
   return job.status;
 }
 
@@ -313,17 +348,19 @@ void use_library(const char* path) {
 
 // No device has said yet where the library is faster.
 constexpr int64_t kLarge = 128;
-constexpr int64_t kFew = 32;
 
 bool serves(Task task, const MatrixPlan& p) {
   const int64_t small = min(p.m, p.n);
   const bool fits = p.m * p.n < INT32_MAX && p.n * p.k < INT32_MAX;
   const int64_t above = task == kEigh ? kLarge / 2 : kLarge;
-  if ((p.math & kOwnLinalg) || small <= above || !fits) return false;
+  if ((p.math & kOwnLinalg) || !fits) return false;
+  if (takes_all(task, p)) return g_file.is_open();
+  if (small <= above) return false;
   return p.run.units[0] <= kFew && g_file.is_open();
 }
 size_t workspace_bytes(Task task, const MatrixPlan& p) {
   if (!serves(task, p)) return 0;
+  if (takes_all(task, p)) return size_t(p.run.units[0]) * sizeof(void*);
   const LaunchLock lock(&g_busy);
   const Handle handle = current_handle();
   const int64_t numbers = handle ? scratch_numbers(task, p, handle) : -1;
@@ -332,7 +369,8 @@ size_t workspace_bytes(Task task, const MatrixPlan& p) {
 int32_t run(Task task, const MatrixPlan& p, void* stream, void* workspace) {
   const LaunchLock lock(&g_busy);
   const Handle handle = current_handle();
-  const int64_t numbers = handle ? scratch_numbers(task, p, handle) : -1;
+  int64_t numbers = handle ? 0 : -1;
+  if (handle && !takes_all(task, p)) numbers = scratch_numbers(task, p, handle);
   if (numbers < 0 || g_set_stream(handle, stream) != 0) return TT_INTERNAL;
   if (p.complex) return run_all<c128>(task, p, handle, numbers, stream, workspace);
   return run_all<double>(task, p, handle, numbers, stream, workspace);
