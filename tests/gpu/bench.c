@@ -41,7 +41,7 @@ struct Row {
   int64_t n[kDims]; /* sizes, as `make` reads them; 0 ends a shape */
   double bytes, flops;
   int n_grads; /* if positive, backward follows, with gradients of the first n_grads operands */
-  int option;  /* dim, causal or padding */
+  int option;  /* dim, causal or order */
 };
 
 #define TRY(call)                \
@@ -245,6 +245,10 @@ static tt_status run_conv2d(const Row* r, tt_tensor* const* in, tt_tensor** out)
   return tt_conv2d(c, in[0], in[1], NULL, &o, out);
 }
 
+static tt_status run_cdist(const Row* r, tt_tensor* const* in, tt_tensor** out) {
+  const tt_cdist_opts o = {.set = TT_CDIST_P, .p = r->option};
+  return tt_cdist(c, in[0], in[1], &o, out);
+}
 static tt_status run_lstm(const Row* r, tt_tensor* const* in, tt_tensor** out) {
   const tt_tensor *const state[2] = {in[3], in[3]}, *const weights[2] = {in[1], in[2]};
   (void)r;
@@ -402,6 +406,10 @@ static const Row kRows[] = {
         SIZES(64, 64, 512), 0, LSTM, 0, 0),
     ROW("lstm, 64 sequences of 64 steps, 512 to 512, bf16, with backward", "lstm", lstm, lstm, BF16,
         SIZES(64, 64, 512), 0, LSTM * 3, 3, 0),
+    ROW("cdist of order 1, 4096 x 4096 rows of 64, f32", "distance", two, cdist, F32,
+        SIZES(4096, 64), 4 * 4096.0 * (4096 + 128), 0, 0, 1),
+    ROW("cdist of order 1, 4096 x 4096 rows of 64, f32, with backward", "distance", two, cdist, F32,
+        SIZES(4096, 64), 12 * 4096.0 * 4096, 0, 2, 1),
     ROW("fft, 16 x 2^20 c64", "fft", one, fft, C64, SIZES(16, 1048576), 4 * M26, 0, 0, 0),
     ROW("rfft, 16 x 2^20 f32", "fft", one, rfft, F32, SIZES(16, 1048576), 2 * M26, 0, 0, 0),
     ROW("cholesky, 4096 x 32 x 32 f32", "linalg", definite, cholesky, F32, SIZES(4096, 32, 32),

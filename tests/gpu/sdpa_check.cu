@@ -1,8 +1,8 @@
 // Attention by cuDNN beside the own kernels, one line for each geometry: what serves, the largest
 // differences of outputs and gradients, the times. Small geometries are compared with the
-// definition in double, too, and every backward pass is repeated: its bits must be equal.
-// Gradients by the own kernels' products of a warpgroup (flash_wgmma.h) are the third provider.
-// With an argument cuDNN is left out.
+// definition in double, too, and every backward pass is repeated: its bits must be equal, but for
+// cuDNN's where sums may have any order. Gradients by the own kernels' products of a warpgroup
+// (flash_wgmma.h) are the last provider. With an argument cuDNN is left out.
 //   sh tests/gpu/sdpa_check.sh    compiles it here or there; libcudnn.so.9 is on the loader's path
 #include <math.h>
 #include <stdio.h>
@@ -189,7 +189,8 @@ template <class F> double milliseconds(const F& f) {
   return double(ms) / kTimes;
 }
 
-enum Provider { kOwn, kLibrary, kGroups, kProviders };
+enum Provider { kOwn, kLibrary, kAnyOrder, kGroups, kProviders };
+bool is_library(int provider) { return provider == kLibrary || provider == kAnyOrder; }
 
 void test(const Case& c, bool library) {
   const auto filled = [&](int64_t heads, int64_t n, int64_t width, uint32_t seed) {
@@ -237,15 +238,16 @@ void test(const Case& c, bool library) {
   Results by[kProviders];
   double ms[kProviders][2] = {};
   for (int provider = 0; provider < kProviders; provider++) {
-    if (provider == kLibrary && !library) continue;
-    cuda::sdpa::use_library(provider == kLibrary ? "" : nullptr);
+    if (is_library(provider) && !library) continue;
+    cuda::sdpa::use_library(is_library(provider) ? "" : nullptr);
+    p.math = provider == kAnyOrder ? kNondeterministic : 0;
     cuda::flash::use_wgmma(provider == kGroups);
     if (provider == kGroups && !cuda::flash::serves_wgmma(p)) {
       printf(" [no products of a warpgroup]");
       g_failed = 1;
     }
     const auto serves = [&](cuda::sdpa::Task t) { return cuda::sdpa::serves(p, t); };
-    if (provider == kLibrary) {
+    if (is_library(provider)) {
       const bool forward = serves(cuda::sdpa::kForward);
       if (!forward) printf(" [forward refused: %s]", cuda::sdpa::refusal());
       const bool backward = serves(cuda::sdpa::kBackward);
@@ -254,7 +256,7 @@ void test(const Case& c, bool library) {
     }
     const size_t bytes[2] = {cuda::attention_workspace(&p), cuda::attention_backward_workspace(&p)};
     char* const workspace = memory(bytes[0] > bytes[1] ? bytes[0] : bytes[1]);
-    if (provider == kLibrary)
+    if (is_library(provider))
       printf(" workspace %.1f + %.1f MB", double(bytes[0]) / 1e6, double(bytes[1]) / 1e6);
     int32_t status[2] = {};
     ms[provider][0] = milliseconds([&] { status[0] = cuda::attention(&p, nullptr, workspace); });
@@ -267,7 +269,7 @@ void test(const Case& c, bool library) {
       g_failed = 1;
     }
     by[provider] = read();
-    if (provider) {  // again, in other memory
+    if (provider != kOwn && provider != kAnyOrder) {  // again, in other memory
       cudaMemset(workspace, 0xff, bytes[1]);
       cuda::attention_backward(&p, nullptr, workspace);
       const Results again = read();
@@ -291,19 +293,21 @@ void test(const Case& c, bool library) {
     }
   };
   if (library) compare("cuDNN - own", by[kLibrary], by[kOwn]);
+  if (library) compare("any order - own", by[kAnyOrder], by[kOwn]);
   compare("groups - own", by[kGroups], by[kOwn]);
   if (c.exact) {
     const Results want = definition(c, p.scale, q.values, k.values, v.values, g.values);
     compare("own - exact", by[0], want);
     if (library) compare("cuDNN - exact", by[kLibrary], want);
+    if (library) compare("any order - exact", by[kAnyOrder], want);
     compare("groups - exact", by[kGroups], want);
   }
   const double flops =
       2.0 * double(rows) * double(c.keys) * double(c.width + c.value_width) * (c.causal ? 0.5 : 1);
-  constexpr const char* kNames[] = {"own", "cuDNN", "groups"};
+  constexpr const char* kNames[] = {"own", "cuDNN", "any order", "groups"};
   printf("\n   ");
   for (int i = 0; i < kProviders; i++) {
-    if (i == kLibrary && !library) continue;
+    if (is_library(i) && !library) continue;
     printf(" %s %.3f + %.3f ms (%.0f and %.0f TF/s)", kNames[i], ms[i][0], ms[i][1],
            flops / ms[i][0] / 1e9, 2.5 * flops / ms[i][1] / 1e9);
   }

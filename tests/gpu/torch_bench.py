@@ -251,6 +251,12 @@ for dtype in ("f32", "bf16"):
             lstm,
             3 if backward else 0,
         )
+for backward in ("", ", with backward"):
+    ROWS[f"cdist of order 1, 4096 x 4096 rows of 64, f32{backward}"] = (
+        normals(2, F32, 4096, 64),
+        lambda x, y: torch.cdist(x, y, p=1.0),
+        2 if backward else 0,
+    )
 ROWS |= {
     "fft, 16 x 2^20 c64": (normals(1, C64, 16, 1 << 20), torch.fft.fft),
     "rfft, 16 x 2^20 f32": (normals(1, F32, 16, 1 << 20), torch.fft.rfft),
