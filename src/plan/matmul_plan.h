@@ -66,9 +66,10 @@ constexpr int64_t kMatmulSmallDepth = 128;  // small path: largest k if b's rows
 constexpr int64_t kMatmulSmallCols = 64;
 constexpr int64_t kMatmulRowsMax = 8;      // rows path: largest m
 constexpr int64_t kMatmulDotRowsMax = 16;  // the same if b's columns are contiguous
+constexpr int64_t kMatmulHalfRows = 8;     // the same of f16 and bf16
 // Columns of a unit of the rows path, if they are contiguous.
 constexpr int64_t kMatmulRowsUnit = 64;
-// Otherwise: bytes of the unit's sums, at most a page a row.
+// Otherwise: bytes of the unit's columns, at most a page a row.
 constexpr int64_t kMatmulRowsSums = 16384;
 
 TT_INLINE constexpr bool matmul_is_half(int32_t dtype) {
@@ -98,7 +99,7 @@ TT_INLINE constexpr bool matmul_rows_by_dot(const MatmulPlan& p) {
 }
 TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
   const int64_t row_bytes = p.m <= 4 ? 4096 : kMatmulRowsSums / kMatmulRowsMax;
-  return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / matmul_compute_size(p.dtype);
+  return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / kItemSize[p.dtype];
 }
 
 // How bf16 is multiplied: widened to f32, by groups of k positions (pairs with AVX512_BF16, quads

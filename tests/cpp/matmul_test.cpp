@@ -376,7 +376,7 @@ TEST(Matmul, BatchesBroadcast) {
 }
 
 TEST(Matmul, FewRowsOrColumns) {
-  for (int32_t dtype : {TT_F32, TT_F64, TT_BF16})
+  for (int32_t dtype : {TT_F32, TT_F64, TT_F16, TT_BF16})
     for (int64_t few : {1, 3, 4, 8, 9, 16, 17})
       for (int64_t n : {1, 65, 550})
         for (int64_t k : {1, 131})

@@ -244,178 +244,181 @@ template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64
   finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), chain < p.k ? total : y, ld, true);
 }
 
-// --- one row of f16 or bf16: pieces of both factors are widened in the first-level cache ---
+// --- rows of f16 or bf16: sums are those of f32 ---
 
 constexpr int64_t kHalfBytes = 2;
-constexpr int64_t kHalfRun = 1024;  // most elements of a piece, and columns of a unit
+constexpr int64_t kHalfRun = 2048;  // most columns of a unit that sums rows of b
 
-// The dot product of k elements of f16; x has zeros up to a whole vector.
-TT_NOINLINE float dot_widened(const float* x, const F16* y, int64_t k) {
-  constexpr int kL = kLanes<float>;
-  constexpr int kChains = 8;
-  Vec<float> acc[kChains];
-  TT_UNROLL
-  for (int u = 0; u < kChains; u++) acc[u] = Vec<float>{};
-  int64_t p = 0;
-  for (; p + kChains * kL <= k; p += kChains * kL) {
-    TT_UNROLL
-    for (int u = 0; u < kChains; u++)
-      acc[u] = fma(load(x + p + u * kL), load_wide(y + p + u * kL), acc[u]);
-  }
-  for (; p + kL <= k; p += kL) acc[0] = fma(load(x + p), load_wide(y + p), acc[0]);
-  if (p < k) {
-    F16 tail[kL] = {};
-    memcpy(tail, y + p, size_t(k - p) * sizeof(F16));
-    acc[1] = fma(load(x + p), load_wide(tail), acc[1]);
-  }
-  TT_UNROLL
-  for (int half = kChains / 2; half > 0; half /= 2) {
-    TT_UNROLL
-    for (int u = 0; u < half; u++) acc[u] = acc[u] + acc[u + half];
-  }
-  float two[2];
-  fold_lanes<float, kL>(acc[0], two, [](auto a, auto b) { return a + b; });
-  return two[0] + two[1];
-}
-
-// Elements of bf16 in pairs, each a lane of 32 bits: those of even places, and those of odd ones.
+// 2 * kLanes<float> elements, widened: for bf16 those of even places, then those of odd ones.
 struct Pairs {
-  Vec<float> even, odd;
+  Vec<float> first, second;
 };
 TT_INLINE Pairs load_pairs(const Bf16* p) {
   const auto v = load(reinterpret_cast<const uint32_t*>(p));
   return {Vec<float>(v << 16), Vec<float>(v & 0xffff0000u)};
 }
-// The dot product of k elements of y and of a row, whose elements p and on are row(p).
-template <class Row> TT_INLINE float dot_pairs(const Row& row, const Bf16* y, int64_t k) {
+TT_INLINE Pairs load_pairs(const F16* p) { return {load_wide(p), load_wide(p + kLanes<float>)}; }
+template <class Half> TT_INLINE Pairs load_pairs(const Half* p, int64_t n) {
+  Half tail[2 * kLanes<float>] = {};
+  memcpy(tail, p, size_t(n) * sizeof(Half));
+  return load_pairs(tail);
+}
+
+// out[r * out_row + s * out_step] = the dot product of row r of a and the run at b + s * stream,
+// for kRows rows and kStreams runs at once (see dot_runs).
+template <class Half, int kRows, int kStreams>
+TT_NOINLINE void dot_halves(const Half* a, int64_t a_row, const Half* b, int64_t stream, int64_t k,
+                            float* out, int64_t out_row, int64_t out_step) {
   constexpr int kStep = 2 * kLanes<float>;
-  constexpr int kChains = 4;
-  Pairs acc[kChains] = {};
-  const auto add = [&](Pairs& sum, Pairs a, Pairs b) TT_INLINE_BODY {
-    sum.even = fma(a.even, b.even, sum.even);
-    sum.odd = fma(a.odd, b.odd, sum.odd);
+  constexpr int kChains = 4 / min(4, kRows * kStreams);
+  Pairs acc[kRows][kStreams][kChains] = {};
+  const auto step = [&](int64_t p, int u, auto... part) TT_INLINE_BODY {
+    Pairs y[kStreams];
+    TT_UNROLL
+    for (int s = 0; s < kStreams; s++) y[s] = load_pairs(b + s * stream + p, part...);
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) {
+      const Pairs x = load_pairs(a + r * a_row + p, part...);
+      TT_UNROLL
+      for (int s = 0; s < kStreams; s++) {
+        Pairs& sum = acc[r][s][u];
+        sum.first = fma(x.first, y[s].first, sum.first);
+        sum.second = fma(x.second, y[s].second, sum.second);
+      }
+    }
   };
   int64_t p = 0;
   for (; p + kChains * kStep <= k; p += kChains * kStep) {
     TT_UNROLL
-    for (int u = 0; u < kChains; u++)
-      add(acc[u], row(p + u * kStep), load_pairs(y + p + u * kStep));
+    for (int u = 0; u < kChains; u++) step(p + u * kStep, u);
   }
-  for (; p + kStep <= k; p += kStep) add(acc[0], row(p), load_pairs(y + p));
-  if (p < k) {
-    Bf16 tail[kStep] = {};
-    memcpy(tail, y + p, size_t(k - p) * sizeof(Bf16));
-    add(acc[1], row.last(p, k), load_pairs(tail));
-  }
-  Vec<float> sum = (acc[0].even + acc[2].even) + (acc[1].even + acc[3].even);
-  sum = sum + ((acc[0].odd + acc[2].odd) + (acc[1].odd + acc[3].odd));
-  float two[2];
-  fold_lanes<float, kLanes<float>>(sum, two, [](auto a, auto b) { return a + b; });
-  return two[0] + two[1];
-}
-// A row as it lies in memory, for one column.
-struct StoredRow {
-  const Bf16* x;
-  TT_INLINE Pairs operator()(int64_t p) const { return load_pairs(x + p); }
-  TT_INLINE Pairs last(int64_t p, int64_t k) const {
-    Bf16 tail[2 * kLanes<float>] = {};
-    memcpy(tail, x + p, size_t(k - p) * sizeof(Bf16));
-    return load_pairs(tail);
-  }
-};
-// A row as floats, for several columns: the even places, then the odd ones, with zeros behind.
-struct SplitRow {
-  alignas(64) float even[kHalfRun / 2 + kLanes<float>];
-  alignas(64) float odd[kHalfRun / 2 + kLanes<float>];
-  TT_INLINE void set(const float* x, int64_t k) {
-    const int64_t n = k / 2;
-    for (int64_t i = 0; i < n; i++) {
-      even[i] = x[2 * i];
-      odd[i] = x[2 * i + 1];
+  for (; p + kStep <= k; p += kStep) step(p, 0);
+  if (p < k) step(p, 0, k - p);
+  TT_UNROLL
+  for (int r = 0; r < kRows; r++) {
+    TT_UNROLL
+    for (int s = 0; s < kStreams; s++) {
+      Pairs sum = acc[r][s][0];
+      TT_UNROLL
+      for (int u = 1; u < kChains; u++) {
+        sum.first = sum.first + acc[r][s][u].first;
+        sum.second = sum.second + acc[r][s][u].second;
+      }
+      float two[2];
+      fold_lanes<float, kLanes<float>>(sum.first + sum.second, two,
+                                       [](auto x, auto y) { return x + y; });
+      out[r * out_row + s * out_step] = two[0] + two[1];
     }
-    store(even + n, Vec<float>{});
-    store(odd + n, Vec<float>{});
-    if (k % 2) even[n] = x[k - 1];
   }
-  TT_INLINE Pairs operator()(int64_t p) const { return {load(even + p / 2), load(odd + p / 2)}; }
-  TT_INLINE Pairs last(int64_t p, int64_t) const { return (*this)(p); }
-};
-TT_NOINLINE float dot_stored(const Bf16* x, const Bf16* y, int64_t k) {
-  return dot_pairs(StoredRow{x}, y, k);
-}
-TT_NOINLINE float dot_split(const SplitRow& row, const Bf16* y, int64_t k) {
-  return dot_pairs(row, y, k);
 }
 
-// sum[i] = the dot product of the row and column j + i, for n <= kMatmulRowsUnit columns.
-TT_NOINLINE void dot_halves(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n,
-                            float* sum) {
-  alignas(64) float x[kHalfRun + kLanes<float>];
-  SplitRow row;
-  const bool pairs = is_dtype(p.dtype, TT_BF16);
-  const bool stored = pairs && n == 1 && p.a_col == 1;
-  memset(sum, 0, size_t(n) * sizeof(float));
-  for (int64_t q = 0; q < p.k; q += kHalfRun) {
-    const int64_t depth = min(kHalfRun, p.k - q);
-    const char* a = w.a + q * p.a_col * kHalfBytes;
-    const char* b = w.b + (j * p.b_col + q) * kHalfBytes;
-    if (stored) {
-      sum[0] +=
-          dot_stored(reinterpret_cast<const Bf16*>(a), reinterpret_cast<const Bf16*>(b), depth);
-      continue;
+// out[r * out_row + i] = the dot product of row r of a and column i of b, for kRows rows and n
+// columns. Two columns at a time, one of each half of b; the last of an odd number by itself.
+template <class Half, int kRows> void dot_half_rows(const Half* a, int64_t a_row, const Half* b,
+                                                    int64_t b_col, int64_t n, int64_t k, float* out,
+                                                    int64_t out_row) {
+  const int64_t half = n / 2;
+  for (int64_t i = 0; i < half; i++)
+    dot_halves<Half, kRows, 2>(a, a_row, b + i * b_col, half * b_col, k, out + i, out_row, half);
+  const int64_t last = n - 1;
+  if (n % 2 == 0) return;
+  if constexpr (kRows == 1) dot_halves<Half, 1, 1>(a, 0, b + last * b_col, 0, k, out + last, 0, 0);
+  else dot_halves<Half, kRows, 2>(a, a_row, b + last * b_col, 0, k, out + last, out_row, 0);
+}
+
+// sums[r * kMatmulRowsUnit + i] = the dot product of row r of a and column j + i, for n columns.
+template <class Half> TT_NOINLINE void dot_half_unit(const MatmulPlan& p, const BatchWalk& w,
+                                                     int64_t j, int64_t n, float* sums) {
+  constexpr bool kFour = kLanes<float> == 16;  // there are registers for the sums of four rows
+  const Half* a = reinterpret_cast<const Half*>(w.a);
+  const Half* b = reinterpret_cast<const Half*>(w.b) + j * p.b_col;
+  for (int64_t r = 0; r < p.m;) {
+    const Half* from = a + r * p.a_row;
+    float* to = sums + r * kMatmulRowsUnit;
+    const int64_t rest = p.m - r;
+    if (kFour && rest >= 4) {
+      dot_half_rows<Half, kFour ? 4 : 1>(from, p.a_row, b, p.b_col, n, p.k, to, kMatmulRowsUnit);
+      r += 4;
+    } else if (rest >= 2) {
+      dot_half_rows<Half, 2>(from, p.a_row, b, p.b_col, n, p.k, to, kMatmulRowsUnit);
+      r += 2;
+    } else {
+      dot_half_rows<Half, 1>(from, p.a_row, b, p.b_col, n, p.k, to, kMatmulRowsUnit);
+      r += 1;
     }
-    load_f32(x, a, p.a_col * kHalfBytes, depth, p.dtype);
-    store(x + depth, Vec<float>{});
-    if (pairs) row.set(x, depth);
-    for (int64_t i = 0; i < n; i++, b += p.b_col * kHalfBytes)
-      sum[i] += pairs ? dot_split(row, reinterpret_cast<const Bf16*>(b), depth)
-                      : dot_widened(x, reinterpret_cast<const F16*>(b), depth);
   }
+}
+
+// y (n) += x (kDepth) · b (kDepth, n); y has whole vectors.
+template <class Half, int kDepth>
+void axpy_half_rows(const float* x, const Half* b, int64_t b_row, int64_t n, float* y) {
+  constexpr int kL = kLanes<float>;
+  Vec<float> factor[kDepth];
+  TT_UNROLL
+  for (int p = 0; p < kDepth; p++) factor[p] = splat(x[p]);
+  const auto step = [&](int64_t j, auto wide) TT_INLINE_BODY {
+    Vec<float> sum = load(y + j);
+    TT_UNROLL
+    for (int p = 0; p < kDepth; p++) sum = fma(factor[p], wide(b + p * b_row + j), sum);
+    store(y + j, sum);
+  };
+  int64_t j = 0;
+  for (; j + kL <= n; j += kL)
+    step(j, [](const Half* from) TT_INLINE_BODY { return load_wide(from); });
+  if (j < n)
+    step(j, [&](const Half* from) TT_INLINE_BODY {
+      Half tail[kL] = {};
+      memcpy(tail, from, size_t(n - j) * sizeof(Half));
+      return load_wide(tail);
+    });
 }
 
 // sum[i] = the sum of column j + i of b, row p times a(0, p), for n <= kHalfRun columns.
-TT_NOINLINE void axpy_halves(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n,
-                             float* sum) {
-  constexpr int kDepth = 4;
-  alignas(64) float rows[kDepth * kHalfRun];
+template <class Half> TT_NOINLINE void axpy_halves(const MatmulPlan& p, const BatchWalk& w,
+                                                   int64_t j, int64_t n, float* sum) {
+  constexpr int kDepth = 8;
   alignas(64) float chain[kHalfRun];
-  const size_t bytes = size_t(n) * sizeof(float);
-  memset(sum, 0, bytes);
-  for (int64_t q = 0; q < p.k; q += kDepth) {
+  memset(sum, 0, size_t(n) * sizeof(float));
+  const Half* b = reinterpret_cast<const Half*>(w.b) + j;
+  for (int64_t q = 0; q < p.k; q += kDepth, b += kDepth * p.b_row) {
     if (q % kRowsChain == 0) memset(chain, 0, sizeof chain);
     const int64_t depth = min<int64_t>(kDepth, p.k - q);
     float x[kDepth];
     load_f32(x, w.a + q * p.a_col * kHalfBytes, p.a_col * kHalfBytes, depth, p.dtype);
-    const char* b = w.b + (q * p.b_row + j) * kHalfBytes;
-    for (int64_t r = 0; r < depth; r++, b += p.b_row * kHalfBytes)
-      load_f32(rows + r * n, b, kHalfBytes, n, p.dtype);
-    if (depth == kDepth) axpy_rows<float, 1, kDepth>(x, 0, 1, rows, n, n, chain);
+    if (depth == kDepth) axpy_half_rows<Half, kDepth>(x, b, p.b_row, n, chain);
     for (int64_t r = 0; depth < kDepth && r < depth; r++)
-      axpy_rows<float, 1, 1>(x + r, 0, 1, rows + r * n, n, n, chain);
+      axpy_half_rows<Half, 1>(x + r, b + r * p.b_row, p.b_row, n, chain);
     const bool chain_ends = (q + kDepth) % kRowsChain == 0 || q + kDepth >= p.k;
     for (int64_t i = 0; chain_ends && i < n; i++) sum[i] += chain[i];
   }
 }
 
-// Columns [j, j + n) of c from their sums.
-TT_NOINLINE void finish_halves(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n,
-                               float* sum) {
+// Columns [j, j + n) of row r of c from their sums.
+TT_NOINLINE void finish_halves(const MatmulPlan& p, const BatchWalk& w, int64_t r, int64_t j,
+                               int64_t n, float* sum) {
   const float alpha = scalar_of<float>(p.alpha);
   const float beta = scalar_of<float>(p.beta);
   for (int64_t i = 0; p.scaled && i < n; i++) sum[i] *= alpha;
   if (p.d) {
     alignas(64) float d[kHalfRun];
-    load_f32(d, w.d + j * p.d_col * kHalfBytes, p.d_col * kHalfBytes, n, p.dtype);
+    const char* from = w.d + (r * p.d_row + j * p.d_col) * kHalfBytes;
+    load_f32(d, from, p.d_col * kHalfBytes, n, p.dtype);
     for (int64_t i = 0; i < n; i++) sum[i] += beta * d[i];
   }
-  store_f32(w.c + j * p.c_col * kHalfBytes, p.c_col * kHalfBytes, sum, n, p.dtype);
+  char* c = w.c + (r * p.c_row + j * p.c_col) * kHalfBytes;
+  store_f32(c, p.c_col * kHalfBytes, sum, n, p.dtype);
 }
 
+template <class Half>
 TT_NOINLINE void half_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
-  alignas(64) float sum[kHalfRun];
-  if (matmul_rows_by_dot(p)) dot_halves(p, w, j, n, sum);
-  else axpy_halves(p, w, j, n, sum);
-  finish_halves(p, w, j, n, sum);
+  static_assert(kHalfRun >= kMatmulHalfRows * kMatmulRowsUnit);
+  alignas(64) float sums[kHalfRun];
+  if (!matmul_rows_by_dot(p)) {
+    axpy_halves<Half>(p, w, j, n, sums);
+    return finish_halves(p, w, 0, j, n, sums);
+  }
+  dot_half_unit<Half>(p, w, j, n, sums);
+  for (int64_t r = 0; r < p.m; r++) finish_halves(p, w, r, j, n, sums + r * kMatmulRowsUnit);
 }
 
 template <class T> void rows_of(const MatmulPlan& p, int64_t begin, int64_t end) {
@@ -426,7 +429,8 @@ template <class T> void rows_of(const MatmulPlan& p, int64_t begin, int64_t end)
   for (int64_t at = begin % units_per_matrix; begin < end; begin++) {
     const int64_t j = at * width;
     const int64_t n = matmul_min(width, p.n - j);
-    if (matmul_is_half(p.dtype)) half_unit(p, w, j, n);
+    if (is_dtype(p.dtype, TT_BF16)) half_unit<Bf16>(p, w, j, n);
+    else if (is_dtype(p.dtype, TT_F16)) half_unit<F16>(p, w, j, n);
     else if (by_dot) dot_unit<T>(p, w, j, n);
     else axpy_unit<T>(p, w, j, n);
     if (++at == units_per_matrix) {
