@@ -88,13 +88,14 @@ def main(here, out, seconds):
     with open(out / "operators.txt", "w", encoding="utf-8") as file:
         for name, failure in (programs | operators).items():
             file.write(f"{name}\t{failure or 'passed'}\n")
-    failed = 0
+    failed, counts = 0, []
     for kind, results in (("programs", programs), ("operators", operators)):
         bad = {name: failure for name, failure in results.items() if failure}
         failed += len(bad)
         for name, failure in bad.items():
             print(f"{name}: {failure}")
-        print(f"{len(results) - len(bad)} of {len(results)} {kind} passed")
+        counts.append(f"{len(results) - len(bad)} of {len(results)} {kind}")
+    print(" and ".join(counts), "passed")
     return failed > 0
 
 
