@@ -55,12 +55,18 @@ int os_file_create(const char* path) noexcept {
   return file < 0 ? -errno : file;
 }
 
+// By the handle's access: _O_APPEND is known to _write alone, and os_file_write calls WriteFile.
 int os_file_append(const char* path) noexcept {
   const WidePath wide(path);
   if (wide.error) return -wide.error;
-  const int flags = _O_WRONLY | _O_CREAT | _O_APPEND | _O_BINARY | _O_NOINHERIT;
-  const int file = _wopen(wide.text, flags, _S_IREAD | _S_IWRITE);
-  return file < 0 ? -errno : file;
+  const DWORD others = FILE_SHARE_READ | FILE_SHARE_WRITE;
+  HANDLE handle = CreateFileW(wide.text, FILE_APPEND_DATA | SYNCHRONIZE, others, nullptr,
+                              OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, nullptr);
+  if (handle == INVALID_HANDLE_VALUE) return -error_of(GetLastError());
+  const int file = _open_osfhandle(reinterpret_cast<intptr_t>(handle), _O_WRONLY | _O_BINARY);
+  if (file >= 0) return file;
+  CloseHandle(handle);
+  return -EMFILE;
 }
 
 void os_file_close(int file) noexcept { _close(file); }
