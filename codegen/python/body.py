@@ -158,7 +158,11 @@ def guarded(function, lines):
     if not any(p.of_some_type(TENSOR_TYPES) for p in function.parameters):
         return head + lines
     again = f"return retried({own}, locals())"
-    return [*head, "try:", *indented(lines), "except TypeError:", f"    {again}"]
+    out = [*head, "try:", *indented(lines), "except TypeError:", f"    {again}"]
+    if function.byte_mask:
+        again = f'return with_bool({own}, locals(), "{function.byte_mask}")'
+        out += ["except DtypeError:", f"    {again}"]
+    return out
 
 
 class Body:

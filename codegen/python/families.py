@@ -99,7 +99,10 @@ def find(where, name):
 '''
 
 
-INTERCEPTION = ("PLAIN", "REQUIRED", "factors_first", "intercepted", "renamed", "retried", "switch")
+INTERCEPTION = (
+    *("PLAIN", "REQUIRED", "factors_first", "intercepted", "renamed", "retried", "switch"),
+    "with_bool",
+)
 
 
 def wrapped(names):
@@ -226,6 +229,7 @@ class Family:
                 + taken("preserve_format")
                 + [f"memory_format as {n}" for n in taken("memory_format_class")],
             ),
+            ("..errors", taken("DtypeError")),
             ("..random", taken("Generator")),
         ):
             if names:
@@ -284,9 +288,11 @@ class Files:
         by = next(
             (form.override("wrapped_by") for form in forms_ if form.override("wrapped_by")), None
         )
+        wrapped = next(form.override("wrapped_in", places(forms_)) for form in forms_)
         for place in places(forms_):
             here = self.method(family, f) if place == "Tensor" else name
-            self.place(place, name, f"{by}.{name}" if by and here == name else here, aliases)
+            is_wrapped = by and here == name and place in wrapped
+            self.place(place, name, f"{by}.{name}" if is_wrapped else here, aliases)
         inplace = [form for form in forms_ if "inplace" in form.op.variants]
         if inplace:
             g = Function(name + "_", [Form(form.op) for form in inplace], "_")

@@ -362,6 +362,11 @@ class Function:
         return [] if self.variant else self.forms[0].override("ignored", [])
 
     @property
+    def byte_mask(self):
+        """The mask that may be uint8, as PyTorch's may, with a warning."""
+        return self.forms[0].override("byte_mask")
+
+    @property
     def legacy_reduction(self):
         """It takes the flags that PyTorch had before the argument reduction."""
         return bool(self.forms[0].override("legacy_reduction"))

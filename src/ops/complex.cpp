@@ -81,10 +81,28 @@ static TensorRef joined(const Tensor& real, const Tensor& imag) {
   const Tensor* parts[] = {&real, &imag};
   return op::view_as_complex(*op::stack({parts, 2}, -1));
 }
+// The dimensions of a dense tensor from the widest stride to the narrowest.
+static Shape by_stride(const Tensor& t) {
+  Shape dims;
+  for (int64_t d = 0; d < t.ndim; d++) {
+    int64_t at = d;
+    dims.push_back(d);
+    for (; at > 0 && t.stride(dims[at - 1]) < t.stride(d); at--) dims[at] = dims[at - 1];
+    dims[at] = d;
+  }
+  return dims;
+}
 TensorRef complex(Call, const Tensor& real, const Tensor& imag) {
   check_parts(real, "real", imag, "imag");
   Shape shape = broadcast_shapes(real.sizes(), imag.sizes(), "real", "imag");
-  return joined(*op::expand(real, shape), *op::expand(imag, shape));
+  TensorRef x = op::expand(real, shape);
+  TensorRef y = op::expand(imag, shape);
+  if (!x->dense() || x->contiguous()) return joined(*x, *y);
+  const Shape dims = by_stride(*x);  // the result has the order of the real parts
+  Shape places;
+  places.resize(x->ndim, 0);
+  for (int64_t d = 0; d < x->ndim; d++) places[dims[d]] = d;
+  return op::permute(*joined(*op::permute(*x, dims), *op::permute(*y, dims)), places);
 }
 TensorRef polar(Call, const Tensor& abs, const Tensor& angle) {
   check_parts(abs, "abs", angle, "angle");

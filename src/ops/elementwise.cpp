@@ -109,7 +109,8 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
       if (p->v.kind) check_fits(p->v, common, arg_name(spec, int64_t(ins.size()) + (p == &p1)));
   const bool product = ins.size() == 3;  // addcmul, addcdiv
   if (spec.factor) check_factor(p0.v, common, arg_name(spec, int64_t(ins.size())), product);
-  if (spec.no_bool && (spec.compute != Compute::kBitwise || common == Dtype::kBool))
+  const bool beside_numbers = product || spec.compute == Compute::kBitwise;
+  if (spec.no_bool && (!beside_numbers || common == Dtype::kBool))
     for (const Operand& o : ins)
       if (is_bool(o)) {
         const char* name = arg_name(spec, &o - ins.begin());

@@ -163,6 +163,16 @@ if TYPE_CHECKING:
     from .autograd import set_grad_enabled as set_grad_enabled
     from .compiler import compile as compile
     from .func import vmap as vmap
+    from ._quantized import dequantize as dequantize
+    from ._quantized import int_repr as int_repr
+    from ._quantized import q_per_channel_axis as q_per_channel_axis
+    from ._quantized import q_per_channel_scales as q_per_channel_scales
+    from ._quantized import q_per_channel_zero_points as q_per_channel_zero_points
+    from ._quantized import q_scale as q_scale
+    from ._quantized import q_zero_point as q_zero_point
+    from ._quantized import quantize_per_channel as quantize_per_channel
+    from ._quantized import quantize_per_tensor as quantize_per_tensor
+    from ._quantized import quantize_per_tensor_dynamic as quantize_per_tensor_dynamic
     from .random import Generator as Generator
     from .random import default_generator as default_generator
     from .random import get_rng_state as get_rng_state
@@ -260,6 +270,10 @@ ELSEWHERE = {
         "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
         "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage "
         "ShortStorage TypedStorage UntypedStorage"
+    ),
+    "_quantized": (
+        "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points "
+        "q_scale q_zero_point quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic"
     ),
     "sparse": "sparse_coo_tensor sparse_csr_tensor spmm",
     "_compressed": (

@@ -382,6 +382,22 @@ def with_numbers(function: Any, values: dict[str, Any]) -> dict[str, Any]:
     return {**{name: values[name] for name in names}, **found} if found else {}
 
 
+def with_bool(function: Any, values: dict[str, Any], name: str) -> Any:
+    """Returns the result with a uint8 mask as a bool one, for a call that has failed because of it;
+    raises the error of others."""
+    mask = values[name]
+    if mask.dtype.name != "uint8":
+        raise  # noqa: PLE0704  (the caller handles the DtypeError)
+    warnings.warn(
+        f"{function.__name__} received a uint8 {name} tensor. This behavior is deprecated and will "
+        f"be removed in a future version of PyTorch. Use a boolean {name} instead.",
+        stacklevel=3,
+    )
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return function(**{**{key: values[key] for key in names}, name: mask.bool()})
+
+
 def intercepted_operator(public: Any, *operands: Any) -> Any:
     """Returns the result of what intercepts a Python operator, NotImplemented if that refuses, so
     that Python asks the other operand, or PLAIN.

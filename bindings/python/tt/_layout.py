@@ -74,6 +74,10 @@ class TensorLayout:
     is_vulkan: bool = False
     names: Any = property(lambda self: (None,) * self.ndim, doc="None for each dimension.")
 
+    def dequantize(self: Any) -> Any:
+        """Returns the tensor in float32, as a quantised tensor would."""
+        return self.to(tt.float32)
+
     def is_inference(self) -> bool:
         """Returns False: inference_mode is no_grad."""
         return False

@@ -22,9 +22,12 @@ ARGUMENTS = {
     "var": ("dim", "unbiased", "keepdim"),
 }
 MOVES = set(  # applied to data and mask alike
-    "clone contiguous detach expand flatten movedim narrow permute reshape select squeeze t "
-    "transpose unflatten unsqueeze view".split()
+    "clone contiguous detach expand flatten index_select movedim narrow permute reshape select "
+    "squeeze t transpose unflatten unfold unsqueeze view".split()
 )
+SPLITS = set("chunk split tensor_split unbind".split())
+JOINS = set("cat concat concatenate dstack hstack stack vstack".split())
+NORMALIZATIONS = {"softmax", "log_softmax", "softmin"}  # functions of tt.masked
 UNARY = set(
     "abs absolute acos acosh angle arccos arcsin arctan asin asinh atan atanh ceil conj_physical cos "
     "cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 floor frac i0 isnan lgamma log log10 log1p "
@@ -36,7 +39,8 @@ BINARY = set(
     "logaddexp lt maximum minimum mul multiply ne pow remainder sub subtract true_divide "
     "radd rmul rsub rtruediv rpow truediv floordiv mod and or xor".split()
 )
-METHODS = UNARY | BINARY | MOVES | REDUCTIONS | {"all", "any", "where"}
+METHODS = UNARY | BINARY | MOVES | SPLITS | REDUCTIONS | {"all", "any", "where"}
+METHODS |= {"softmax", "log_softmax"}
 OPERATORS = (
     "add sub mul truediv floordiv mod pow radd rsub rmul rtruediv rpow neg abs eq ne lt le gt ge"
 ).split()
@@ -184,6 +188,14 @@ def applied(name: str, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         first, *others = args
         mask = func(first.get_mask(), *others, **kwargs)
         return MaskedTensor._of(func(first.get_data(), *others, **kwargs), mask)
+    if name in SPLITS:
+        first, *others = args
+        masks = func(first.get_mask(), *others, **kwargs)
+        return tuple(map(MaskedTensor._of, func(first.get_data(), *others, **kwargs), masks))
+    if name in JOINS:
+        return joined(func, *args, **kwargs)
+    if name in NORMALIZATIONS:
+        return normalized(name, *args, **kwargs)
     if name not in UNARY and name not in BINARY:
         raise TypeError(f"{name}: not a function of masked tensors: use get_data() and get_mask()")
     given = [x for x in (*args, *kwargs.values()) if isinstance(x, MaskedTensor)]
@@ -200,6 +212,26 @@ def where(condition: Tensor, input: Any, other: Any) -> MaskedTensor:
         ops.where(condition, data_of(input), data_of(other)),
         ops.where(condition, mask_of(input, condition), mask_of(other, condition)),
     )
+
+
+def joined(func: Any, tensors: Any, *args: Any, **kwargs: Any) -> MaskedTensor:
+    """Joins data and masks; all of a tensor counts."""
+    data = [data_of(x) for x in tensors]
+    masks = [mask_of(x, d) for x, d in zip(tensors, data)]
+    return MaskedTensor._of(func(data, *args, **kwargs), func(masks, *args, **kwargs))
+
+
+def normalized(
+    name: str, input: MaskedTensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = None
+) -> MaskedTensor:
+    """Calls softmax or its like for the elements that the mask keeps."""
+    from . import masked
+
+    if dim is None:
+        raise TypeError(f"{name}: dim must be given")
+    mask = input.get_mask()
+    data = getattr(masked, name)(input.get_data(), dim, dtype=dtype, mask=mask)
+    return MaskedTensor._of(data, mask)
 
 
 def reduced(name: str, x: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
@@ -236,7 +268,7 @@ def data_of(x: Any) -> Any:
 
 def mask_of(x: Any, like: Tensor) -> Tensor:
     """Returns the mask of a masked tensor; all of x counts otherwise."""
-    return x.get_mask() if isinstance(x, MaskedTensor) else ops.ones_like(like)
+    return x.get_mask() if isinstance(x, MaskedTensor) else ops.ones_like(like).bool()
 
 
 def listed(data: Any, mask: Any) -> Any:

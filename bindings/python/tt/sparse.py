@@ -22,7 +22,7 @@ from ._tensor import Tensor
 from ._types import BY_NAME, Size, int64
 from ._types import device as Device
 from ._types import dtype as DType
-from .errors import InvalidArgumentError, OutOfRangeError, ShapeError
+from .errors import DtypeError, InvalidArgumentError, OutOfRangeError, ShapeError
 
 __all__ = [
     "BFloat16Tensor",
@@ -41,6 +41,7 @@ __all__ = [
     "softmax",
     "sparse_coo_tensor",
     "sparse_csr_tensor",
+    "spdiags",
     "spmm",
     "sum",
     "to_sparse",
@@ -577,6 +578,45 @@ def sparse_csr_tensor(
             f"sparse_csr_tensor: size is {list(size)}: must be {counts.numel()} rows and columns"
         )
     return SparseTensor(coo._indices_, coo._values_, size, True, crow)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> SparseTensor:
+    """Returns a sparse matrix with the given diagonals.
+
+    diagonals: (n, columns): an element has its column in the matrix. One diagonal may be 1-D.
+    offsets: (n) int64: 0 is the main diagonal, positive ones are above it.
+    shape: rows and columns. layout: sparse_coo, or that of compressed rows or columns.
+    """
+    rows = instance(Tensor, diagonals, "spdiags", "diagonals")
+    places = instance(Tensor, offsets, "spdiags", "offsets")
+    if rows.ndim not in (1, 2) or places.ndim > 1 or len(shape) != 2:
+        raise ShapeError(
+            f"spdiags: diagonals are {list(rows.shape)}, offsets {list(places.shape)}, shape is "
+            f"{list(shape)}: must be a matrix, a vector and two sizes"
+        )
+    if places.dtype is not int64:
+        raise DtypeError(f"spdiags: offsets are {places.dtype}: must be int64")
+    rows, where = ops.atleast_2d(rows), places.reshape(-1).tolist()
+    if len(where) != rows.shape[0] or len(set(where)) != len(where):
+        raise InvalidArgumentError(
+            f"spdiags: offsets are {where}: must be {rows.shape[0]} different ones, as diagonals "
+            f"are {list(rows.shape)}"
+        )
+    if layout not in (None, sparse_coo, sparse_csr, sparse_csc):
+        raise InvalidArgumentError(
+            f"spdiags: layout is {layout}: must be sparse_coo, sparse_csr or sparse_csc"
+        )
+    height, width = shape
+    lines, columns, values = [], [], []
+    for row, offset in zip(rows, where):
+        end = min(width, height + offset, rows.shape[1])
+        column = ops.arange(max(offset, 0), max(end, offset, 0), device=rows.device)
+        lines.append(column - offset)
+        columns.append(column)
+        values.append(row[column])
+    indices = ops.stack([ops.cat(lines), ops.cat(columns)])
+    found = SparseTensor(indices, ops.cat(values), shape)
+    return found if layout in (None, sparse_coo) else found.to_sparse(layout=layout)
 
 
 def to_sparse(

@@ -885,12 +885,14 @@ constinit Op<void(Tensor&)> op_hardsigmoid_ = make_op<void, Tensor&>(&hardsigmoi
     hardsigmoid__impl, record_like_silu_);
 
 // ---- hardsigmoid_backward ----
-using hardsigmoid_backward_saved = div_floor_saved;
+struct hardsigmoid_backward_saved {
+  Saved input;
+};
 static void hardsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<hardsigmoid_backward_saved>();
   if (n.needs(0)) {
-    const TensorRef input_ref = s.other.get(n);
+    const TensorRef input_ref = s.input.get(n);
     const Tensor& input = *input_ref;
     const Tensor& g0 = *grads[0];
     out[0] = op::hardsigmoid_backward(g0, input);
@@ -912,7 +914,7 @@ static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const
   n.released = false;
   if (n0) n.set_edge(0, grad);
   if (n1) n.set_edge(1, input);
-  if (n0) s.other.save(input);
+  if (n0) s.input.save(input);
   auto out = redispatch(op_hardsigmoid_backward, c.keys & kBelowAutograd, grad, input);
   set_history(node, *out, 0);
   return out;

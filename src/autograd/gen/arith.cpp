@@ -575,8 +575,9 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_true_scalar_int
     div_true_scalar_into_impl, into_autograd);
 
 // ---- div_floor ----
+using div_floor_saved = add_scalar_saved;
 static constinit const NodeType div_floor_type = {"div_floor", apply_like_div_floor,
-                                                  destroy_parts<1, 0>, sizeof(div_floor_saved),
+                                                  destroy_parts<0, 0>, sizeof(div_floor_saved),
                                                   false};
 static constexpr ArgInfo div_floor_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kTensor, false, false},
@@ -651,9 +652,9 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_floor_scalar_in
     div_floor_scalar_into_impl, into_autograd);
 
 // ---- div_trunc ----
-using div_trunc_saved = div_floor_saved;
+using div_trunc_saved = add_scalar_saved;
 static constinit const NodeType div_trunc_type = {"div_trunc", apply_like_div_floor,
-                                                  destroy_parts<1, 0>, sizeof(div_trunc_saved),
+                                                  destroy_parts<0, 0>, sizeof(div_trunc_saved),
                                                   false};
 static constexpr ArgInfo div_trunc_args[] = {{"self", ArgType::kTensor, false, false},
                                              {"other", ArgType::kTensor, false, false},
@@ -1842,11 +1843,7 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmin_into =
     into_autograd);
 
 // ---- copysign ----
-struct copysign_saved {
-  Saved self;
-  Saved other;
-  Saved r0;
-};
+using copysign_saved = max_saved;
 static void copysign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<copysign_saved>();
@@ -1859,12 +1856,11 @@ static void copysign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::copysign_backward(g0, self, r0);
   }
   if (n.needs(1)) {
-    const TensorRef other_ref = s.other.get(n);
-    const Tensor& other = *other_ref;
-    out[1] = op::zeros_like(other);
+    const Tensor& g0 = *grads[0];
+    out[1] = op::zeros_like(g0);
   }
 }
-static constinit const NodeType copysign_type = {"copysign", copysign_apply, destroy_parts<3, 0>,
+static constinit const NodeType copysign_type = {"copysign", copysign_apply, destroy_parts<2, 0>,
                                                  sizeof(copysign_saved), false};
 static TensorRef copysign_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -1877,7 +1873,6 @@ static TensorRef copysign_autograd(Call c, const Tensor& self, const Tensor& oth
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
   if (n0) s.self.save(self);
-  if (n1) s.other.save(other);
   auto out = redispatch(op_copysign, c.keys & kBelowAutograd, self, other);
   if (n0) s.r0.save_output(*out, 0);
   set_history(node, *out, 0);
@@ -1907,7 +1902,6 @@ static void copysign__autograd(Call c, Tensor& self, const Tensor& other) {
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
   if (n0) s.self.save(*overwritten(self));
-  if (n1) s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   if (n0) s.r0.save_output(self, 0);
   redispatch(op_copysign_, c.keys & kBelowAutograd, self, other);

@@ -1123,12 +1123,14 @@ constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_wher
     where_into_impl, into_autograd);
 
 // ---- masked_fill ----
-using masked_fill_saved = div_floor_saved;
+struct masked_fill_saved {
+  Saved mask;
+};
 static void masked_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<masked_fill_saved>();
   if (n.needs(0)) {
-    const TensorRef mask_ref = s.other.get(n);
+    const TensorRef mask_ref = s.mask.get(n);
     const Tensor& mask = *mask_ref;
     const Tensor& g0 = *grads[0];
     out[0] = op::masked_fill(g0, mask, 0);
@@ -1147,7 +1149,7 @@ static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& 
   [[maybe_unused]] auto& s = *new (n.saved()) masked_fill_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.other.save(mask);
+  s.mask.save(mask);
   auto out = redispatch(op_masked_fill, c.keys & kBelowAutograd, self, mask, value);
   set_history(node, *out, 0);
   return out;
@@ -1174,7 +1176,7 @@ static void masked_fill__autograd(Call c, Tensor& self, const Tensor& mask, cons
   [[maybe_unused]] auto& s = *new (n.saved()) masked_fill_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
-  s.other.save(mask);
+  s.mask.save(mask);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_masked_fill_, c.keys & kBelowAutograd, self, mask, value);
   commit_inplace(self, std::move(prepared));

@@ -193,19 +193,7 @@ constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make
 
 // ---- normal ----
 using normal_saved = add_scalar_saved;
-static void normal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
-  check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<normal_saved>();
-  if (n.needs(0)) {
-    const Tensor& g0 = *grads[0];
-    out[0] = op::zeros_like(g0);
-  }
-  if (n.needs(1)) {
-    const Tensor& g0 = *grads[0];
-    out[1] = op::zeros_like(g0);
-  }
-}
-static constinit const NodeType normal_type = {"normal", normal_apply, destroy_parts<0, 0>,
+static constinit const NodeType normal_type = {"normal", apply_like_div_floor, destroy_parts<0, 0>,
                                                sizeof(normal_saved), false};
 static TensorRef normal_autograd(Call c, const Tensor& mean, const Tensor& std,
                                  Generator* generator) {

@@ -43,9 +43,6 @@ struct add_scalar_saved {
 struct mul_scalar_saved {
   Scalar other;
 };
-struct div_floor_saved {
-  Saved other;
-};
 struct pow_number_saved {
   Saved self;
   Scalar exponent;
@@ -485,11 +482,10 @@ inline TensorRef record_like_div_floor(Call c, const Tensor& self, const Tensor&
                                     c.keys & kBelowAutograd, self, other);
   NodeRef node = new_node(node_of(c), 2, 1);
   Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) div_floor_saved;
+  [[maybe_unused]] auto& s = *new (n.saved()) add_scalar_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  if (n1) s.other.save(other);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&>(c), c.keys & kBelowAutograd,
                         self, other);
   set_history(node, *out, 0);
@@ -505,28 +501,26 @@ inline void record_like_div_floor_(Call c, Tensor& self, const Tensor& other) {
                                     self, other);
   NodeRef node = new_node(node_of(c), 2, 1);
   Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) div_floor_saved;
+  [[maybe_unused]] auto& s = *new (n.saved()) add_scalar_saved;
   n.released = false;
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
-  if (n1) s.other.save(other);
   NodeRef prepared = prepare_inplace(self, node);
   redispatch(op_of<void, Tensor&, const Tensor&>(c), c.keys & kBelowAutograd, self, other);
   commit_inplace(self, std::move(prepared));
 }
 
-// div_floor, div_trunc
+// div_floor, div_trunc, normal
 inline void apply_like_div_floor(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
-  [[maybe_unused]] auto& s = n.saved_as<div_floor_saved>();
+  [[maybe_unused]] auto& s = n.saved_as<add_scalar_saved>();
   if (n.needs(0)) {
     const Tensor& g0 = *grads[0];
     out[0] = op::zeros_like(g0);
   }
   if (n.needs(1)) {
-    const TensorRef other_ref = s.other.get(n);
-    const Tensor& other = *other_ref;
-    out[1] = op::zeros_like(other);
+    const Tensor& g0 = *grads[0];
+    out[1] = op::zeros_like(g0);
   }
 }
 
@@ -773,7 +767,7 @@ inline TensorRef record_like_next_number(Call c, const Tensor& self, const Tenso
   if (n0) n.set_edge(0, self);
   if (n1) n.set_edge(1, other);
   if (n0) s.grad.save(self);
-  s.input.save(other);
+  if (n0) s.input.save(other);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&>(c), c.keys & kBelowAutograd,
                         self, other);
   set_history(node, *out, 0);
@@ -793,9 +787,8 @@ inline void apply_like_next_number(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = op::masked_fill(g0, op::eq(self, other), 0);
   }
   if (n.needs(1)) {
-    const TensorRef other_ref = s.input.get(n);
-    const Tensor& other = *other_ref;
-    out[1] = op::zeros_like(other);
+    const Tensor& g0 = *grads[0];
+    out[1] = op::zeros_like(g0);
   }
 }
 

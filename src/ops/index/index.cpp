@@ -385,7 +385,8 @@ TensorRef impl::index_fill(Call, const Tensor& self, int64_t dim, const Tensor& 
   const int64_t d = check_vector(self, dim, index, true, true);
   Shape shape(self.sizes());
   if (self.ndim) shape[d] = index.numel;
-  TensorRef out = row_major_copy(self);
+  MaskGuard no_grad(bit(kKeyAutograd));
+  TensorRef out = op::clone(self);  // in the order of self
   if (!index.numel) return out;
   slices(kernel_index_put, *out, d, index, *number_as(value, self, shape));
   return out;

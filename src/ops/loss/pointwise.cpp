@@ -31,8 +31,9 @@ static void check_weight(const Tensor* weight, const Tensor& input) {
 
 // ---- differences ----
 
-static TensorRef l1_complex(const Tensor& input, const Tensor& target, int64_t reduction,
-                            const Tensor* weight) {
+// Of complex numbers and integers, whose mean is refused.
+static TensorRef l1_composed(const Tensor& input, const Tensor& target, int64_t reduction,
+                             const Tensor* weight) {
   TensorRef loss = op::abs(*op::sub(input, target));
   if (weight) loss = op::mul(*loss, *weight);
   if (reduction == kReductionNone) return loss;
@@ -41,7 +42,7 @@ static TensorRef l1_complex(const Tensor& input, const Tensor& target, int64_t r
 TensorRef l1_loss(Call, const Tensor& input, const Tensor& target, int64_t reduction,
                   const Tensor* weight) {
   check_weight(weight, input);
-  if (is_complex(result_type({input, target}))) return l1_complex(input, target, reduction, weight);
+  if (!is_float(result_type({input, target}))) return l1_composed(input, target, reduction, weight);
   const Pair p(input, target);
   return p.reduced(p.weighted(op::absolute_difference(*p.x, *p.y), weight), reduction);
 }
@@ -125,9 +126,9 @@ TensorRef kl_div(Call, const Tensor& input, const Tensor& target, int64_t reduct
   if (log_target) {
     loss = op::mul(*op::exp(*p.y), *op::sub(*p.y, *p.x));
   } else {
-    TensorRef entropy =
-        op::masked_fill(*op::mul(*p.y, *op::log(*p.y)), *op::eq(*p.y, Scalar(0)), Scalar(0));
-    loss = op::sub(*entropy, *op::mul(*p.y, *p.x));
+    // log(1) in place of log(0)
+    TensorRef logs = op::log(*op::masked_fill(*p.y, *op::eq(*p.y, Scalar(0)), Scalar(1)));
+    loss = op::sub(*op::mul(*p.y, *logs), *op::mul(*p.y, *p.x));
   }
   if (!batch) return p.reduced(std::move(loss), reduction);
   return p.rounded(op::div(*op::sum(*loss), Scalar(input.ndim ? input.size(0) : 1)));

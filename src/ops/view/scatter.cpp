@@ -6,11 +6,6 @@
 
 namespace TT_NS::impl {
 
-static TensorRef copy_of(const Tensor& self) {
-  TensorRef out = new_tensor(self.sizes(), self.dtype, self.device);
-  copy_elements(*out, self);
-  return out;
-}
 // Writes src to a view of a new tensor.
 static void replace(TensorRef view, const Tensor& self, const Tensor& src) {
   check_same_device(self, "self", src, "src");
@@ -22,7 +17,7 @@ static void replace(TensorRef view, const Tensor& self, const Tensor& src) {
 
 TensorRef select_scatter(Call, const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  TensorRef out = copy_of(self);
+  TensorRef out = op::clone(self);
   replace(op::select(out, dim, index), self, src);
   return out;
 }
@@ -30,7 +25,7 @@ TensorRef select_scatter(Call, const Tensor& self, const Tensor& src, int64_t di
 TensorRef slice_scatter(Call, const Tensor& self, const Tensor& src, int64_t dim,
                         Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  TensorRef out = copy_of(self);
+  TensorRef out = op::clone(self);
   replace(op::slice(out, dim, start, end, step), self, src);
   return out;
 }
@@ -38,7 +33,7 @@ TensorRef slice_scatter(Call, const Tensor& self, const Tensor& src, int64_t dim
 TensorRef diagonal_scatter(Call, const Tensor& self, const Tensor& src, int64_t offset,
                            int64_t dim1, int64_t dim2) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  TensorRef out = copy_of(self);
+  TensorRef out = op::clone(self);
   replace(op::diagonal(out, offset, dim1, dim2), self, src);
   return out;
 }

@@ -629,6 +629,40 @@ def test_tensors_written_into_the_dicts_of_a_layer():
     pickle.loads(pickle.dumps(layer))(x)
 
 
+def test_dicts_of_tensors_are_plain():
+    """As programs expect that flatten them, build others of their class or update them."""
+    layer, x = nn.BatchNorm1d(2).eval(), tt.zeros(1, 2)
+    for group in (layer._parameters, layer._buffers, copy.deepcopy(layer)._parameters):
+        assert type(group) is dict
+    layer._parameters.update(bias=tt.ones(2), weight=tt.ones(2))
+    layer._buffers.update(running_mean=tt.ones(2))
+    tt.testing.assert_close(layer(x), 1 - 1 / tt.full((1, 2), 1 + 1e-5).sqrt())
+    others = {"bias": tt.full((2,), 5.0), "running_mean": tt.zeros(2)}
+    layer._parameters["bias"] = tt.zeros(2)
+    assert tt.func.functional_call(layer, others, (x,)).tolist() == [[5, 5]]
+    layer._parameters["bias"] = None
+    assert (layer(x) < -0.99).all()
+    scale = tt.ones((), requires_grad=True)
+    layer._parameters["bias"] = scale * tt.ones(2)
+    assert layer(x).requires_grad and layer.weight.grad_fn is None
+    layer._parameters["bias"].detach_()  # becomes another tensor of C
+    assert not layer(x).requires_grad
+    attention, y = nn.MultiheadAttention(2, 1, batch_first=True), tt.ones(1, 1, 2)
+    attention.out_proj._parameters["bias"] = tt.full((2,), 7.0)
+    attention.out_proj._parameters["weight"] = tt.zeros(2, 2)
+    assert attention(y, y, y)[0].tolist() == [[[7, 7]]]
+
+
+def test_a_layer_keeps_no_tensor_that_its_dict_has_lost():
+    """As programs do that load weights for each call."""
+    layer = nn.Linear(64, 64, bias=False)
+    before = tt.runtime.memory_stats()["in_use"]
+    layer._parameters["weight"] = nn.Parameter(layer.weight.to("meta"))
+    assert tt.runtime.memory_stats()["in_use"] <= before - 4 * 64 * 64
+    layer._parameters["weight"] = nn.Parameter(tt.ones(64, 64))
+    assert layer(tt.ones(64)).tolist() == [64] * 64
+
+
 @pytest.mark.parametrize("original", [nn.Linear(4, 4), nn.LSTM(4, 4), nn.MultiheadAttention(4, 2)])
 def test_layers_made_of_the_attributes_of_others(original):
     """As libraries do that make a module functional: another class, the same attributes."""

@@ -11,23 +11,43 @@ ROOT = Path(__file__).resolve().parents[3]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.M | re.S)
 
 
-def test_the_quickstart_prints_what_it_says(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def undone(monkeypatch):
+    """as_torch() renames tt, finds modules of torch and adds names to sys.modules: the end of the
+    test takes them back."""
+    import tt
     from tt._types import Named
 
+    monkeypatch.setattr(Named, "library", "tt")
+    monkeypatch.setattr(tt, "__name__", "tt")
+    monkeypatch.setattr(tt, "torch", None, raising=False)
+    for module in (tt, tt.version):
+        monkeypatch.setattr(module, "__version__", module.__version__)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] in ("torch", "functorch"):
+            del sys.modules[name]
+
+
+def test_the_quickstart_prints_what_it_says(tmp_path, monkeypatch, undone, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Named, "library", "tt")  # as_torch() makes it "torch"
     blocks = BLOCK.findall((ROOT / "docs/python.md").read_text())
     assert len(blocks) >= 10
     names = {"__name__": "quickstart"}
-    before = set(sys.modules)
-    try:
-        for source, expected in blocks:
-            exec(compile(source, "docs/python.md", "exec"), names)
-            assert capsys.readouterr().out == expected, source
-    finally:  # as_torch() makes tt's modules torch's
-        for name in set(sys.modules) - before:
-            if name == "torch" or name.startswith("torch."):
-                del sys.modules[name]
+    for source, expected in blocks:
+        exec(compile(source, "docs/python.md", "exec"), names)
+        assert capsys.readouterr().out == expected, source
+
+
+def test_the_quickstart_leaves_tt_as_it_was():
+    import tt
+
+    assert (tt.__name__, repr(tt.float32)) == ("tt", "tt.float32") and not hasattr(tt, "torch")
+    weight = tt.ones(2, 2, requires_grad=True)
+    tt.nn.functional.embedding(tt.tensor([1]), weight, sparse=True).sum().backward()
+    assert weight.grad.to_dense().tolist() == [[0, 0], [1, 1]]  # another module of tt served it
 
 
 def missing_of_the_page():

@@ -912,3 +912,101 @@ def test_lu_by_its_former_name():
     assert tt.lu(tt.zeros(2, 2), get_infos=True)[2].item() == 1
     with pytest.raises(tt.TtError, match="linalg_lu_factor"):
         tt.zeros(2).lu()
+
+
+# ---- what PyTorch 2.15 takes or gives, found by programs ----
+
+
+def test_the_pooling_of_torch_returns_a_pair():
+    """torch.adaptive_max_pool1d is not that of nn.functional."""
+    x = tt.arange(12.0).reshape(1, 2, 6)
+    values, places = tt.adaptive_max_pool1d(x, 3)
+    assert values.tolist() == [[[1, 3, 5], [7, 9, 11]]] and places.tolist() == [[[1, 3, 5]] * 2]
+    assert tt.nn.functional.adaptive_max_pool1d(x, [3]).tolist() == values.tolist()
+    assert tt.adaptive_max_pool1d(input=x, output_size=[3])[1].dtype is tt.int64
+
+
+def test_a_byte_condition_selects_with_a_warning():
+    x, bytes_ = tt.tensor([1.0, 2, 3], requires_grad=True), tt.tensor([1, 0, 2], dtype=tt.uint8)
+    with pytest.warns(UserWarning, match="where received a uint8 condition"):
+        y = tt.where(bytes_, x, -1)
+    assert y.tolist() == [1, -1, 3] and tt.autograd.grad(y.sum(), x)[0].tolist() == [1, 0, 1]
+    with pytest.warns(UserWarning, match="uint8"):
+        assert x.where(bytes_, -x).tolist() == [1, -2, 3]
+    with pytest.raises(tt.errors.DtypeError, match="condition is int64: must be bool"):
+        tt.where(bytes_.long(), x, x)
+
+
+def test_l1_loss_of_integers_is_not_averaged():
+    x, y = tt.tensor([1, 2]), tt.tensor([3, 5])
+    assert tt.nn.functional.l1_loss(x, y, reduction="none").tolist() == [2, 3]
+    total = tt.nn.functional.l1_loss(x, y, reduction="sum")
+    assert total.item() == 5 and total.dtype is tt.int64
+    with pytest.raises(RuntimeError, match="mean"):
+        tt.nn.functional.l1_loss(x, y)
+
+
+def test_bools_beside_numbers_are_factors():
+    x, true = tt.tensor([1, 2]), tt.tensor([True, False])
+    assert tt.addcmul(x, true, true, value=3).tolist() == [4, 2]
+    assert x.float().addcmul_(x, true).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="addcmul: self is bool: convert it"):
+        tt.addcmul(true, true, true)
+
+
+def test_areas_without_points_are_numbers():
+    for dtype, expected in (("int64", "float32"), ("uint8", "float32"), ("float16", "float16")):
+        y = tt.cumulative_trapezoid(tt.empty(0, dtype=getattr(tt, dtype)))
+        assert y.shape == (0,) and y.dtype is getattr(tt, expected)
+    empty = tt.empty(0, dtype=tt.int64)
+    assert tt.cumulative_trapezoid(tt.empty(2, 0, dtype=tt.int64), empty).dtype is tt.float32
+
+
+def test_integers_beyond_halves_are_infinite():
+    for dtype in (tt.int32, tt.int64):
+        x = tt.tensor([70000, -70000, 65519, 65520], dtype=dtype).to(tt.float16)
+        assert x.tolist() == [float("inf"), float("-inf"), 65504, float("inf")]
+
+
+@pytest.mark.parametrize("call", ["copysign_", "sub_"])
+def test_a_tensor_written_by_itself_has_a_gradient(call):
+    x = tt.tensor([1.0, -2, 3], requires_grad=True)
+    y = x * 1
+    getattr(y, call)(y)
+    y.sum().backward()
+    assert x.grad.tolist() == ([1, 1, 1] if call == "copysign_" else [0, 0, 0])
+
+
+def test_the_gradient_of_a_sign_has_its_dtype():
+    x, sign = tt.ones(2, 3, dtype=tt.float64), tt.ones(3, requires_grad=True)
+    tt.copysign(x.requires_grad_(), sign).sum().backward()
+    assert sign.grad.tolist() == [0, 0, 0] and sign.grad.dtype is tt.float32
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: tt.complex(x, 2 * x),
+        lambda x: tt.complex(x, x.contiguous()),
+        lambda x: x.index_fill(0, tt.tensor([0]), 1.0),
+        lambda x: tt.select_scatter(x, tt.zeros(2, 3), 0, 0),
+        lambda x: tt.slice_scatter(x, tt.zeros(1, 2, 3), 0, 0, 1),
+        lambda x: tt.diagonal_scatter(x, tt.zeros(3, 2)),
+        lambda x: tt.nn.functional.kl_div(x, x + 1, reduction="none"),
+    ],
+)
+def test_results_keep_the_order_of_elements_in_memory(call):
+    x = tt.rand(2, 3, 4).permute(2, 0, 1)
+    y, plain = call(x), call(x.contiguous())
+    assert y.stride() == (1, 12, 4) and plain.is_contiguous() and tt.equal(y, plain)
+
+
+def test_gradients_of_complex_numbers_made_of_views():
+    parts = [tt.rand(2, 3, 4, dtype=tt.float64).permute(2, 0, 1).requires_grad_() for _ in "xy"]
+    assert tt.autograd.gradcheck(lambda *xy: tt.complex(*xy).square(), parts)
+
+
+def test_the_gradient_of_kl_div_where_the_target_is_0():
+    target = tt.tensor([0.0, 0.5], requires_grad=True)
+    tt.nn.functional.kl_div(tt.tensor([-1.0, -2]), target, reduction="sum").backward()
+    tt.testing.assert_close(target.grad, tt.tensor([1.0, 3 + tt.tensor(0.5).log()]))

@@ -102,6 +102,22 @@ def test_arguments_of_functions_of_masked_tensors():
         a.add(other=masked.masked_tensor(X, ~M))
 
 
+def test_masked_tensors_are_joined_split_and_normalized():
+    a = masked.masked_tensor(X, M)
+    assert tt.cat([a, a], 1).tolist() == [[1, None, 3, 1, None, 3], [None] * 6]
+    assert tt.stack([a, a]).shape == (2, 2, 3) and tt.cat([a, X])[3].tolist() == X[1].tolist()
+    assert [part.tolist() for part in tt.split(a, 2, 1)] == [[[1, None], [None] * 2], [[3], [None]]]
+    assert a.unbind(0)[0].tolist() == [1, None, 3]
+    for p in (tt.softmax(a, -1), a.softmax(-1), tt.nn.functional.softmax(a, dim=-1)):
+        kept = tt.tensor([1.0, 3.0]).softmax(0).tolist()
+        assert p[0].tolist() == pytest.approx([kept[0], None, kept[1]]) and p[1].tolist()[0] is None
+    logs = tt.nn.functional.log_softmax(a, -1)[0].tolist()
+    assert logs[1] is None and logs[2] == pytest.approx(-0.126928, abs=1e-5)
+    b = masked.masked_tensor(X, M, requires_grad=True)
+    tt.softmax(b, -1)[0, 0].backward()
+    assert b.grad[0].tolist() == pytest.approx([kept[0] * kept[1], None, -kept[0] * kept[1]])
+
+
 def test_gradients_of_masked_tensors():
     x = X.clone().requires_grad_()
     masked.as_masked_tensor(x, M).square().sum().backward()

@@ -661,6 +661,22 @@ def test_what_functions_of_sparse_tensors_refuse(call, error, message):
         call(tt.tensor([[0.0, 2, 0], [1, 0, 3]]).to_sparse())
 
 
+def test_matrices_with_given_diagonals():
+    rows = tt.arange(1.0, 10).reshape(3, 3).requires_grad_()
+    x = sparse.spdiags(rows, tt.tensor([0, -1, 2]), (3, 3))
+    assert x.layout is tt.sparse_coo and x.to_dense().tolist() == [[1, 0, 9], [4, 2, 0], [0, 5, 3]]
+    wide = sparse.spdiags(rows, tt.tensor([1, -3, 7]), (4, 2), tt.sparse_csr)
+    assert wide.to_dense().tolist() == [[0, 2], [0, 0], [0, 0], [4, 0]]
+    assert wide.layout is tt.sparse_csr
+    assert sparse.spdiags(tt.ones(2), tt.tensor(-1), (2, 2)).to_dense().tolist() == [[0, 0], [1, 0]]
+    (x.to_dense() * tt.tensor([[10.0, 0, 3], [2, 1, 1], [1, 1, 1]])).sum().backward()
+    assert rows.grad.tolist() == [[10, 1, 1], [2, 1, 0], [0, 0, 3]]
+    with pytest.raises(ValueError, match="must be 3 different ones"):
+        sparse.spdiags(rows, tt.tensor([0, 0, 1]), (3, 3))
+    with pytest.raises(tt.errors.DtypeError, match="offsets are tt.float32: must be int64"):
+        sparse.spdiags(rows, tt.ones(3), (3, 3))
+
+
 def test_printing_coordinates():
     x = tt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     assert repr(x) == (

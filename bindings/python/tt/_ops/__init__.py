@@ -241,9 +241,8 @@ PLACES = {
 # namespace -> name -> function, if the function has another name
 OTHERS = {
     "tt": {
-        "absolute": "abs", "adaptive_max_pool1d": "nn.pooling.adaptive_max_pool1d",
-        "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
-        "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
+        "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
+        "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
         "atleast_1d": "_torch_functions.atleast_1d", "atleast_2d": "_torch_functions.atleast_2d",
         "atleast_3d": "_torch_functions.atleast_3d", "clip": "clamp", "concat": "cat",
         "concatenate": "cat", "divide": "div", "einsum": "_sublists.einsum", "fix": "trunc",

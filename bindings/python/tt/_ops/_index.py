@@ -7,10 +7,11 @@ from typing import Any, Literal, Sequence
 from .._convert import (boolean, columns_of, instance, int_list, integer, keeps, is_number, length,
     no_overload, number_form, number_operand, one_of, optional_tensor, refit, pointers, real,
     scalar_field, tensor_address, tensor_list, wrong_kind)
-from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
+from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch, with_bool
 from .._facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
+from ..errors import DtypeError
 
 SCATTER = {'none': 0, 'add': 1, 'multiply': 2}
 SCATTERREDUCE = {'sum': 0, 'prod': 1, 'mean': 2, 'amax': 3, 'amin': 4}
@@ -1151,6 +1152,8 @@ def where(condition: Tensor, input: Tensor | complex | None = None,
         return wrap(h)
     except TypeError:
         return retried(where, locals())
+    except DtypeError:
+        return with_bool(where, locals(), "condition")
 
 
 def _m_where(self: Tensor, condition: Tensor, other: Tensor | complex) -> Tensor:

@@ -9,6 +9,10 @@ from .._types import device as _device, dtype as _dtype, memory_format as _memor
 from ..random import Generator
 
 
+class adaptive_max_pool1d_result(NamedTuple):
+    out: Tensor
+    indices: Tensor
+
 class aminmax_result(NamedTuple):
     min: Tensor
     max: Tensor

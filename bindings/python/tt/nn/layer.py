@@ -4,6 +4,7 @@ from __future__ import annotations
 import copy
 from contextlib import contextmanager
 from ctypes import byref, c_int32, c_int64, c_void_p, create_string_buffer
+from functools import partial
 from types import MethodType
 from typing import Any, Iterator, Mapping
 from weakref import ref
@@ -15,7 +16,7 @@ from .._handles import StateDictHandle
 from .._hints import Self
 from .._interception import is_intercepted, switch
 from .._lib import Handle, call, fail, finalizer, lib, local, quick, result
-from .._tensor import Tensor, from_address, leaves, tensor_result, wrap
+from .._tensor import Tensor, exchanged, from_address, leaves, tensor_result, wrap
 from ..autograd import no_grad
 from ..errors import TtError
 from ..random import thread_generator
@@ -48,26 +49,6 @@ def preserve_rng_state() -> Iterator[None]:
         generator.set_state(state)
 
 
-class SlotTensors(dict):
-    """The parameters or the buffers of a layer by name. The C module computes with what a program
-    writes into it, as with what is assigned to the layer's attributes."""
-
-    __slots__ = ("layer",)
-
-    def __init__(self, layer: Layer, items: Any = ()) -> None:
-        super().__init__(items)
-        self.layer = ref(layer)
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, value)
-        layer = self.layer()
-        if layer is not None and name in layer._slots:
-            layer._take(name, value)
-
-    def __reduce__(self) -> Any:
-        return dict, (dict(self),)
-
-
 class Layer(Module):
     """A layer that libtt computes. Its parameters and buffers are those of a C module.
 
@@ -87,7 +68,9 @@ class Layer(Module):
     _module: ModuleHandle
     _single = False  # the last call returned one tensor
     _lent: set[str]  # slots whose tensors in C are not those of the Python object
-    _known: SlotTensors  # _parameters, unless a program has replaced it
+    _known: dict[str, Any]  # _parameters, unless a program has replaced it
+    _held: list[int]  # what _ids() was when C got the tensors of _parameters and _buffers
+    _watches: list[ref[Tensor]]  # of these: C lets go of a tensor that is gone
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -151,11 +134,45 @@ class Layer(Module):
             self._modules[child_name(handle, i)] = layer_over(child)
 
     def _hold(self, handle: ModuleHandle) -> None:
-        """Takes ownership of the C module and watches the dicts of tensors."""
-        known = SlotTensors(self, self._parameters)
-        buffers = SlotTensors(self, self._buffers)
-        self.__dict__.update(_parameters=known, _known=known, _buffers=buffers)
-        self.__dict__.update(_module=handle, _lent=set(), _single=False)
+        """Takes ownership of the C module, whose tensors are those of the dicts."""
+        self.__dict__.update(_module=handle, _lent=set(), _single=False, _known=self._parameters)
+        self._remember()
+
+    def _remember(self) -> None:
+        """Notes that the C module has the tensors of the dicts."""
+        layer = ref(self)
+        items = (*self._parameters.items(), *self._buffers.items())
+        self.__dict__["_held"] = self._ids()
+        self.__dict__["_watches"] = [
+            ref(t, partial(let_go, layer, name))
+            for name, t in items
+            if name in self._slots and isinstance(t, Tensor)
+        ]
+
+    def _ids(self) -> list[int]:
+        """Returns numbers that change with the tensors in the dicts."""
+        ids = (*map(id, self._parameters.values()), *map(id, self._buffers.values()))
+        return [exchanged[0], *ids]
+
+    def _is_known(self) -> bool:
+        """Returns whether the C module has the tensors of the dicts."""
+        return self._parameters is self._known and self._ids() == self._held
+
+    def _follow(self) -> None:
+        """Makes the C module compute with the tensors that a program has written into the dicts."""
+        if self._parameters is not self._known:
+            self._part()
+        if self._ids() != self._held:
+            for name in self._slots:
+                self._follow_slot(name)
+            self._remember()
+        for name in self._computed:
+            self._lend(name, getattr(self, name))
+
+    def _follow_slot(self, name: str) -> None:
+        """Gives the C module the tensor that an attribute is now."""
+        if name not in self._computed:
+            self._take(name, getattr(self, name, None))
 
     def _hold_other(self, handle: ModuleHandle) -> None:
         """Takes ownership of another C module, which gets the tensors of self."""
@@ -263,10 +280,6 @@ class Layer(Module):
             self._lend(name, None)
             self._lent.remove(name)
 
-    def _lend_computed(self) -> None:
-        for name in self._computed:
-            self._lend(name, getattr(self, name))
-
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         super().register_parameter(name, param)
         if name in self._slots:
@@ -294,10 +307,18 @@ class Layer(Module):
         """Calls the C module. Returns its result, or a tuple of several results."""
         if switch.users and is_intercepted(inputs):
             return self._formula(inputs)
-        if self._parameters is not self._known:
-            self._part()
-        if self._computed:
-            self._lend_computed()
+        if (
+            self._parameters is not self._known
+            or self._computed
+            or self._slots  # the list is _ids(), whose call would be a fifth of a small layer's
+            and [
+                exchanged[0],
+                *map(id, self._parameters.values()),
+                *map(id, self._buffers.values()),
+            ]
+            != self._held
+        ):
+            self._follow()
         if self._single and len(inputs) == 1 and type(inputs[0]) is Tensor:
             pointer = byref(inputs[0]._as_parameter_)
             handle = TensorHandle()
@@ -365,7 +386,8 @@ class Layer(Module):
         state = super().__getstate__()
         state["_modules"] = {name: m for name, m in self._modules.items() if name not in names}
         state["inside"] = tensors
-        del state["_module"], state["_lent"], state["_single"], state["_known"]
+        for name in ("_module", "_lent", "_single", "_known", "_held", "_watches"):
+            del state[name]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -551,6 +573,18 @@ def as_tuple(sizes: Any, of_one: bool) -> Any:
     return tuple(sizes) if isinstance(sizes, list) else sizes
 
 
+def let_go(owner: ref[Layer], name: str, gone: ref[Tensor]) -> None:
+    """Removes a tensor that is gone from the C module of its layer, whose memory it would keep."""
+    layer = owner()
+    if layer is None or not any(watch is gone for watch in layer._watches):
+        return
+    layer.__dict__["_held"] = []  # another tensor may get the same id
+    try:
+        layer._follow_slot(name)
+    except TtError:
+        pass  # the next call of the layer raises it
+
+
 def child_name(handle: ModuleHandle, i: int) -> str:
     return quick.tt_module_child_name(handle, c_int64(i)).decode()
 
@@ -577,8 +611,10 @@ def adopted(t: Tensor) -> Parameter:
 
 
 def exchange(layer: Any, state: StateDictHandle) -> None:
-    """Swaps tensors of the C module with the tensors of the same names in state."""
+    """Swaps tensors of the C module with the tensors of the same names in state. The dicts of the
+    layer have them already."""
     call("tt_module_exchange_tensors", layer._module, state)
+    layer.__dict__["_held"] = layer._ids()
 
 
 def places_of(module: Module) -> dict[str, tuple[Module, str, str]]:
@@ -606,13 +642,16 @@ def functional_tensors(
     given = {name: t for name, t in given.items() if name in places}
     if tie_weights:
         given = with_ties(places, given)
+    for owner in {places[name][0] for name in given}:
+        if isinstance(owner, Layer) and not owner._is_known():
+            owner._follow()
     former = []
     states: list[tuple[Any, StateDictHandle]] = []
     try:
         for name, t in given.items():
             owner, group, own_name = places[name]
             former.append((owner.__dict__[group], own_name, owner.__dict__[group][own_name]))
-            dict.__setitem__(owner.__dict__[group], own_name, t)  # exchange() tells the C module
+            owner.__dict__[group][own_name] = t
             if isinstance(owner, Layer):
                 state = result(StateDictHandle, "tt_state_dict_new")
                 call("tt_state_dict_set", state, own_name.encode(), t)
@@ -620,10 +659,10 @@ def functional_tensors(
                 states.append((owner, state))
         yield
     finally:
+        for tensors_of_owner, own_name, t in reversed(former):
+            tensors_of_owner[own_name] = t
         for owner, state in states:
             exchange(owner, state)
-        for tensors_of_owner, own_name, t in reversed(former):
-            dict.__setitem__(tensors_of_owner, own_name, t)
 
 
 def check_names(given: Mapping[str, Tensor], own: Mapping[str, Any]) -> None:

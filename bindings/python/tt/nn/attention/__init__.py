@@ -13,6 +13,7 @@ from ..._facts import TensorHandle
 from ..._lib import fail, lib, local
 from ..._tensor import Tensor, wrap
 from .. import _layers
+from ..layer import Layer
 
 OPTIONS = Struct("QPiPii")  # tt_nn_multihead_attention_forward_opts
 ALL_GIVEN = 31
@@ -49,11 +50,9 @@ class MultiheadAttention(_layers.MultiheadAttention):
             False. Otherwise weights are None and the computation is faster.
         is_causal: a hint that attn_mask is causal.
         """
-        if self._parameters is not self._known:
-            self._part()
-        self._lend_computed()
-        if getattr(self.out_proj, "_computed", None):  # its C module is called by that of self
-            self.out_proj._lend_computed()
+        self._follow()
+        if isinstance(self.out_proj, Layer):  # its C module is called by that of self
+            self.out_proj._follow()
         op = "MultiheadAttention"
         for name, x in (("query", query), ("key", key), ("value", value)):
             instance(Tensor, x, op, name)
