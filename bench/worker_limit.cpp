@@ -84,6 +84,15 @@ template <bool Stream> void choose(const char* mask, float* a, float* b, float* 
       put<Stream>(c + j, Vec((Words(at(a + j)) & take) | (Words(at(b + j)) & ~take)));
     }
 }
+// What an optimizer with two moments must move: three arrays change by the gradient.
+template <bool Stream> void update(float* p, float* g, float* m, float* v, int64_t n) {
+  for (int64_t i = 0; i < n; i += kStep) _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k) {
+      const int64_t j = i + k * kLane;
+      put<Stream>(p + j, at(p + j) + at(g + j));
+      put<Stream>(m + j, at(m + j) + at(g + j));
+      put<Stream>(v + j, at(v + j) + at(g + j));
+    }
+}
 // Four vectors of b for each one of a.
 template <bool Stream> void enlarge(float* a, float* b, int64_t n) {
   for (int64_t i = 0; i < n; i += kLane)
@@ -199,8 +208,8 @@ Work faster(Work a, Work b) {
 
 struct Entry {
   const char* name;
-  char kind;  // r: read n floats; a: c = a + b; c: b = a; w: choose(); e: enlarge(); f: fill; m: n
-              // fused multiply-adds; b: n of bf16
+  char kind;  // r: read n floats; a: c = a + b; c: b = a; w: choose(); o: update(); e: enlarge();
+              // f: fill; m: n fused multiply-adds; b: n of bf16
   int64_t n;
 };
 constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
@@ -217,6 +226,8 @@ constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
                               {"exp1e6", 'c', 1000000},
                               {"tanh1e6", 'c', 1000000},
                               {"where1e6", 'w', 1000000},
+                              {"adam1e6", 'o', 1000000},
+                              {"adam1e7", 'o', 10000000},
                               {"bilinear", 'e', 64 * 32 * 32 * 32},
                               {"rand1e6", 'f', 1000000},
                               {"mm32x32x32", 'm', 32 * 32 * 32},
@@ -264,6 +275,13 @@ Work build(const Entry& e, Team& team) {
         team.split(n, [=](int64_t i, int64_t count) { copy<false>(a + i, b + i, count); }),
         team.split(n, [=](int64_t i, int64_t count) { copy<true>(a + i, b + i, count); }));
   float* c = buffer(n, 10752);
+  if (e.kind == 'o') {
+    float* d = buffer(n, 15872);
+    const auto run = [=](auto f) {
+      return [=](int64_t i, int64_t count) { f(a + i, b + i, c + i, d + i, count); };
+    };
+    return faster(team.split(n, run(update<false>)), team.split(n, run(update<true>)));
+  }
   if (e.kind == 'w') {
     char* mask = reinterpret_cast<char*>(buffer(n / 4 + 1, 15872));
     for (int64_t i = 0; i < n; ++i) mask[i] = char(-(i % 3 & 1));
