@@ -149,12 +149,13 @@ struct CeluBackward : LongInDouble {
     return x <= T(0) ? g * math::exp(negative / p.v[0]) : g;
   }
 };
-struct Tanhshrink {  // x - tanh(x), in double, where less cancels
-  using OfFloats = Tanhshrink;
+struct Tanhshrink : Long {  // x - tanh(x): near 0, where they cancel, by a series
 #if !TT_ON_DEVICE
   static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
     return series::tanhshrink(x);
   }
+  template <class V> static TT_FN V lanes(V x) { return math::tanhshrink(x); }
+  static TT_FN float op(float x, const Param<float>&) { return math::tanhshrink(x); }
 #endif
   template <class T> static TT_FN T op(T x, const Param<T>&) {
     if constexpr (kIsComplex<T>) return x - math::tanh(x);

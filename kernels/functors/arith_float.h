@@ -64,6 +64,13 @@ struct Logaddexp2 : Long {
 #if !TT_ON_DEVICE && TT_FUSED
   template <class V> static TT_FN V lanes(V a, V b) { return math::log_of_sum<true>(a, b); }
   static TT_FN float op(float a, float b, const Param<float>&) { return lanes(a, b); }
+#elif !TT_ON_DEVICE
+  static TT_FN float op(float a, float b, const Param<float>&) {
+    const float high = a > b ? a : b;
+    const double rest = math::log1p_of_part(math::exp2(-math::fabs(a - b)));
+    const double sum = high + rest * 1.4426950408889634;
+    return a == b ? a + 1.0f : float(sum);
+  }
 #endif
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     const T high = a > b ? a : b;
@@ -137,6 +144,7 @@ struct FrexpMantissa {
 // ---- products and quotients that are added ----
 
 struct Lerp {  // from the end that is nearer, so that weight 1 gives b exactly
+  static constexpr NarrowOp kNarrow = NarrowOp::kLerp;
   template <class R> static TT_FN bool is_near_first(R weight) {
     return math::fabs(weight) < R(0.5);
   }
@@ -151,11 +159,13 @@ struct Lerp {  // from the end that is nearer, so that weight 1 gives b exactly
   }
 };
 struct Addcmul : Scaled {  // a + alpha * b * c
+  static constexpr NarrowOp kNarrow = NarrowOp::kAddcmul;
   template <class T> static TT_FN T op(T a, T b, T c, const Param<T>& p) {
     return wrap_add(a, wrap_mul(times_alpha(b, p), c));
   }
 };
 struct Addcdiv : Scaled {  // a + alpha * b / c
+  static constexpr NarrowOp kNarrow = NarrowOp::kAddcdiv;
   template <class T> static TT_FN T op(T a, T b, T c, const Param<T>& p) {
     return a + times_alpha(b, p) / c;
   }

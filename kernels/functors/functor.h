@@ -23,7 +23,9 @@
 //   kVector, kPairVector
 //       arity 1, 2 (or 1 and a scalar), double: op is this function, which SLEEF may compute
 //   kNarrow
-//       arity 1 or 2: the loop of 8- and 16-bit numbers that computes the same
+//       the loop of 8- and 16-bit numbers that computes the same
+//   kOfIntegers
+//       arity 1, result bool: what it is for every integer
 //   kRowsByOne, kCommutes
 //       arity 2: rows beside one element each have a loop of their own; a and b may be exchanged if
 //       there are no scalars

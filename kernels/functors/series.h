@@ -152,6 +152,11 @@ TT_POLYNOMIAL(erfcx_terms, 0x1.6e9827d229d2dp-1, -0x1.d8f06dfac798dp-3, 0x1.9596
               -0x1.9354de53812dap-25, 0x1.bead74709fed4p-25, 0x1.1687edc23249bp-26,
               -0x1.08f468bd8d24ep-27, -0x1.ddca63c162a25p-29, 0x1.b38639da094bep-31,
               0x1.941d56f2acc9dp-32, -0x1.4b98f5eb9077bp-35)
+// erf(a) / a - 1, of a^2 up to 1: 2^-56 relative to erf(a)
+TT_POLYNOMIAL(erf_near, 0x1.06eba8214db68p-3, -0x1.812746b0379bdp-2, 0x1.ce2f21a040d14p-4,
+              -0x1.b82ce311fa8c0p-6, 0x1.565bccf92a3ddp-8, -0x1.c02db03db5753p-11,
+              0x1.f9a2baa61464bp-14, -0x1.f4ca4d45a777ep-17, 0x1.b97fd25b64e36p-20,
+              -0x1.5c071e62f8eccp-23, 0x1.d71ad77ba22cdp-27, -0x1.abadac1e78c2ap-31)
 // the inverse of erf by y, of y^2 up to 9/16
 TT_ODD(odd_erf_inverse, 0x1.c5bf891b4ef6bp-1, -0x1.64a8e90204ffcp-55, 0x1.db29fb2fee5fdp-3,
        0x1.053c2c0ab70d8p-3, 0x1.62847c4a09427p-4, 0x1.0a13180126181p-4, 0x1.a7c891c480764p-5,
@@ -455,6 +460,17 @@ TT_SHARED_FN Wide bell(Wide a, double factor) {
   const Wide square = c * c;
   const Wide y = exp(-factor * square);
   return y - y * (factor * rest_of_square(c, square));
+}
+// exp(-a^2) exp(a^2) erfc(a), a >= 0.
+TT_SERIES_FN Wide erfc_of_positive(Wide a) { return erfcx_of_positive(a) * bell(a, 1.0); }
+TT_SERIES_FN Wide erfc(Wide x) {
+  const Wide right = erfc_of_positive(magnitude(x));
+  return chosen(x < all(0.0), 2.0 - right, right);
+}
+TT_SERIES_FN Wide erf(Wide x) {
+  const Wide a = magnitude(x);
+  const Wide near = a + a * erf_near(a * a);
+  return with_sign(chosen(a < all(1.0), near, 1.0 - erfc_of_positive(a)), x);
 }
 TT_SERIES_FN Wide erfcx(Wide x) {
   const Wide a = magnitude(x);

@@ -4,6 +4,7 @@
 
 #include "kernels/functors/arith.h"
 #include "kernels/functors/complex.h"
+#include "kernels/functors/series.h"
 
 TT_FUNCTORS_BEGIN
 
@@ -73,7 +74,6 @@ struct Sigmoid : LongInDouble {
     static constexpr VectorId kVector = kVector##functor;                                    \
     template <class T> static TT_FN T op(T a, const Param<T>&) { return math::function(a); } \
   };
-TT_UNARY(Expm1, expm1)
 TT_UNARY(Log2, log2)
 TT_UNARY(Log10, log10)
 TT_UNARY(Log1p, log1p)
@@ -82,8 +82,17 @@ TT_UNARY(Acos, acos)
 TT_UNARY(Atan, atan)
 TT_UNARY(Sinh, sinh)
 TT_UNARY(Cosh, cosh)
-TT_UNARY(Erf, erf)
 #undef TT_UNARY
+struct Expm1 : Long {
+  static constexpr VectorId kVector = kVectorExpm1;
+  template <class V> static TT_FN V lanes(V a) { return math::expm1(a); }
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::expm1(a); }
+};
+struct Erf : Long {
+  static constexpr VectorId kVector = kVectorErf;
+  template <class V> static TT_FN V lanes(V a) { return math::erf(a); }
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::erf(a); }
+};
 struct Exp2 : Long {
   static constexpr VectorId kVector = kVectorExp2;
   template <class V> static TT_FN V lanes(V a) { return math::exp2(a); }
@@ -93,14 +102,40 @@ struct Exp2 : Long {
   struct functor : Long {                                                                    \
     template <class T> static TT_FN T op(T a, const Param<T>&) { return math::function(a); } \
   };
-TT_UNARY(Erfc, erfc)
 TT_UNARY(Asinh, asinh)
 TT_UNARY(Acosh, acosh)
-TT_UNARY(Atanh, atanh)
 #undef TT_UNARY
+struct Erfc : Long {
+#if !TT_ON_DEVICE
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::erfc(x);
+  }
+#endif
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::erfc(a); }
+};
+struct Atanh : Long {  // in double log1p(t) / 2, t = 2 a / (1 - a) = 2 a + 2 a^2 / (1 - a)
+#if !TT_ON_DEVICE
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    const series::Wide a = series::magnitude(x);
+    const series::Wide ratio = a / (1.0 - a);
+    const series::Wide near = 2.0 * a + 2.0 * a * ratio;
+    const series::Wide t = series::chosen(a < series::all(0.5), near, 2.0 * ratio);
+    return series::with_sign(0.5 * series::log1p(t), x);
+  }
+#endif
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::atanh(a); }
+};
 
 // log(z / (1 - z)), z = a clamped to [eps, 1 - eps]; param 0 is eps, absent: no clamping.
 struct Logit : Long {
+#if !TT_ON_DEVICE
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>& p) {
+    if (!p.has[0]) return series::log(x / (1.0 - x));
+    const series::Wide low = series::all(p.v[0]);
+    const series::Wide z = series::chosen(x < low, low, series::at_most(x, 1.0 - p.v[0]));
+    return series::log(z / (1.0 - z));
+  }
+#endif
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
     const T eps = p.has[0] ? p.v[0] : T(0);
     const T high = a > T(1) - eps ? T(1) - eps : a;
@@ -203,15 +238,18 @@ template <class T> TT_FN bool is_finite(T a) {
   else return math::fabs(a) < kHighest<T>;
 }
 struct Isnan {
+  static constexpr bool kOfIntegers = false;
   template <class T> static TT_FN bool op(T a, const Param<T>&) { return a != a; }
 };
 struct Isinf {
+  static constexpr bool kOfIntegers = false;
   template <class T> static TT_FN bool op(T a, const Param<T>&) {
     if constexpr (kIsComplex<T>) return is_infinite(a.re) || is_infinite(a.im);
     else return is_infinite(a);
   }
 };
 struct Isfinite {
+  static constexpr bool kOfIntegers = true;
   template <class T> static TT_FN bool op(T a, const Param<T>&) {
     if constexpr (kIsComplex<T>) return is_finite(a.re) && is_finite(a.im);
     else return is_finite(a);
@@ -219,18 +257,21 @@ struct Isfinite {
 };
 
 struct Isposinf {
+  static constexpr bool kOfIntegers = false;
   template <class T> static TT_FN bool op(T a, const Param<T>&) {
     if constexpr (kIsInt<T>) return false;
     else return a == kHighest<T>;
   }
 };
 struct Isneginf {
+  static constexpr bool kOfIntegers = false;
   template <class T> static TT_FN bool op(T a, const Param<T>&) {
     if constexpr (kIsInt<T>) return false;
     else return a == kLowest<T>;
   }
 };
 struct Isreal {
+  static constexpr bool kOfIntegers = true;
   template <class T> static TT_FN bool op(T a, const Param<T>&) {
     if constexpr (kIsComplex<T>) return a.im == 0;
     else return true;
@@ -248,6 +289,7 @@ struct Signbit {
 template <class R> TT_FN R nan_to(R a, R value) { return a == a ? a : value; }
 struct ReplaceNan {  // by param 0
   using OfIntegers = Identity;
+  static constexpr NarrowOp kNarrow = NarrowOp::kReplaceNan;
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
     if constexpr (kIsComplex<T>) return {nan_to(a.re, p.v[0].re), nan_to(a.im, p.v[0].re)};
     else return nan_to(a, p.v[0]);
@@ -259,6 +301,7 @@ template <class R> TT_FN R infinity_to(R a, R positive, R negative) {
 }
 struct ReplaceInf {  // inf by param 0, -inf by param 1
   using OfIntegers = Identity;
+  static constexpr NarrowOp kNarrow = NarrowOp::kReplaceInf;
   template <class T> static TT_FN T op(T a, const Param<T>& p) {
     if constexpr (kIsComplex<T>)
       return {infinity_to(a.re, p.v[0].re, p.v[1].re), infinity_to(a.im, p.v[0].re, p.v[1].re)};

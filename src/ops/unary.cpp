@@ -1,8 +1,9 @@
 // Implementations of unary functions that need more than one kernel.
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
-#include "ops/impl.h"
+#include "ops/one_pass.h"
 
 #include <float.h>
 
@@ -31,10 +32,25 @@ static double largest_of(Dtype d) {
   if (d == Dtype::kBF16) return 0x1.fep127;
   return real_of(d) == Dtype::kF64 ? DBL_MAX : double(FLT_MAX);
 }
+constexpr Kernel kNanToNum = chain_kernel("nan_to_num");
+
 TensorRef nan_to_num(Call, const Tensor& self, Opt<double> nan, Opt<double> posinf,
                      Opt<double> neginf) {
   if (category(self.dtype) < 2) return op::clone(self);
   const double largest = largest_of(self.dtype);
+  const Scalar value(nan.or_else(0));
+  const Scalar above(posinf.or_else(largest));
+  const Scalar below(neginf.or_else(-largest));
+  if (self.numel && self.dense() && takes_one_pass(self)) {
+    TensorRef out = new_like(self, self.dtype);
+    ChainPlan plan;
+    plan.kernel[0] = &kernel_replace_nan;
+    plan.kernel[1] = &kernel_replace_inf;
+    set_step(&plan.step[0], nullptr, {&self}, value);
+    set_step(&plan.step[1], out.get(), {out.get()}, above, below);
+    launch(kNanToNum, kCpuDevice, &plan, self.numel);
+    return out;
+  }
   return op::replace_inf(*op::replace_nan(self, nan.or_else(0)), posinf.or_else(largest),
                          neginf.or_else(-largest));
 }

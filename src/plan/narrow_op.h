@@ -1,5 +1,6 @@
 // NarrowOp: the operators of which 8- and 16-bit numbers have loops of their own
-// (kernels/cpu/elementwise/narrow.cpp; functions of one number: narrow_functions.cpp).
+// (kernels/cpu/elementwise/narrow.cpp; functions of one number: narrow_functions.cpp; of three:
+// narrow_three.cpp).
 #pragma once
 
 #include "base/platform.h"
@@ -7,7 +8,8 @@
 namespace TT_NS {
 
 // Ranges of this order are what a dtype has: integers kAnd to kMinimum, halves kNeg to kCopysign,
-// bytes kEq to kGe, too. The next two are kNeg and kAbs of halves; functions follow from kClamp on.
+// bytes kEq to kGe, too. The next two are kNeg and kAbs of halves; functions follow from kClamp on,
+// those of three halves from kLerp on.
 enum class NarrowOp : int32_t {
   kAnd,
   kOr,
@@ -41,7 +43,15 @@ enum class NarrowOp : int32_t {
   kTrunc,
   kRound,
   kLeakyRelu,
+  kReplaceNan,
+  kReplaceInf,
+  kLerp,
+  kAddcmul,
+  kAddcdiv,
 };
-TT_INLINE constexpr bool is_narrow_function(NarrowOp op) { return op >= NarrowOp::kClamp; }
+TT_INLINE constexpr bool has_three_inputs(NarrowOp op) { return op >= NarrowOp::kLerp; }
+TT_INLINE constexpr bool is_narrow_function(NarrowOp op) {
+  return op >= NarrowOp::kClamp && !has_three_inputs(op);
+}
 
 }  // namespace TT_NS

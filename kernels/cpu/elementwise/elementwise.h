@@ -6,6 +6,7 @@
 // kernels/functors/gen/<family>.inc, each line of which defines one kernel (TT_ELEMENTWISE below).
 #pragma once
 
+#include "kernels/cpu/elementwise/halves.h"
 #include "kernels/cpu/simd/convert.h"
 #include "kernels/cpu/simd/lanes.h"
 #include "kernels/cpu/simd/stream.h"
@@ -49,6 +50,11 @@ int32_t run_narrow_function(const ElementPlan& plan, int64_t begin, int64_t end,
                             uint32_t native, NarrowOp op, Block narrow) noexcept;
 void run_narrow_function_block(const ElementPlan& plan, NarrowOp op, char* out, const char* a,
                                int64_t n) noexcept;
+// The same for functions of three halves (narrow_three.cpp).
+int32_t run_narrow_three(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
+                         uint32_t native, NarrowOp op, Block narrow) noexcept;
+void run_narrow_three_block(const ElementPlan& plan, NarrowOp op, char* out, const char* a,
+                            const char* b, const char* c, int64_t n) noexcept;
 // Maps one function over n doubles, for functors with a kVector.
 void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept;
 // The same of two arguments, for functors with a kPairVector. one_b: b is one double for all.
@@ -95,18 +101,28 @@ constexpr bool kNarrowLoops = !TT_MINIMAL && (TT_VEC_BYTES > 16 || !TT_SSE2);
 
 // run_elementwise, of narrow operands by their own loop.
 template <class F> void narrow_block(const ElementPlan& plan, char* out, const char* a,
-                                     const char* b, const char*, int64_t n) {
-  if constexpr (is_narrow_function(F::kNarrow))
+                                     const char* b, const char* c, int64_t n) {
+  if constexpr (has_three_inputs(F::kNarrow))
+    run_narrow_three_block(plan, F::kNarrow, out, a, b, c, n);
+  else if constexpr (is_narrow_function(F::kNarrow))
     run_narrow_function_block(plan, F::kNarrow, out, a, n);
   else run_narrow_block(plan, F::kNarrow, out, a, b, n);
 }
+template <class F> constexpr auto run_narrow_of() {
+  if constexpr (has_three_inputs(F::kNarrow)) return run_narrow_three;
+  else return is_narrow_function(F::kNarrow) ? run_narrow_function : run_narrow;
+}
 template <class F> TT_INLINE int32_t run_general(const ElementPlan& plan, int64_t begin,
                                                  int64_t end, Block block, uint32_t native) {
-  if constexpr (kNarrowLoops && requires { F::kNarrow; }) {
-    constexpr auto kRun = is_narrow_function(F::kNarrow) ? run_narrow_function : run_narrow;
-    return kRun(plan, begin, end, block, native, F::kNarrow, narrow_block<F>);
-  } else return run_elementwise(plan, begin, end, block, native);
+  if constexpr (kNarrowLoops && requires { F::kNarrow; })
+    return run_narrow_of<F>()(plan, begin, end, block, native, F::kNarrow, narrow_block<F>);
+  else return run_elementwise(plan, begin, end, block, native);
 }
+
+// The one value of a test of integers.
+template <bool kValue> struct Constant {
+  template <class T> static TT_FN T op(const Param<T>&) { return T(kValue); }
+};
 
 template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   template <int i> static constexpr bool is_bool = (bool_inputs<F>() >> i & 1) || kIsSame<T, bool>;
@@ -170,8 +186,69 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   static constexpr bool kHasOneLanes = requires { F::lanes(math::F32v{}); };
   static constexpr bool kHasTwoLanes = requires { F::lanes(math::F32v{}, math::F32v{}); };
   static constexpr bool kHasLanes = kIsSame<T, float> && (kHasOneLanes || kHasTwoLanes);
+
+  // n: a multiple of the halves of a vector.
+  static TT_INLINE void halves_loop(bool is_bf16, char* out, const char* a, const char* b,
+                                    int64_t n) {
+    using V = Vec<float>;
+    for (int64_t i = 0; i < 2 * n; i += TT_VEC_BYTES) {
+      const Floats x = load_halves(is_bf16, a + i);
+      Floats result;
+      if constexpr (kArity == 2) {
+        const Floats y = load_halves(is_bf16, b + i);
+        result = {V(F::lanes(math::F32v(x.low), math::F32v(y.low))),
+                  V(F::lanes(math::F32v(x.high), math::F32v(y.high)))};
+      } else {
+        result = {V(F::lanes(math::F32v(x.low))), V(F::lanes(math::F32v(x.high)))};
+      }
+      store_halves(is_bf16, out + i, result);
+    }
+  }
+  // A Block of halves, as floats that are rounded once.
+  template <bool kIsBf16> static TT_NOINLINE void halves_block(const ElementPlan&, char* out,
+                                                               const char* a, const char* b,
+                                                               const char*, int64_t n) {
+    constexpr int64_t kStep = TT_VEC_BYTES / 2;
+    alignas(64) char padded[3][TT_VEC_BYTES] = {};
+    const int64_t rest = n % kStep;
+    int64_t whole = n - rest;
+    const size_t rest_bytes = size_t(rest) * 2;
+    char* to = out;
+    for (;;) {
+      if (whole == 0) {
+        if (rest == 0) return;
+        memcpy(padded[1], a + (n - rest) * 2, rest_bytes);
+        a = padded[1];
+        if constexpr (kArity == 2) {
+          memcpy(padded[2], b + (n - rest) * 2, rest_bytes);
+          b = padded[2];
+        }
+        to = padded[0];
+        whole = kStep;
+      }
+      halves_loop(kIsBf16, to, a, b, whole);
+      if (to != out) break;
+      whole = 0;
+    }
+    memcpy(out + (n - rest) * 2, padded[0], rest_bytes);
+  }
+  // Runs this loop if all operands are halves of one dtype.
+  static TT_INLINE bool ran_as_halves(const ElementPlan& plan, int64_t begin, int64_t end) {
+    if constexpr (kHasLanes) {
+      const int32_t dtype = plan.dtype[0];
+      if (plan.dense || (dtype != TT_F16 && dtype != TT_BF16)) return false;
+      for (int k = 1; k <= kArity; k++)
+        if (plan.dtype[k] != dtype) return false;
+      const Block of_halves = dtype == TT_BF16 ? halves_block<true> : halves_block<false>;
+      run_indirect(plan, begin, end, of_halves, uint32_t(dtype) * 0x01010101u);
+      return true;
+    } else {
+      return false;
+    }
+  }
 #else
   static TT_INLINE void lanes_loop(char*, const char*, const char*, int64_t) {}
+  static TT_INLINE bool ran_as_halves(const ElementPlan&, int64_t, int64_t) { return false; }
   static constexpr bool kHasLanes = false;
 #endif
 
@@ -319,6 +396,7 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     for (int i = 1; i <= kArity; i++) direct = direct && !plan.scalar_in[i];
     if (TT_UNLIKELY(!direct)) {
       if (ran_by_one(plan, begin, end, dtype)) return TT_OK;
+      if (ran_as_halves(plan, begin, end)) return TT_OK;
       return run_general<F>(plan, begin, end, block, native(dtype));
     }
     const char* in[4] = {};
@@ -330,10 +408,18 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
   }
 };
 
-// Logical operators: operands of any dtype are converted to bool.
+// Logical operators: operands of any dtype are converted to bool. Bytes are truth values as they
+// are.
 template <class F, int kArity, OutKind kOut>
 TT_INLINE int32_t dispatch(Set<bool>, const ElementPlan& plan, int64_t begin, int64_t end) {
-  return Loop<F, bool, kArity, kOut, false>::run(plan, begin, end, TT_BOOL);
+  using OfBools = Loop<F, bool, kArity, kOut, false>;
+  if (plan.dense) return OfBools::run(plan, begin, end, TT_BOOL);
+  uint32_t native = OfBools::native(TT_BOOL);
+  for (int k = 1; k <= kArity; k++) {
+    const bool is_byte = plan.dtype[k] == TT_U8 || plan.dtype[k] == TT_I8;
+    if (is_byte) native ^= uint32_t(plan.dtype[k] ^ TT_BOOL) << (8 * k);
+  }
+  return run_elementwise(plan, begin, end, OfBools::block, native);
 }
 
 // The first compute type is the usual one, whose dense loop is called directly.
@@ -347,17 +433,29 @@ TT_INLINE int32_t dispatch(Set<First, Rest...>, const ElementPlan& plan, int64_t
   } else if (is_dtype(plan.compute, kUsual)) {
     return Loop<FunctorFor<F, First>, First, kArity, kOut, false>::run(plan, begin, end, kUsual);
   }
+  if constexpr (requires { F::kOfIntegers; }) {
+    if (is_dtype(plan.compute, TT_I32) || is_dtype(plan.compute, TT_I64)) {
+      ElementPlan result = plan;
+      result.n_operands = 1;
+      using OfNone = Loop<Constant<F::kOfIntegers>, bool, 0, kOut, false>;
+      return run_elementwise(result, begin, end, OfNone::block, OfNone::native(TT_BOOL));
+    }
+  }
   Block block = nullptr;
   uint32_t native = 0;
   bool ran = false;
   const auto pick_if = [&]<class T>(T) TT_INLINE_BODY {
-    using OfT = Loop<FunctorFor<F, T>, T, kArity, kOut, false>;
-    constexpr int32_t kDtype = Traits<T>::kDtype;
-    if (!is_dtype(plan.compute, kDtype)) return false;
-    block = OfT::block;
-    native = OfT::native(kDtype);
-    ran = OfT::ran_by_one(plan, begin, end, kDtype);
-    return true;
+    if constexpr (kIsInt<T> && requires { F::kOfIntegers; }) {
+      return false;
+    } else {
+      using OfT = Loop<FunctorFor<F, T>, T, kArity, kOut, false>;
+      constexpr int32_t kDtype = Traits<T>::kDtype;
+      if (!is_dtype(plan.compute, kDtype)) return false;
+      block = OfT::block;
+      native = OfT::native(kDtype);
+      ran = OfT::ran_by_one(plan, begin, end, kDtype);
+      return true;
+    }
   };
   (void)(pick_if(Rest{}) || ...);
   if (ran) return TT_OK;

@@ -2,38 +2,12 @@
 #pragma once
 
 #include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/elementwise/halves.h"
 
 TT_ISA_BEGIN
 
 // a < b, as by elements whose lowest one is `lowest`: the sign bit if they are unsigned.
 template <class V> TT_INLINE V less(V a, V b, V lowest) { return V((a ^ lowest) < (b ^ lowest)); }
-
-constexpr uint32_t kHighHalf = 0xffff0000u;
-
-// The float whose high half is x rounded to bf16; a nan remains one.
-TT_INLINE Vec<uint32_t> round_to_bf16(Vec<float> x) {
-  const Vec<uint32_t> u = Vec<uint32_t>(x);
-  return chosen(x == x, u + 0x7fffu + (u >> 16 & 1u), u | 0x400000u);
-}
-
-struct Floats {
-  Vec<float> low, high;
-};
-
-// Of bf16, the elements of pairs, each of which is a lane of 32 bits.
-TT_INLINE Floats load_halves(bool is_bf16, const char* p) {
-  if (!is_bf16) return {load_f16(p), load_f16(p + TT_VEC_BYTES / 2)};
-  const auto pairs = load(reinterpret_cast<const uint32_t*>(p));
-  return {Vec<float>(pairs << 16), Vec<float>(pairs & kHighHalf)};
-}
-TT_INLINE void store_halves(bool is_bf16, char* p, Floats x) {
-  if (is_bf16) {
-    const Vec<uint32_t> high = round_to_bf16(x.high) & kHighHalf;
-    return store(reinterpret_cast<uint32_t*>(p), round_to_bf16(x.low) >> 16 | high);
-  }
-  store_f16(p, x.low);
-  store_f16(p + TT_VEC_BYTES / 2, x.high);
-}
 
 template <class F> TT_INLINE Floats both(Floats a, Floats b, const F& f) {
   return {f(a.low, b.low), f(a.high, b.high)};

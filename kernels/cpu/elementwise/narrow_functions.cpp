@@ -4,7 +4,8 @@
 
 TT_ISA_BEGIN
 
-// What the numbers of a call clamp to; real_low is the slope of kLeakyRelu.
+// What the numbers of a call clamp to; real_low is the slope of kLeakyRelu and the value of
+// kReplaceNan, and both are those of kReplaceInf.
 struct Bounds {
   int64_t low, high;
   float real_low, real_high;
@@ -72,6 +73,12 @@ TT_INLINE Floats function_values(NarrowOp op, Floats a, Floats bounds) {
     case NarrowOp::kRound: return both(a, a, [](V x, V) { return rounded(x); });
     case NarrowOp::kLeakyRelu:
       return both(a, a, [=](V x, V) { return chosen(x > 0.0f, x, x * bounds.low); });
+    case NarrowOp::kReplaceNan:
+      return both(a, a, [=](V x, V) { return chosen(x == x, x, bounds.low); });
+    case NarrowOp::kReplaceInf:
+      return both(a, a, [=](V x, V) {
+        return chosen(x == float(kInf), bounds.low, chosen(x == -float(kInf), bounds.high, x));
+      });
     default:  // kRelu
       return both(a, a, [](V x, V) { return chosen(x <= 0.0f, V{}, x); });
   }
@@ -101,7 +108,9 @@ Bounds clamp_bounds(const ElementPlan& plan, NarrowOp op) {
   const tt_scalar& high = plan.param[1];
   Bounds b = range_of(plan.dtype[1]);
   if (op == NarrowOp::kRelu) b.low = 0;
-  if (op == NarrowOp::kLeakyRelu) b.real_low = scalar_as<float>(low);
+  const bool replaces = op == NarrowOp::kReplaceNan || op == NarrowOp::kReplaceInf;
+  if (op == NarrowOp::kLeakyRelu || replaces) b.real_low = scalar_as<float>(low);
+  if (replaces) b.real_high = scalar_as<float>(high);
   if (op != NarrowOp::kClamp) return b;
   if (low.kind) b.low = low.kind <= TT_SCALAR_INT ? low.i : INT64_MIN;
   if (high.kind) b.high = high.kind <= TT_SCALAR_INT ? high.i : INT64_MAX;

@@ -48,6 +48,27 @@ template <class V> TT_INLINE V exp_lanes(V x) {
   return scale_above(m, n, x, -104.0f);           // exp(-104) < 2^-150
 }
 
+// exp(x) - 1 = 2^n ((1 - 2^-n) + p), where p and the sum have two parts: what rounding takes from
+// them is up to 2 ulp of the result for n of 1 and -1. x is clamped to [-25, 89].
+template <class V> TT_INLINE V expm1_lanes(V x) {
+  const V c = at_most(at_least(x, -25.0f), 89.0f);
+  const V n = nearest(c * kLog2e);
+  const V above = fma(n, -kLn2Hi, c);
+  const V r = fma(n, -kLn2Lo, above);
+  const V r_lost = fma(n, -kLn2Lo, above - r);
+  V p = fma(r, 0x1.6a2366p-10f, splat<V>(0x1.123a6ap-7f));
+  p = fma(p, r, 0x1.5558f4p-5f);
+  p = fma(p, r, 0x1.55549p-3f);
+  p = fma(p, r, 0x1.fffffcp-2f);
+  const V rest = r * r * p;
+  const V sum = r + rest;
+  const V sum_lost = ((r - sum) + rest) + r_lost;
+  const V one = 1.0f - scale(splat<V>(1.0f), -n);
+  const V y = one + sum;
+  const V y_lost = ((one - y) + sum) + sum_lost;
+  return with_sign(scale(y + y_lost, n), x);
+}
+
 // 2^x: as exp, with r = (x - n) ln2, where x - n is exact.
 template <class V> TT_INLINE V exp2_rest(V x, V* exponent) {
   const V c = at_most(at_least(x, -151.0f), 129.0f);
@@ -165,25 +186,72 @@ template <class V> TT_INLINE V tanh_lanes(V x) {
 }
 #endif
 
+// ---- erf ----
+// |x| < 1: x (1 + P(x^2)), P: 2^-29 relative to erf(x). Else 1 - exp(-t Q(t)), t = |x|; t Q(t):
+// 2^-31 relative to erf(x). From 4 on erf is 1.
+template <class V> TT_INLINE V erf_lanes(V x) {
+  const V t = abs(x);
+  const V z = x * x;
+  V p = fma(z, 0x1.4968p-14f, splat<V>(-0x1.a3f624p-11f));
+  p = fma(p, z, 0x1.540592p-8f);
+  p = fma(p, z, -0x1.b7f908p-6f);
+  p = fma(p, z, 0x1.ce2cf6p-4f);
+  p = fma(p, z, -0x1.81273ep-2f);
+  p = fma(p, z, 0x1.06eba8p-3f);
+  const V near = fma(p, t, t);
+  const V far = at_most(t, 4.0f);
+  V q = fma(far, 0x1.da0f12p-17f, splat<V>(-0x1.71629cp-12f));
+  q = fma(q, far, 0x1.ed6912p-9f);
+  q = fma(q, far, -0x1.89a03cp-6f);
+  q = fma(q, far, 0x1.b46c4p-4f);
+  q = fma(q, far, 0x1.45194cp-1f);
+  q = fma(q, far, 0x1.20f24ap+0f);
+  V n;
+  const V tail = exp_parts(-(q * far), splat<V>(-0.0f), &n);
+  return with_sign(if_negative(t - 1.0f, near, V(1.0f - scale(tail, n))), x);
+}
+
+// x - tanh(x) = x^3 P(x^2 - 2) for |x| < 2, P: 2^-26.
+template <class V> TT_INLINE V tanhshrink_lanes(V x) {
+  const V z = x * x;
+  const V w = fma(x, x, splat<V>(-2.0f));
+  V p = fma(w, 0x1.90d96ep-28f, splat<V>(-0x1.bec4fap-26f));
+  p = fma(p, w, 0x1.5a9202p-25f);
+  p = fma(p, w, -0x1.847254p-23f);
+  p = fma(p, w, 0x1.3eb236p-20f);
+  p = fma(p, w, -0x1.63bdeap-18f);
+  p = fma(p, w, 0x1.7e0b42p-16f);
+  p = fma(p, w, -0x1.aab66ep-14f);
+  p = fma(p, w, 0x1.ddb254p-12f);
+  p = fma(p, w, -0x1.0ac90cp-9f);
+  p = fma(p, w, 0x1.2a1d9ep-7f);
+  p = fma(p, w, -0x1.4e0cc6p-5f);
+  p = fma(p, w, 0x1.7cbd7ap-3f);
+  return if_negative(abs(x) - 2.0f, V(x * z * p), V(x - tanh_lanes(x)));
+}
+
 TT_INLINE float exp(float x) { return exp_lanes(x); }
 TT_INLINE float exp2(float x) { return exp2_lanes(x); }
 TT_INLINE float sigmoid(float x) { return sigmoid_lanes(x); }
 TT_INLINE float tanh(float x) { return tanh_lanes(x); }
+TT_INLINE float expm1(float x) { return expm1_lanes(x); }
+TT_INLINE float erf(float x) { return erf_lanes(x); }
+TT_INLINE float tanhshrink(float x) { return tanhshrink_lanes(x); }
 #if TT_VECTOR_MATH
 TT_INLINE F32v exp(F32v x) { return exp_lanes(x); }
 TT_INLINE F32v exp2(F32v x) { return exp2_lanes(x); }
 TT_INLINE F32v sigmoid(F32v x) { return sigmoid_lanes(x); }
 TT_INLINE F32v tanh(F32v x) { return tanh_lanes(x); }
+TT_INLINE F32v expm1(F32v x) { return expm1_lanes(x); }
+TT_INLINE F32v erf(F32v x) { return erf_lanes(x); }
+TT_INLINE F32v tanhshrink(F32v x) { return tanhshrink_lanes(x); }
 #endif
 
 // ---- log ----
 // x = 2^n (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); log(1 + f) = f - f^2/2 + f^3 Q(f); Q: 2^-30
 // relative to log(1 + f).
-TT_INLINE float log(float x) {
-  const bool tiny = x < 0x1p-126f;
-  const uint32_t u = f32_bits(tiny ? x * 0x1p23f : x) - 0x3f3504f3u;
-  const float n = float((int32_t(u) >> 23) - (tiny ? 23 : 0));
-  const float f = bits_f32((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+// Returns log(1 + f) + n ln2. low_part: n ln2 - n kLn2Hi, and what else is added.
+TT_INLINE float log_of_fraction(float f, float n, float low_part) {
   const float f2 = f * f;
   float q = 0x1.14622p-4f;
   q = fma(q, f, -0x1.de4ed2p-4f);
@@ -194,12 +262,34 @@ TT_INLINE float log(float x) {
   q = fma(q, f, 0x1.99a4bcp-3f);
   q = fma(q, f, -0x1.000006p-2f);
   q = fma(q, f, 0x1.555548p-2f);
-  const float low = fma(f * f2, q, fma(f2, -0.5f, n * kLn2Lo));
-  const float y = fma(n, kLn2Hi, f + low);
+  const float low = fma(f * f2, q, fma(f2, -0.5f, low_part));
+  return fma(n, kLn2Hi, f + low);
+}
+TT_INLINE float log(float x) {
+  const bool tiny = x < 0x1p-126f;
+  const uint32_t u = f32_bits(tiny ? x * 0x1p23f : x) - 0x3f3504f3u;
+  const float n = float((int32_t(u) >> 23) - (tiny ? 23 : 0));
+  const float f = bits_f32((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  const float y = log_of_fraction(f, n, n * kLn2Lo);
   const float negative = x == x ? float(kNan) : x;
   const float not_positive = x == 0 ? -float(kInf) : negative;
   const float positive = x < float(kInf) ? y : x;
   return x > 0 ? positive : not_positive;
+}
+// By the logarithm of u = 1 + x and what rounding took from u.
+TT_INLINE float log1p(float x) {
+  const float u = 1.0f + x;
+  const float larger = x > 1.0f ? x : 1.0f;
+  const float smaller = x > 1.0f ? 1.0f : x;
+  const float lost = (smaller - (u - larger)) / u;
+  const uint32_t bits = f32_bits(u) - 0x3f3504f3u;
+  const float n = float(int32_t(bits) >> 23);
+  const float f = bits_f32((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  const float y = libm::copysignf(log_of_fraction(f, n, fma(n, kLn2Lo, lost)), x);
+  const float negative = x == x ? float(kNan) : x;
+  const float not_positive = u == 0 ? -float(kInf) : negative;
+  const float positive = x < float(kInf) ? y : x;
+  return u > 0 ? positive : not_positive;
 }
 
 // ---- logarithms of sums of exponentials ----

@@ -87,20 +87,9 @@ TT_INLINE float log10(float x) {
   const double y = log_of_part(x, &n) * 0x1.bcb7b1526e50ep-2;
   return log_or_special(x, n * 0x1.34413509f79ffp-2 + y);
 }
-TT_INLINE float log1p(float x) {
-  const double d = x;
-  double n;
-  const double y = log_of_part(1.0 + d, &n);
-  const double small = d - d * d * (0.5 - d * (1.0 / 3 - d * 0.25));
-  return log_or_special(1.0 + d, libm::fabsf(x) < 0x1p-12f ? small : n * kLn2 + y);
-}
 
 // ---- exponentials ----
 
-TT_INLINE float expm1(float x) {
-  const double d = x;
-  return float(libm::fabsf(x) < 0x1p-12f ? d * (1.0 + d * (0.5 + d * (1.0 / 6))) : exp(d) - 1.0);
-}
 TT_INLINE float sinh(float x) {
   const double d = x;
   const double z = d * d;
@@ -234,7 +223,7 @@ TT_INLINE float atan(float x) {
                      -0x1.0354cc23b8650p-6, 0x1.3625e8d6eefb9p-8, -0x1.5bcf6e5741041p-11);
   return float(libm::copysign(a > 1.0 ? kHalfPi - y : y, x));
 }
-// ---- erf, erfc ----
+// ---- erfc ----
 
 // erfc(a) = exp(-a^2) u P(u), a >= 0, u = 3 / (3 + a): 2^-33 for a <= 10.2, beyond which a float is
 // 0.
@@ -245,14 +234,6 @@ TT_INLINE double erfc_part(double a) {
                               0x1.b4b8be0107f79p-2, -0x1.26bf3d244cf1fp-1, 0x1.5c69d9e56d29cp-1,
                               -0x1.fec4f55796e72p-2, 0x1.7c0cf3bb2bfcdp-3, -0x1.c501e494e31b9p-6);
   return exp(-a * a) * u * p;
-}
-TT_INLINE float erf(float x) {  // x P(x^2) for |x| <= 1/2; P: 2^-36
-  const double a = libm::fabs(double(x));
-  const double z = a * a;
-  const double small =
-      a * polynomial(z, 0x1.20dd75041b4eap+0, -0x1.8127466f5b8a1p-2, 0x1.ce2ef239ee029p-4,
-                     -0x1.b8203032a45abp-6, 0x1.54d076df271bdp-8, -0x1.936a4a7830bd8p-11);
-  return float(libm::copysign(a <= 0.5 ? small : 1.0 - erfc_part(a), x));
 }
 TT_INLINE float erfc(float x) {
   const double y = erfc_part(libm::fabs(double(x)));

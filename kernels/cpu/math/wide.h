@@ -58,9 +58,10 @@ TT_NOINLINE inline Wide exp(Wide x) {
   const Bits half = k >> 1;
   return y * power_of_two(half) * power_of_two(k - half);
 }
-// x = 2^n (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); log(1 + f) = f - (h - s (h + z Q(z))), where
-// h = f^2 / 2, s = f / (2 + f), z = s^2. Within 1 ulp.
-TT_NOINLINE inline Wide log(Wide x) {
+// log(x) + lost: x = 2^n (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); log(1 + f) = f - (h - s (h +
+// z Q(z))), where h = f^2 / 2, s = f / (2 + f), z = s^2. Within 1 ulp. lost: below the last bit of
+// the logarithm.
+TT_NOINLINE inline Wide log_and(Wide x, Wide lost) {
   static constexpr double kTerms[] = {
       0x1.5555555555555p-1, 0x1.9999999999a38p-2, 0x1.2492492476cccp-2, 0x1.c71c720159177p-3,
       0x1.745cf9048dd93p-3, 0x1.3b1c355a8f7f5p-3, 0x1.0fbe95d7158cbp-3, 0x1.0c039c499cc37p-3};
@@ -75,11 +76,19 @@ TT_NOINLINE inline Wide log(Wide x) {
   const Wide h = f * f * 0.5;
   const Wide s = f / (f + 2.0);
   const Wide z = s * s;
-  const Wide low = s * (h + z * polynomial(z, kTerms)) + n * 0x1.ef35793c76730p-45;
+  const Wide low = s * (h + z * polynomial(z, kTerms)) + (n * 0x1.ef35793c76730p-45 + lost);
   const Wide y = n * 0x1.62e42fefa3800p-1 - ((h - low) - f);
   const Wide negative = chosen(x == x, all(kNan), x);
   const Wide not_positive = chosen(x == all(0.0), all(-kInf), negative);
   return chosen(x > all(0.0), chosen(x < all(kInf), y, x), not_positive);
+}
+TT_INLINE Wide log(Wide x) { return log_and(x, Wide{}); }
+// By the logarithm of u = 1 + x and what rounding took from u.
+TT_INLINE Wide log1p(Wide x) {
+  const Wide u = x + 1.0;
+  const Wide larger = chosen(x > all(1.0), x, all(1.0));
+  const Wide smaller = chosen(x > all(1.0), all(1.0), x);
+  return log_and(u, (smaller - (u - larger)) / u);
 }
 // By Taylor series after a reduction by pi / 2 in three parts, of 22 bits but for the last one; by
 // the C library beyond 2^30.

@@ -13,49 +13,98 @@
 
 namespace TT_NS::impl {
 
-// The positions of n random keys in ascending order: by their highest bits to about n / 2 buckets,
-// which are sorted by insertion.
+// The positions of n random keys in ascending order. By their highest bits they go to parts of
+// about kPart, and by the next ones to buckets of a part, which stay in the first cache.
+constexpr int64_t kPart = 1024, kMostOfPart = 2 * kPart, kMostKeys = kPart << 16;
+constexpr int32_t kMostBucketBits = 11;
+
+// An item has the 32 bits of a key below those of its part, then its position.
 struct PermutationPlan {
   int64_t n;
-  int32_t shift;  // of a key to its bucket
+  int32_t part_bits;
   const int64_t* keys;
-  SortItem* items;  // [n]
-  int64_t* starts;  // [buckets + 1], 0
+  uint64_t* items;  // [n]
+  int64_t* ends;    // [parts]
   int64_t* out;
 };
-static void permute(const PermutationPlan& p) {
-  const auto key_of = [&](int64_t i) { return uint64_t(p.keys[i]) ^ uint64_t(1) << 63; };
-  const int64_t buckets = int64_t(1) << (64 - p.shift);
-  for (int64_t i = 0; i < p.n; i++) p.starts[(key_of(i) >> p.shift) + 1]++;
-  for (int64_t b = 0; b < buckets; b++) p.starts[b + 1] += p.starts[b];
-  for (int64_t i = 0; i < p.n; i++) {
-    const uint64_t key = key_of(i);
-    p.items[p.starts[key >> p.shift]++] = {key, i};
-  }
-  for (int64_t i = 0; i < p.n; i++) {
-    const SortItem item = p.items[i];
+static TT_INLINE uint64_t key_of(const PermutationPlan& p, uint64_t position) {
+  return uint64_t(p.keys[position]) ^ uint64_t(1) << 63;
+}
+static TT_INLINE bool is_after(const PermutationPlan& p, uint64_t a, uint64_t b) {
+  if (TT_LIKELY((a ^ b) >> 32)) return a > b;
+  return key_of(p, uint32_t(a)) > key_of(p, uint32_t(b));
+}
+static void sort_by_insertion(const PermutationPlan& p, uint64_t* items, int64_t n) {
+  for (int64_t i = 1; i < n; i++) {
+    const uint64_t item = items[i];
     int64_t at = i;
-    for (; at > 0 && p.items[at - 1].key > item.key; at--) p.items[at] = p.items[at - 1];
-    p.items[at] = item;
+    for (; at > 0 && is_after(p, items[at - 1], item); at--) items[at] = items[at - 1];
+    items[at] = item;
   }
-  for (int64_t i = 0; i < p.n; i++) p.out[i] = p.items[i].index;
+}
+static void sort_part(const PermutationPlan& p, uint64_t* items, int64_t n, int64_t* out) {
+  uint64_t sorted[kMostOfPart];
+  if (TT_LIKELY(n <= kMostOfPart)) {
+    int32_t bits = 1;
+    while (bits < kMostBucketBits && int64_t(1) << bits < 2 * n) bits++;
+    const int32_t shift = 64 - bits;
+    const int64_t buckets = int64_t(1) << bits;
+    uint16_t starts[1 << kMostBucketBits];
+    memset(starts, 0, size_t(buckets) * sizeof starts[0]);
+    for (int64_t i = 0; i < n; i++) starts[items[i] >> shift]++;
+    uint32_t start = 0;
+    for (int64_t b = 0; b < buckets; b++) {
+      const uint32_t size = starts[b];
+      starts[b] = uint16_t(start);
+      start += size;
+    }
+    for (int64_t i = 0; i < n; i++) sorted[starts[items[i] >> shift]++] = items[i];
+    items = sorted;
+  }
+  sort_by_insertion(p, items, n);
+  for (int64_t i = 0; i < n; i++) out[i] = uint32_t(items[i]);
+}
+static void permute(const PermutationPlan& p) {
+  if (p.part_bits == 0) {
+    for (int64_t i = 0; i < p.n; i++) p.items[i] = key_of(p, uint64_t(i)) >> 32 << 32 | uint64_t(i);
+    return sort_part(p, p.items, p.n, p.out);
+  }
+  const int64_t parts = int64_t(1) << p.part_bits;
+  const int32_t shift = 64 - p.part_bits;
+  const auto part_of = [&](uint64_t key) { return int64_t(key >> shift); };
+  memset(p.ends, 0, size_t(parts) * sizeof p.ends[0]);
+  for (int64_t i = 0; i < p.n; i++) p.ends[part_of(key_of(p, uint64_t(i)))]++;
+  int64_t start = 0;
+  for (int64_t part = 0; part < parts; part++) {
+    const int64_t size = p.ends[part];
+    p.ends[part] = start;
+    start += size;
+  }
+  for (int64_t i = 0; i < p.n; i++) {
+    const uint64_t key = key_of(p, uint64_t(i));
+    const uint64_t below = key << p.part_bits >> 32 << 32;
+    p.items[p.ends[part_of(key)]++] = below | uint64_t(i);
+  }
+  start = 0;
+  for (int64_t part = 0; part < parts; part++) {
+    sort_part(p, p.items + start, p.ends[part] - start, p.out + start);
+    start = p.ends[part];
+  }
 }
 constexpr Kernel kPermutation = one_pass_kernel<PermutationPlan, permute>("permutation");
 
 static TensorRef permutation(const Tensor& keys) {
   const int64_t n = keys.numel;
-  int32_t bits = 1;
-  while (int64_t(2) << bits < n) bits++;
-  const int64_t buckets = int64_t(1) << bits;
-  Workspace items(n * int64_t(sizeof(SortItem)), kCpuDevice);
-  Workspace starts((buckets + 1) * 8, kCpuDevice);
-  memset(starts.data(), 0, size_t(buckets + 1) * 8);
+  int32_t part_bits = 0;
+  while (kPart << part_bits < n) part_bits++;
+  Workspace items(n * 8, kCpuDevice);
+  Workspace ends(int64_t(8) << part_bits, kCpuDevice);
   TensorRef out = new_tensor(keys.sizes(), Dtype::kI64, kCpuDevice);
   const PermutationPlan plan = {.n = n,
-                                .shift = 64 - bits,
+                                .part_bits = part_bits,
                                 .keys = keys.as<int64_t>(),
-                                .items = reinterpret_cast<SortItem*>(items.data()),
-                                .starts = reinterpret_cast<int64_t*>(starts.data()),
+                                .items = reinterpret_cast<uint64_t*>(items.data()),
+                                .ends = reinterpret_cast<int64_t*>(ends.data()),
                                 .out = out->as<int64_t>()};
   launch(kPermutation, kCpuDevice, &plan, 1);
   return out;
@@ -71,8 +120,8 @@ TensorRef randperm(Call, int64_t n, Dtype dtype, Opt<Device> device, Generator* 
   MaskGuard no_grad(bit(kKeyAutograd));
   TensorRef keys = op::empty(Ints(&n, 1), Dtype::kI64, device.or_else(kCpuDevice));
   op::random_(*keys, INT64_MIN, {}, generator);
-  TensorRef order = n && takes_one_pass(*keys) ? permutation(*keys)
-                                               : sorted_rows(*keys, 0, n, false, false).second;
+  const bool in_parts = n && n <= kMostKeys && takes_one_pass(*keys);
+  TensorRef order = in_parts ? permutation(*keys) : sorted_rows(*keys, 0, n, false, false).second;
   return dtype == Dtype::kI64 ? std::move(order) : op::to_dtype(*order, dtype);
 }
 

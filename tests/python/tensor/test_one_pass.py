@@ -6,7 +6,7 @@ import pytest
 import tt
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 33, 1000, 20000])
+@pytest.mark.parametrize("n", [0, 1, 2, 33, 1000, 1024, 1025, 2049, 20000])
 def test_randperm_sorts_random_keys(n):
     tt.manual_seed(n)
     got = tt.randperm(n)
@@ -106,3 +106,33 @@ def test_gradients_of_sampled_positions(mode, padding, dims, dtype):
         wide = tt.nn.functional.grid_sample(image.double(), grid.double(), mode, padding, align)
         if mode != "nearest":  # positions halfway between elements round either way
             tt.testing.assert_close(y, wide.to(dtype), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "dtype", [tt.float16, tt.bfloat16, tt.float32, tt.float64, tt.complex64, tt.int64]
+)
+@pytest.mark.parametrize("n", [1, 31, 3000])
+def test_numbers_in_place_of_nan_and_infinities(dtype, n):
+    x = (tt.randn(n, dtype=tt.float64) * 3).to(dtype)
+    if dtype != tt.int64:
+        x[::3], x[1::5], x[2::5] = float("nan"), float("inf"), float("-inf")
+    recorded = x.clone().requires_grad_() if dtype != tt.int64 else x
+    for numbers in ((), (1.5,), (1.0, 2.0, 3.0), (None, 0.0, None)):
+        got = x.nan_to_num(*numbers)
+        assert tt.equal(got, recorded.nan_to_num(*numbers)) and got.dtype == dtype
+    both = tt.stack([x, x], 1)
+    assert tt.equal(both.t().nan_to_num(1, 2, 3)[1], x.nan_to_num(1, 2, 3))
+
+
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16, tt.float32, tt.float64, tt.int64])
+@pytest.mark.parametrize("n", [1, 31, 5000])
+def test_clamp_between_tensors(dtype, n):
+    x, low, high = ((tt.randn(n) * 9).to(dtype) for _ in range(3))
+    if dtype != tt.int64:
+        x[::7], low[::5], high[::4] = float("nan"), float("nan"), float("nan")
+    want = tt.minimum(tt.maximum(x, low), high)
+    for got in (x.clamp(low, high), x.clone().clamp_(low, high)):
+        assert tt.allclose(got, want, equal_nan=True, rtol=0, atol=0) and got.dtype == dtype
+    pairs = [tt.stack([t, t], 1).t() for t in (x, low, high)]
+    got = pairs[0].clamp(*pairs[1:])
+    assert tt.allclose(got[1], want, equal_nan=True, rtol=0, atol=0) and got.shape == (2, n)
