@@ -76,6 +76,7 @@ def generate(groups):
                 if cls.get("lazy"):
                     out[prefix] += lazy_constructor(cls, with_opts)
     out["nn"].insert(0, LAZY)
+    out["lr"].insert(0, "pub use crate::optimizer::{lambda, multiplicative};\n")
     head = HEAD.format("src/nn/decl and src/optim/decl") + "use crate::prelude::*;\n\n"
     return {
         f"bindings/rust/tt/src/gen/{prefix}.rs": head + "\n".join(lines)

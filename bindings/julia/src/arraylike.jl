@@ -141,7 +141,9 @@ function sizes(a, dims)
     open = Base.count(d -> d isa Colon, dims)
     known = Base.prod(Int[d for d in dims if !(d isa Colon)])
     fits = open == 0 ? known == length(a) : open == 1 && known > 0 && length(a) % known == 0
-    fits || throw(DimensionMismatch("a tensor of $(length(a)) elements cannot have the dims $dims"))
+    hint = Base.any(d -> d == -1, dims) ? ": an open dim is a colon" : ""
+    fits || throw(DimensionMismatch(
+        "a tensor of $(length(a)) elements cannot have the dims $dims$hint"))
     return map(d -> d isa Colon ? length(a) ÷ known : Int(d), dims)
 end
 Base.vec(a::Tensor) = Base.reshape(a, :)

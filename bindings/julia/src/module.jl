@@ -29,9 +29,30 @@ function train!(model, on::Bool=true)
 end
 "Sets the mode of all modules in a model, a module or any struct, to evaluation. Returns the model."
 eval!(model) = train!(model, false)
-"Moves all tensors of m; they stay the same objects."
+"""
+    TT.to!(model; device=nothing, dtype=nothing)
+
+Moves all tensors of a model, a module or any struct, and converts floating and complex ones; they
+stay the same objects. Returns the model.
+"""
 to!(m::Module; device=nothing, dtype=nothing) =
     (check(C.tt_module_to(ctx(), m, device_or_null(device), dtype_code(dtype))); m)
+function to!(model; device=nothing, dtype=nothing)
+    model isa Handle && throw(ArgumentError("a $(typeof(model)) cannot be moved"))
+    all = ModuleList()  # so that all parts move, or none
+    foreach_part(model) do part, place
+        part isa Module ? push!(all, part) : register_buffer!(all, "tensor of " *
+            Base.replace(name_of(place), "." => "/"), part)
+    end
+    to!(all; device=device, dtype=dtype)
+    return model
+end
+"Clears the gradients of all parameters of a model, a module or any struct. Returns the model."
+function zero_grad!(model)
+    model isa Handle && throw(ArgumentError("a $(typeof(model)) has no gradients"))
+    foreach(p -> p.grad = nothing, parameters(model))
+    return model
+end
 Base.copy(m::Module) =
     copy_tensor_hooks!(own(Module, handle_out(o -> C.tt_module_copy(ctx(), m, o))), m)
 Base.deepcopy_internal(m::Module, seen::IdDict) = get!(() -> copy(m), seen, m)

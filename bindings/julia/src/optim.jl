@@ -174,11 +174,14 @@ function lambda_scheduler(call, f, opt, last_epoch)
 end
 """
     optim.LambdaLR(opt) do epoch … end
+    optim.LambdaLR(opt, f)
 
 Multiplies the first learning rate by what the function, or one for each group, returns. Epochs
 count from 0.
 """
 LambdaLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_lambda, f, opt, last_epoch)
+LambdaLR(opt::Optimizer, f; last_epoch=-1) = LambdaLR(f, opt; last_epoch=last_epoch)
 "`optim.MultiplicativeLR(opt) do epoch … end` multiplies the last learning rate."
 MultiplicativeLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_multiplicative, f,
     opt, last_epoch)
+MultiplicativeLR(opt::Optimizer, f; last_epoch=-1) = MultiplicativeLR(f, opt; last_epoch=last_epoch)

@@ -226,6 +226,29 @@ end
     @test names_of(layer)[end] == "activation.weight" && size(layer(x)) == (3, 1, 8)
 end
 
+struct Tower
+    layers::Vector{Any}
+    scale::Tensor
+    steps::Tensor
+end
+@testset "structs are models" begin
+    shared = nn.Linear(2, 2)
+    net = Tower([shared, (shared, nn.BatchNorm1d(2))], TT.ones(2; requires_grad=true), tensor([1]))
+    weight, scale = shared.weight, net.scale
+    backward(sum(shared(TT.ones(3, 2)) .* scale))
+    @test TT.to!(net; dtype=Float64) === net
+    @test eltype(weight) == eltype(scale) == eltype(scale.grad) == Float64
+    @test eltype(net.steps) == Int64 && eltype(net.layers[2][2].running_mean) == Float64
+    @test TT.zero_grad!(net) === net && weight.grad === nothing && scale.grad === nothing
+    opt = optim.SGD(net; lr=1)
+    schedule = optim.LambdaLR(opt, epoch -> 0.5^epoch)
+    TT.step!(schedule)
+    @test opt.param_groups[1].lr == 0.5
+    thrown(() -> TT.to!(opt; dtype=Float64), ArgumentError)
+    thrown(() -> TT.zero_grad!(schedule), ArgumentError)
+    @test occursin("colon", thrown(() -> reshape(scale, -1, 1), DimensionMismatch).msg)
+end
+
 @testset "pruning" begin
     m = twelve()
     nn.prune.l1_unstructured!(m, "weight"; amount=4)

@@ -32,6 +32,7 @@ conversions!(bool u8 i8 i16 i32 i64 f32 f64);
 /// let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]]);
 /// assert_eq!((x.shape(), x.dtype()), (&[3, 2][..], tt::DType::F32));
 /// assert_eq!(Tensor::from([1i64, 2]).dtype(), tt::DType::I64);
+/// assert_eq!(Tensor::from(vec![[0i64, 1]; 3]).shape(), [3, 2]);
 /// ```
 impl<T: Element, const N: usize> From<[T; N]> for Tensor {
     #[track_caller]
@@ -78,6 +79,20 @@ impl<T: Element> From<&[T]> for Tensor {
     #[track_caller]
     fn from(data: &[T]) -> Tensor {
         copied(data, &[data.len()])
+    }
+}
+impl<T: Element, const N: usize> From<&[[T; N]]> for Tensor {
+    #[track_caller]
+    fn from(data: &[[T; N]]) -> Tensor {
+        let flat: Vec<T> = data.iter().flatten().copied().collect();
+        copied(&flat, &[data.len(), N])
+    }
+}
+/// A row for each array.
+impl<T: Element, const N: usize> From<Vec<[T; N]>> for Tensor {
+    #[track_caller]
+    fn from(data: Vec<[T; N]>) -> Tensor {
+        Tensor::from(&data[..])
     }
 }
 /// Takes ownership of the vector without copying it.

@@ -10,11 +10,15 @@ use std::sync::Arc;
 /// references, `Box`, `Rc` and `Arc` of any of them. PyTorch calls it a module.
 ///
 /// A manual implementation provides `forward`, and `module` with [`Module::custom`]; the other
-/// methods have defaults.
+/// methods have defaults. A layer of several inputs or results has a method of its own in place of
+/// `forward`, which then fails with `Status::NotImplemented`.
 #[doc(alias = "Module")]
 pub trait Layer {
     /// Computes the result for one tensor.
-    fn forward(&self, input: &Tensor) -> Result<Tensor>;
+    fn forward(&self, _input: &Tensor) -> Result<Tensor> {
+        let why = "forward: the layer does not take one tensor: call its own method";
+        Err(Error::new(Status::NotImplemented, why))
+    }
     /// Returns the layer as a tt module, which shares its children and parameters. For a struct
     /// declared by [`module!`](crate::module!), each call makes another module: hooks registered
     /// with it do not run in `forward` of the struct.
@@ -223,6 +227,28 @@ pub fn sequential_of(layers: &[&dyn Layer]) -> Result<Module> {
 /// # Ok::<(), tt::Error>(())
 /// ```
 ///
+/// A layer of several inputs or results has no `forward` here, but a method of its own:
+/// ```
+/// use tt::{nn, Layer, Module, Result, Tensor};
+///
+/// tt::module! {
+///     struct Tagger { embed: Module, rnn: Module, head: Module }
+/// }
+/// impl Tagger {
+///     fn forward(&self, words: &Tensor, state: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
+///         let mut out = self.rnn.forward_opt(&[Some(&self.embed.forward(words)?), state])?;
+///         let state = out.remove(1);
+///         Ok((self.head.forward(&out[0])?, state))
+///     }
+/// }
+/// let (embed, rnn, head) = (nn::embedding(9, 4)?, nn::gru(4, 8)?, nn::linear(8, 3)?);
+/// let tagger = Tagger { embed, rnn, head };
+/// let (scores, state) = tagger.forward(&tt::zeros(&[5])?.to_dtype(tt::DType::I64)?, None)?;
+/// assert_eq!((scores.shape(), state.shape()), (&[5, 3][..], &[1, 8][..]));
+/// assert_eq!(tagger.parameters()?.len(), 7);
+/// # Ok::<(), tt::Error>(())
+/// ```
+///
 /// A struct has no mode of its own: in `forward`, ask a child, such as `self.first.training()`; a
 /// struct without children can have an [`identity`](crate::nn::identity) for that.
 ///
@@ -357,7 +383,7 @@ impl Member for Tensor {
 ///         x.add(&self.by)
 ///     }
 /// }
-/// let shift = Shift { by: Buffer(tt::ones(&[1])?) };
+/// let shift = Shift { by: tt::ones(&[1])?.into() };
 /// assert_eq!(shift.state_dict()?.names(), ["by"]);
 /// assert!(shift.parameters()?.is_empty());
 /// # Ok::<(), tt::Error>(())
@@ -368,6 +394,11 @@ impl std::ops::Deref for Buffer {
     type Target = Tensor;
     fn deref(&self) -> &Tensor {
         &self.0
+    }
+}
+impl From<Tensor> for Buffer {
+    fn from(t: Tensor) -> Buffer {
+        Buffer(t)
     }
 }
 impl Member for Buffer {

@@ -77,6 +77,32 @@ impl Optimizer {
     }
 }
 
+/// Makes a scheduler that multiplies the initial learning rates by the factor that a closure
+/// computes from the epoch. [`Optimizer::lr_lambda`] also tells it the group.
+///
+/// ```
+/// let sgd = tt::optim::sgd_with(tt::nn::linear(2, 1)?.parameters()?, Default::default())?;
+/// sgd.set_lr(1.0)?;
+/// let schedule = tt::lr::lambda(&sgd, |epoch| 0.5f64.powi(epoch as i32))?;
+/// schedule.step()?;
+/// assert_eq!(sgd.lr()?, 0.5);
+/// # Ok::<(), tt::Error>(())
+/// ```
+#[doc(alias = "LambdaLR")]
+pub fn lambda(opt: &Optimizer, f: impl Fn(i64) -> f64 + Send + 'static) -> Result<Scheduler> {
+    opt.lr_lambda(move |epoch, _| Ok(f(epoch)), -1)
+}
+/// Makes a scheduler that multiplies the present learning rates, from epoch 1 on, by the factor
+/// that a closure computes from the epoch. [`Optimizer::lr_multiplicative`] also tells it the
+/// group.
+#[doc(alias = "MultiplicativeLR")]
+pub fn multiplicative(
+    opt: &Optimizer,
+    f: impl Fn(i64) -> f64 + Send + 'static,
+) -> Result<Scheduler> {
+    opt.lr_multiplicative(move |epoch, _| Ok(f(epoch)), -1)
+}
+
 /// # State
 impl Scheduler {
     /// Returns the whole state: numbers by name, as 0-dimensional float64 tensors.
