@@ -104,11 +104,12 @@ inline bool is_short(const MatmulPlan& p) {
   return p.m > 1 && p.k <= 4 * p.m && (p.k <= 16 || p.n >= 16) && is_small(p);
 }
 
-// Largest m of the rows path if b's columns are contiguous. A b of bf16 that the caches hold is
-// packed from five rows on, since its packed product takes half the instructions.
-inline int64_t most_dot_rows(const MatmulPlan& p) {
-  if (!matmul_is_half(p.dtype)) return kMatmulDotRowsMax;
-  return p.dtype == TT_BF16 && p.n * p.k < 512 * 512 ? kMatmulHalfRows / 2 : kMatmulHalfRows;
+// Largest m of the rows path of f16 or bf16. Packed products of bf16 take half the instructions, so
+// they are faster where the caches hold b.
+inline int64_t most_half_rows(const MatmulPlan& p) {
+  if (p.dtype == TT_F16) return kMatmulHalfRows;
+  if (p.n * p.k < 512 * 512) return kMatmulHalfRows / 4;
+  return matmul_rows_by_dot(p) ? kMatmulHalfRows : kMatmulHalfRows / 2;
 }
 
 inline bool is_rows(const MatmulPlan& p) {
@@ -116,9 +117,9 @@ inline bool is_rows(const MatmulPlan& p) {
   const bool half = matmul_is_half(p.dtype);
   if (!half && p.dtype != TT_F32 && p.dtype != TT_F64) return false;
   if (matmul_rows_by_dot(p)) {
-    return p.m <= most_dot_rows(p) && p.a_col == 1 && !is_short(p);
+    return p.m <= (half ? most_half_rows(p) : kMatmulDotRowsMax) && p.a_col == 1 && !is_short(p);
   }
-  return p.m <= (half ? 1 : kMatmulRowsMax) && p.b_col == 1 && p.n * p.k > 64 * 64;
+  return p.m <= (half ? most_half_rows(p) : kMatmulRowsMax) && p.b_col == 1 && p.n * p.k > 64 * 64;
 }
 
 // Many rows but few columns: transposed, the matmul takes the rows path and reads a once, in

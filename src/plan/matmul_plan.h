@@ -66,11 +66,12 @@ constexpr int64_t kMatmulSmallDepth = 128;  // small path: largest k if b's rows
 constexpr int64_t kMatmulSmallCols = 64;
 constexpr int64_t kMatmulRowsMax = 8;      // rows path: largest m
 constexpr int64_t kMatmulDotRowsMax = 16;  // the same if b's columns are contiguous
-constexpr int64_t kMatmulHalfRows = 8;     // the same of f16 and bf16
+constexpr int64_t kMatmulHalfRows = 8;     // rows path of f16 and bf16
 // Columns of a unit of the rows path, if they are contiguous.
 constexpr int64_t kMatmulRowsUnit = 64;
-// Otherwise: bytes of the unit's columns, at most a page a row.
+// Otherwise: bytes of the unit's sums, and columns of halves, a page of b at most.
 constexpr int64_t kMatmulRowsSums = 16384;
+constexpr int64_t kMatmulHalfCols = 2048;
 
 TT_INLINE constexpr bool matmul_is_half(int32_t dtype) {
   return dtype == TT_F16 || dtype == TT_BF16;
@@ -98,8 +99,11 @@ TT_INLINE constexpr bool matmul_rows_by_dot(const MatmulPlan& p) {
   return p.b_row == 1 && (p.b_col != 1 || p.n == 1);
 }
 TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
+  if (matmul_rows_by_dot(p)) return kMatmulRowsUnit;
+  if (matmul_is_half(p.dtype))
+    return p.m <= 2 ? kMatmulHalfCols : kMatmulHalfCols / (p.m <= 4 ? 2 : 4);
   const int64_t row_bytes = p.m <= 4 ? 4096 : kMatmulRowsSums / kMatmulRowsMax;
-  return matmul_rows_by_dot(p) ? kMatmulRowsUnit : row_bytes / kItemSize[p.dtype];
+  return row_bytes / kItemSize[p.dtype];
 }
 
 // How bf16 is multiplied: widened to f32, by groups of k positions (pairs with AVX512_BF16, quads

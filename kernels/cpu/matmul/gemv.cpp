@@ -247,7 +247,22 @@ template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64
 // --- rows of f16 or bf16: sums are those of f32 ---
 
 constexpr int64_t kHalfBytes = 2;
-constexpr int64_t kHalfRun = 2048;  // most columns of a unit that sums rows of b
+constexpr int kRowDepth = 8;                        // rows of b that are added at once
+constexpr int64_t kHalfSums = kMatmulRowsSums / 4;  // most sums of a unit
+
+template <int n> struct RowCount { static constexpr int value = n; };
+// Calls f(r, RowCount<n>{}) for blocks of n rows from r on: 4 where the registers hold their sums,
+// else 2, and 1.
+template <class F> TT_INLINE void each_row_block(int64_t m, F f) {
+  constexpr int kMost = kLanes<float> == 16 ? 4 : 2;
+  int64_t r = 0;
+  for (; r + kMost <= m; r += kMost) f(r, RowCount<kMost>{});
+  if (kMost > 2 && r + 2 <= m) {
+    f(r, RowCount<2>{});
+    r += 2;
+  }
+  if (r < m) f(r, RowCount<1>{});
+}
 
 // 2 * kLanes<float> elements, widened: for bf16 those of even places, then those of odd ones.
 struct Pairs {
@@ -329,38 +344,37 @@ template <class Half, int kRows> void dot_half_rows(const Half* a, int64_t a_row
 // sums[r * kMatmulRowsUnit + i] = the dot product of row r of a and column j + i, for n columns.
 template <class Half> TT_NOINLINE void dot_half_unit(const MatmulPlan& p, const BatchWalk& w,
                                                      int64_t j, int64_t n, float* sums) {
-  constexpr bool kFour = kLanes<float> == 16;  // there are registers for the sums of four rows
   const Half* a = reinterpret_cast<const Half*>(w.a);
   const Half* b = reinterpret_cast<const Half*>(w.b) + j * p.b_col;
-  for (int64_t r = 0; r < p.m;) {
-    const Half* from = a + r * p.a_row;
-    float* to = sums + r * kMatmulRowsUnit;
-    const int64_t rest = p.m - r;
-    if (kFour && rest >= 4) {
-      dot_half_rows<Half, kFour ? 4 : 1>(from, p.a_row, b, p.b_col, n, p.k, to, kMatmulRowsUnit);
-      r += 4;
-    } else if (rest >= 2) {
-      dot_half_rows<Half, 2>(from, p.a_row, b, p.b_col, n, p.k, to, kMatmulRowsUnit);
-      r += 2;
-    } else {
-      dot_half_rows<Half, 1>(from, p.a_row, b, p.b_col, n, p.k, to, kMatmulRowsUnit);
-      r += 1;
-    }
-  }
+  each_row_block(p.m, [&](int64_t r, auto rows) TT_INLINE_BODY {
+    dot_half_rows<Half, decltype(rows)::value>(a + r * p.a_row, p.a_row, b, p.b_col, n, p.k,
+                                               sums + r * kMatmulRowsUnit, kMatmulRowsUnit);
+  });
 }
 
-// y (n) += x (kDepth) · b (kDepth, n); y has whole vectors.
-template <class Half, int kDepth>
-void axpy_half_rows(const float* x, const Half* b, int64_t b_row, int64_t n, float* y) {
+// y (kRows, n) += x (kRows, kDepth) · b (kDepth, n). Rows of x are kRowDepth apart, those of y,
+// which have whole vectors, ld.
+template <class Half, int kRows, int kDepth>
+void axpy_half_rows(const float* x, const Half* b, int64_t b_row, int64_t n, float* y, int64_t ld) {
   constexpr int kL = kLanes<float>;
-  Vec<float> factor[kDepth];
+  Vec<float> factor[kRows][kDepth];
   TT_UNROLL
-  for (int p = 0; p < kDepth; p++) factor[p] = splat(x[p]);
-  const auto step = [&](int64_t j, auto wide) TT_INLINE_BODY {
-    Vec<float> sum = load(y + j);
+  for (int r = 0; r < kRows; r++) {
     TT_UNROLL
-    for (int p = 0; p < kDepth; p++) sum = fma(factor[p], wide(b + p * b_row + j), sum);
-    store(y + j, sum);
+    for (int p = 0; p < kDepth; p++) factor[r][p] = splat(x[r * kRowDepth + p]);
+  }
+  const auto step = [&](int64_t j, auto wide) TT_INLINE_BODY {
+    Vec<float> sum[kRows];
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) sum[r] = load(y + r * ld + j);
+    TT_UNROLL
+    for (int p = 0; p < kDepth; p++) {
+      const Vec<float> row = wide(b + p * b_row + j);
+      TT_UNROLL
+      for (int r = 0; r < kRows; r++) sum[r] = fma(factor[r][p], row, sum[r]);
+    }
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) store(y + r * ld + j, sum[r]);
   };
   int64_t j = 0;
   for (; j + kL <= n; j += kL)
@@ -373,23 +387,34 @@ void axpy_half_rows(const float* x, const Half* b, int64_t b_row, int64_t n, flo
     });
 }
 
-// sum[i] = the sum of column j + i of b, row p times a(0, p), for n <= kHalfRun columns.
-template <class Half> TT_NOINLINE void axpy_halves(const MatmulPlan& p, const BatchWalk& w,
-                                                   int64_t j, int64_t n, float* sum) {
-  constexpr int kDepth = 8;
-  alignas(64) float chain[kHalfRun];
-  memset(sum, 0, size_t(n) * sizeof(float));
+// sums[r * ld + i] = the sum of column j + i of b, row p times a(r, p), for n columns; rows of sums
+// have whole vectors.
+template <class Half> TT_NOINLINE void axpy_half_unit(const MatmulPlan& p, const BatchWalk& w,
+                                                      int64_t j, int64_t n, float* sums,
+                                                      int64_t ld) {
+  alignas(64) float chain[kHalfSums];
+  const size_t bytes = size_t(p.m * ld) * sizeof(float);
+  memset(sums, 0, bytes);
   const Half* b = reinterpret_cast<const Half*>(w.b) + j;
-  for (int64_t q = 0; q < p.k; q += kDepth, b += kDepth * p.b_row) {
-    if (q % kRowsChain == 0) memset(chain, 0, sizeof chain);
-    const int64_t depth = min<int64_t>(kDepth, p.k - q);
-    float x[kDepth];
-    load_f32(x, w.a + q * p.a_col * kHalfBytes, p.a_col * kHalfBytes, depth, p.dtype);
-    if (depth == kDepth) axpy_half_rows<Half, kDepth>(x, b, p.b_row, n, chain);
-    for (int64_t r = 0; depth < kDepth && r < depth; r++)
-      axpy_half_rows<Half, 1>(x + r, b + r * p.b_row, p.b_row, n, chain);
-    const bool chain_ends = (q + kDepth) % kRowsChain == 0 || q + kDepth >= p.k;
-    for (int64_t i = 0; chain_ends && i < n; i++) sum[i] += chain[i];
+  for (int64_t q = 0; q < p.k; q += kRowDepth, b += kRowDepth * p.b_row) {
+    if (q % kRowsChain == 0) memset(chain, 0, bytes);
+    const int64_t depth = min<int64_t>(kRowDepth, p.k - q);
+    each_row_block(p.m, [&](int64_t r, auto rows) TT_INLINE_BODY {
+      constexpr int kRows = decltype(rows)::value;
+      constexpr int kDepth = kRows == 1 ? kRowDepth : kRowDepth / 2;
+      float x[kRows][kRowDepth];
+      const char* a = w.a + (r * p.a_row + q * p.a_col) * kHalfBytes;
+      for (int i = 0; i < kRows; i++, a += p.a_row * kHalfBytes)
+        load_f32(x[i], a, p.a_col * kHalfBytes, depth, p.dtype);
+      float* y = chain + r * ld;
+      int64_t i = 0;
+      for (; i + kDepth <= depth; i += kDepth)
+        axpy_half_rows<Half, kRows, kDepth>(x[0] + i, b + i * p.b_row, p.b_row, n, y, ld);
+      for (; i < depth; i++)
+        axpy_half_rows<Half, kRows, 1>(x[0] + i, b + i * p.b_row, p.b_row, n, y, ld);
+    });
+    const bool chain_ends = (q + kRowDepth) % kRowsChain == 0 || q + kRowDepth >= p.k;
+    for (int64_t i = 0; chain_ends && i < p.m * ld; i++) sums[i] += chain[i];
   }
 }
 
@@ -400,7 +425,7 @@ TT_NOINLINE void finish_halves(const MatmulPlan& p, const BatchWalk& w, int64_t 
   const float beta = scalar_of<float>(p.beta);
   for (int64_t i = 0; p.scaled && i < n; i++) sum[i] *= alpha;
   if (p.d) {
-    alignas(64) float d[kHalfRun];
+    alignas(64) float d[kMatmulHalfCols];
     const char* from = w.d + (r * p.d_row + j * p.d_col) * kHalfBytes;
     load_f32(d, from, p.d_col * kHalfBytes, n, p.dtype);
     for (int64_t i = 0; i < n; i++) sum[i] += beta * d[i];
@@ -411,14 +436,13 @@ TT_NOINLINE void finish_halves(const MatmulPlan& p, const BatchWalk& w, int64_t 
 
 template <class Half>
 TT_NOINLINE void half_unit(const MatmulPlan& p, const BatchWalk& w, int64_t j, int64_t n) {
-  static_assert(kHalfRun >= kMatmulHalfRows * kMatmulRowsUnit);
-  alignas(64) float sums[kHalfRun];
-  if (!matmul_rows_by_dot(p)) {
-    axpy_halves<Half>(p, w, j, n, sums);
-    return finish_halves(p, w, 0, j, n, sums);
-  }
-  dot_half_unit<Half>(p, w, j, n, sums);
-  for (int64_t r = 0; r < p.m; r++) finish_halves(p, w, r, j, n, sums + r * kMatmulRowsUnit);
+  static_assert(kHalfSums >= kMatmulHalfRows * kMatmulRowsUnit);
+  alignas(64) float sums[kHalfSums];
+  const bool by_dot = matmul_rows_by_dot(p);
+  const int64_t ld = by_dot ? kMatmulRowsUnit : round_up(n, kLanes<float>);
+  if (by_dot) dot_half_unit<Half>(p, w, j, n, sums);
+  else axpy_half_unit<Half>(p, w, j, n, sums, ld);
+  for (int64_t r = 0; r < p.m; r++) finish_halves(p, w, r, j, n, sums + r * ld);
 }
 
 template <class T> void rows_of(const MatmulPlan& p, int64_t begin, int64_t end) {
