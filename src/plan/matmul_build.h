@@ -95,6 +95,8 @@ inline bool is_small(const MatmulPlan& p) {
   if (p.dtype != TT_F32 && p.dtype != TT_F64) return false;
   if (p.m > kMatmulSmallMax || p.n > kMatmulSmallMax || p.c_col != 1) return false;
   if (p.k > (p.b_col == 1 ? kMatmulSmallMax : kMatmulSmallDepth)) return false;
+  if (p.dtype == TT_F32 && p.k > kMatmulSmallChain && p.m * p.n > kMatmulSmallTwoChains)
+    return false;
   // Rows a page apart share cache sets: a panel of them does not stay in the L1 cache.
   return p.k <= 64 || p.a_row * kItemSize[p.dtype] % 4096 != 0;
 }

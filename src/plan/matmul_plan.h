@@ -63,6 +63,10 @@ constexpr int64_t kMatmulMaxCols = 4096;
 constexpr int64_t kMatmulHalfMax = 1024;
 constexpr int64_t kMatmulSmallMax = 256;    // small path: largest m, n and k
 constexpr int64_t kMatmulSmallDepth = 128;  // small path: largest k if b's rows are not contiguous
+// Small path, f32: the most k positions whose products are added in one chain, and the largest
+// m * n whose longer sums are two chains; in the packed path chains cost less.
+constexpr int64_t kMatmulSmallChain = 192;
+constexpr int64_t kMatmulSmallTwoChains = 32768;
 constexpr int64_t kMatmulSmallCols = 64;
 constexpr int64_t kMatmulRowsMax = 8;      // rows path: largest m
 constexpr int64_t kMatmulDotRowsMax = 16;  // the same if b's columns are contiguous

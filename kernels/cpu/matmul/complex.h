@@ -177,7 +177,19 @@ template <class R> void complex_tile_units(const MatmulBlock& k, int64_t begin, 
       const char* next = kRowsOutside ? part_of(a_pack + r.end * nk, v, r.end - r.begin, nk)
                                       : part_of<R>(b + kNr<R> * nk, i, kNr<R>, nk);
       fetch_tile<R>(k, k.i0 + r.begin, k.j0 + j, h);
-      micro_of<R, R>(h, 1)({nk, a, b, kNr<R>, nullptr, tile, kNr<R>, nullptr, 0, next, 64});
+      const MicroArgs<R, R> args = {.nk = nk,
+                                    .chain = chain_of<R>(nk),
+                                    .a = a,
+                                    .b = b,
+                                    .b_row = kNr<R>,
+                                    .copy = nullptr,
+                                    .out = tile,
+                                    .ld = kNr<R>,
+                                    .addend = nullptr,
+                                    .addend_row = 0,
+                                    .next = next,
+                                    .next_step = 64};
+      micro_of<R, R>(h, 1)(args);
       complex_finish(k, k.i0 + r.begin, k.j0 + j, h, w, tile, k.k0 == 0);
     }
   }

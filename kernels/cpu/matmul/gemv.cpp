@@ -207,8 +207,9 @@ template <class T> void dot_unit(const MatmulPlan& p, const BatchWalk& w, int64_
 }
 
 // Rows of b that are added one to the other; longer sums are sums of such sums, whose rounding
-// errors are smaller.
+// errors are smaller. Products of more than two rows have shorter chains, as packed ones have.
 constexpr int64_t kRowsChain = 512;
+constexpr int64_t kManyRowsChain = 192;
 
 // Columns [j, j + n) as sums of rows of b, a few rows at a time.
 // y, total: [m][ld], the sums of a chain and of all chains.
@@ -219,7 +220,10 @@ template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64
   const int64_t blocks = matmul_ceil(p.m, 4);
   const int64_t ld = matmul_ceil(n, kLanes<T>) * kLanes<T>;
   for (int64_t i = 0; i < p.m * ld; i++) y[i] = T(0);
-  const int64_t chain = p.k > 2 * kRowsChain ? kRowsChain : p.k;
+  int64_t chain = p.k > 2 * kRowsChain ? kRowsChain : p.k;
+  const bool short_chains = sizeof(T) == 4 && p.m > 2 && p.k > kManyRowsChain;
+  if (short_chains)  // equal ones, of whole steps of the blocks of rows
+    chain = round_up(ceil_div(p.k, ceil_div(p.k, kManyRowsChain)), int64_t(4));
   if (chain < p.k) memset(total, 0, size_t(p.m * ld * kSize));
   const T* a = reinterpret_cast<const T*>(w.a);
   const T* b = reinterpret_cast<const T*>(w.b) + j;
@@ -235,10 +239,9 @@ template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64
     }
     const bool chain_ends = (q + step) % chain == 0 || q + step >= p.k;
     if (chain == p.k || !chain_ends) continue;
-    for (int64_t i = 0; i < p.m * ld; i++) {
-      total[i] += y[i];
-      y[i] = T(0);
-      TT_SCALAR_LOOP;  // scalar: it runs once per chain
+    for (int64_t i = 0; i < p.m * ld; i += kLanes<T>) {
+      store(total + i, load(total + i) + load(y + i));
+      store(y + i, Vec<T>{});
     }
   }
   finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), chain < p.k ? total : y, ld, true);

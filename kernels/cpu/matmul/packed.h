@@ -30,10 +30,20 @@ template <> constexpr int kNr<Bf16Quad> = kNr<float>;
 template <> TT_INLINE int64_t packed_depth<Bf16Quad>(int64_t nk) { return (nk + 3) / 4; }
 #endif
 
+// The most elements of P along k whose products are added in one chain; more are added in equal
+// chains, whose rounding errors are smaller. 0: in one, which is exact or errs less than the
+// rounding of results to halves.
+template <class P> constexpr int64_t kChain = 0;
+template <> constexpr int64_t kChain<float> = 128;
+template <class P> TT_INLINE int64_t chain_of(int64_t nk) {
+  return kChain<P> != 0 && nk > kChain<P> ? ceil_div(nk, ceil_div(nk, kChain<P>)) : nk;
+}
+
 template <class T, class P> struct MicroArgs {
-  int64_t nk;  // elements of P along k
-  const P* a;  // [nk][kMr]
-  const P* b;  // [nk] rows of kVecs vectors, b_row apart if kCopy, else contiguous
+  int64_t nk;     // elements of P along k
+  int64_t chain;  // chain_of(nk)
+  const P* a;     // [nk][kMr]
+  const P* b;     // [nk] rows of kVecs vectors, b_row apart if kCopy, else contiguous
   int64_t b_row;
   P* copy;  // kCopy: the packed panel of b, written for the micro-kernels that follow
   T* out;   // [kMr][ld]
@@ -157,7 +167,8 @@ template <class T, int kMr, int kVecs> struct Prefetches {
   }
 };
 
-// out (kMr, kVecs vectors) = or += a·b. kCopy: b is the operand itself, and is packed on the way,
+// out (kMr, kVecs vectors) = or += a·b. The sums of chains are added in a tile that stays in the
+// first-level cache; out is written once. kCopy: b is the operand itself, and is packed on the way,
 // which costs nothing here but would in a pass of its own.
 template <class T, class P, int kMr, int kVecs, bool kCopy>
 void micro(const MicroArgs<T, P>& args) {
@@ -173,39 +184,55 @@ void micro(const MicroArgs<T, P>& args) {
   // Prefetching all rows of out at once fills the miss buffers, and the loop's own loads wait. It
   // is done only where the loop is too short to prefetch them one by one.
   const bool few = args.nk < kFetchEvery * kMr;
-  Vec<T> acc[kMr][kVecs];
-  TT_UNROLL
-  for (int i = 0; i < kMr; i++) {
-    TT_UNROLL
-    for (int v = 0; v < kVecs; v++) {
-      if (few) TT_PREFETCH_WRITE(args.out + i * args.ld + v * kL);
-      acc[i][v] = Vec<T>{};
-    }
-  }
-  for (int64_t p = args.nk; p > 0; p--, a += kMr, b += kCopy ? b_row : kVecs * kL) {
-    Vec<P> row[kVecs];
-    TT_UNROLL
-    for (int v = 0; v < kVecs; v++) {
-      row[v] = load(b + v * kL);
-      if (kCopy) {
-        TT_PREFETCH_L2(ahead + v * kL);
-        store(copy + v * kL, row[v]);
-      }
-    }
-    if (kCopy) {
-      copy += kVecs * kL;
-      ahead = p == kAhead ? args.b + kVecs * kL : ahead + b_row;
-    }
-    if (p % kFetchEvery == 0) prefetches.step(!kCopy);
-    const RowFactors<P, kMr> factors(a);
+  if (few) {
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
-      const Vec<P> x = factors.get(i);
       TT_UNROLL
-      for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
+      for (int v = 0; v < kVecs; v++) TT_PREFETCH_WRITE(args.out + i * args.ld + v * kL);
     }
   }
-  write_tile(acc, args.addend, args.addend_row, args.out, args.ld);
+  constexpr bool kChains = kChain<P> != 0;
+  alignas(64) T sums[kChains ? kMr * kVecs * kL : 1];  // of the chains before
+  const T* plus = args.addend;
+  int64_t plus_row = args.addend_row;
+  int64_t p = args.nk;
+  Vec<T> acc[kMr][kVecs];
+  for (;;) {
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) {
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
+    }
+    const int64_t end = kChains && p > args.chain ? p - args.chain : 0;
+    for (; p > end; p--, a += kMr, b += kCopy ? b_row : kVecs * kL) {
+      Vec<P> row[kVecs];
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) {
+        row[v] = load(b + v * kL);
+        if (kCopy) {
+          TT_PREFETCH_L2(ahead + v * kL);
+          store(copy + v * kL, row[v]);
+        }
+      }
+      if (kCopy) {
+        copy += kVecs * kL;
+        ahead = p == kAhead ? args.b + kVecs * kL : ahead + b_row;
+      }
+      if (p % kFetchEvery == 0) prefetches.step(!kCopy);
+      const RowFactors<P, kMr> factors(a);
+      TT_UNROLL
+      for (int i = 0; i < kMr; i++) {
+        const Vec<P> x = factors.get(i);
+        TT_UNROLL
+        for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
+      }
+    }
+    T* const to = kChains && p > 0 ? sums : args.out;
+    write_tile(acc, plus, plus_row, to, to == args.out ? args.ld : kVecs * kL);
+    if (!kChains || p == 0) return;
+    plus = sums;
+    plus_row = kVecs * kL;
+  }
 }
 
 template <class T, class P> using Micro = void (*)(const MicroArgs<T, P>&);
@@ -325,8 +352,18 @@ template <class S, class T, class P> struct TileSink {
     const int width = panel_width<T>(w);
     const int64_t i = k.i0 + r.begin;
     const int64_t col = k.j0 + j;
-    MicroArgs<T, P> args = {
-        packed_depth<P>(k.nk), a, b, width, b, tile, kNr<T>, nullptr, 0, next.at, next.step};
+    MicroArgs<T, P> args = {.nk = packed_depth<P>(k.nk),
+                            .chain = chain_of<P>(packed_depth<P>(k.nk)),
+                            .a = a,
+                            .b = b,
+                            .b_row = width,
+                            .copy = b,
+                            .out = tile,
+                            .ld = kNr<T>,
+                            .addend = nullptr,
+                            .addend_row = 0,
+                            .next = next.at,
+                            .next_step = next.step};
     if (copy) {
       args.b = reinterpret_cast<const P*>(k.b) + k.k0 * p.b_row + col;
       args.b_row = p.b_row;

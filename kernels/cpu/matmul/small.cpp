@@ -109,6 +109,12 @@ template <class T> TT_INLINE SmallMicro small_micro_of(int rows, int vecs, int l
   return kTable[rows - 1][vecs - 1][last != kLanes<T>];
 }
 
+// The first positions of k, whose products are one chain; those of the rest are another one, since
+// the rounding errors of two are smaller.
+template <class T> TT_INLINE int64_t small_chain(int64_t k) {
+  return sizeof(T) == 4 && k > kMatmulSmallChain ? k / 2 : k;
+}
+
 // Columns [begin, end) of one matrix.
 template <class T> void small_matmul(const MatmulPlan& p, const char* a, const char* b, char* c,
                                      const char* d, int begin, int end) {
@@ -122,11 +128,10 @@ template <class T> void small_matmul(const MatmulPlan& p, const char* a, const c
   const int low = m / panels;
   const int high = m - low * panels;
   constexpr int64_t kSize = sizeof(T);
+  const int64_t chain = small_chain<T>(p.k);
   SmallArgs s;
-  s.k = p.k;
   s.a_row = p.a_row * kSize;
   s.a_col = p.a_col * kSize;
-  s.ld = direct ? p.c_row * kSize : kNr * kSize;
   for (int j = begin; j < end; j += kNr) {
     const int w = min(end - j, kNr);
     const int vecs = ceil_div(w, kL);
@@ -138,14 +143,27 @@ template <class T> void small_matmul(const MatmulPlan& p, const char* a, const c
       s.b = reinterpret_cast<const char*>(packed);
       s.b_row = vecs * kL * kSize;
     }
-    s.a = a;
+    const char* const b_panel = s.b;
     for (int at = 0, i = 0; at < panels; at++) {
       const int h = at < high ? low + 1 : low;
+      const SmallMicro micro = small_micro_of<T>(h, vecs, s.last);
+      s.k = chain;
+      s.a = a + i * s.a_row;
+      s.b = b_panel;
       s.out = direct ? c + i * p.c_row * kSize + j * kSize : reinterpret_cast<char*>(tile);
-      small_micro_of<T>(h, vecs, s.last)(s);
+      s.ld = direct ? p.c_row * kSize : kNr * kSize;
+      micro(s);
       if (!direct) finish<T, T>(p, c, d, i, j, h, w, tile, kNr, true);
+      if (chain < p.k) {
+        s.k = p.k - chain;
+        s.a += chain * s.a_col;
+        s.b += chain * s.b_row;
+        s.out = reinterpret_cast<char*>(tile);
+        s.ld = kNr * kSize;
+        micro(s);
+        finish<T, T>(p, c, d, i, j, h, w, tile, kNr, false);
+      }
       i += h;
-      s.a += h * s.a_row;
     }
   }
 }
@@ -172,7 +190,8 @@ template <class T> void tiny_units(const MatmulPlan& p, int64_t begin, int64_t e
 template <class T> void small_units(const MatmulPlan& p, int64_t begin, int64_t end) {
   constexpr int kCols = kMatmulSmallCols;
   const int n = int(p.n);
-  if (p.m <= kMaxMr && n <= kNv * kLanes<T> && p.b_col == 1 && !p.scaled && !p.d)
+  const bool one_chain = small_chain<T>(p.k) == p.k;
+  if (p.m <= kMaxMr && n <= kNv * kLanes<T> && p.b_col == 1 && !p.scaled && !p.d && one_chain)
     return tiny_units<T>(p, begin, end);
   if (n <= kCols) {
     for (BatchWalk w(p, begin);; w.next()) {
