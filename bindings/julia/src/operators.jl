@@ -259,3 +259,68 @@ function throw_not_elementwise(f, e::TypeError)
     throw(not_elementwise(f,
         "it decides by one element; ifelse.(condition, a, b) chooses for each"))
 end
+
+# ---- Bessel functions and orthogonal polynomials, under the names of torch.special ----
+
+"Real numbers, integers in the default dtype."
+function real_floats(x::Tensor, name)
+    eltype(x) <: Complex && throw(ArgumentError("$name: x is $(eltype(x)): must be real"))
+    return eltype(x) <: AbstractFloat ? x : to(x; dtype=eltype(zeros()))
+end
+
+# In the order of `BesselFunction` in src/plan/special_function.h.
+const BESSEL = (
+    :bessel_j0 => "The Bessel function of the first kind of order 0",
+    :bessel_j1 => "The Bessel function of the first kind of order 1",
+    :bessel_y0 => "The Bessel function of the second kind of order 0, nan below 0",
+    :bessel_y1 => "The Bessel function of the second kind of order 1, nan below 0",
+    :modified_bessel_k0 => "The modified Bessel function of the second kind of order 0",
+    :modified_bessel_k1 => "The modified Bessel function of the second kind of order 1",
+    :scaled_modified_bessel_k0 => "`exp(x) * modified_bessel_k0(x)` without underflow",
+    :scaled_modified_bessel_k1 => "`exp(x) * modified_bessel_k1(x)` without underflow",
+    :airy_ai => "The Airy function Ai, which has no gradient",
+)
+for (number, (name, text)) in enumerate(BESSEL)
+    @eval begin
+        @doc $("    TT.$name(x)\n\n$text, elementwise.")
+        $name(x::Tensor) = call_op("bessel", real_floats(x, $(string(name))), $(number - 1))
+    end
+end
+
+# In the order of `Polynomial` in src/plan/special_function.h; from the ninth on those of 2x - 1.
+const POLYNOMIALS = (
+    :chebyshev_polynomial_t => "The Chebyshev polynomial of the first kind",
+    :chebyshev_polynomial_u => "The Chebyshev polynomial of the second kind",
+    :chebyshev_polynomial_v => "The Chebyshev polynomial of the third kind",
+    :chebyshev_polynomial_w => "The Chebyshev polynomial of the fourth kind",
+    :hermite_polynomial_h => "The Hermite polynomial of physics",
+    :hermite_polynomial_he => "The Hermite polynomial of probability",
+    :laguerre_polynomial_l => "The Laguerre polynomial",
+    :legendre_polynomial_p => "The Legendre polynomial",
+    :shifted_chebyshev_polynomial_t => "The Chebyshev polynomial of the first kind of `2x - 1`,",
+    :shifted_chebyshev_polynomial_u => "The Chebyshev polynomial of the second kind of `2x - 1`,",
+    :shifted_chebyshev_polynomial_v => "The Chebyshev polynomial of the third kind of `2x - 1`,",
+    :shifted_chebyshev_polynomial_w => "The Chebyshev polynomial of the fourth kind of `2x - 1`,",
+)
+for (number, (name, text)) in enumerate(POLYNOMIALS)
+    @eval begin
+        @doc $("    TT.$name(x, n)\n\n$text of degree n, elementwise; 0 for negative n.")
+        $name(x::Tensor, n::Integer) =
+            polynomial(real_floats(x, $(string(name))), n, $(number - 1))
+    end
+end
+function polynomial(x, n, kind)
+    n < 0 && return zeros_like(x)
+    limit = eltype(x) === Float32 ? 128 : eltype(x) === Float64 ? 512 : 1024  # as PyTorch's
+    kind in (4, 5) && n > limit && return full_like(x, NaN)
+    return call_op("orthogonal_polynomial", x, kind, Int(n))
+end
+
+"`TT.spherical_bessel_j0(x)` is sin(x) / x, elementwise: 1 at 0, 0 at infinity."
+function spherical_bessel_j0(x::Tensor)
+    given = real_floats(x, "spherical_bessel_j0")
+    x = to(given; dtype=Float64)
+    zero = x .== 0
+    quotient = sin(masked_fill(x, isinf(x), 0)) ./ masked_fill(x, zero, 1)
+    return to(masked_fill(quotient, zero, 1); dtype=eltype(given))
+end

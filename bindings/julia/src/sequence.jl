@@ -63,6 +63,20 @@ function pad_packed_sequence(p::PackedSequence; batch_first::Bool=false, padding
     return reshape(padded, shape..., size(p.data)[2:end]...), lengths
 end
 
+"`TT.pack_sequence(sequences)` packs sequences (L, …), in any order."
+pack_sequence(sequences) = pack_padded_sequence(pad_sequence(sequences; batch_first=true),
+    [size(t, 1) for t in sequences]; batch_first=true)
+"The sequences (L, …) that `TT.pack_sequence` has packed."
+unpack_sequence(p::PackedSequence) =
+    unpad_sequence(pad_packed_sequence(p; batch_first=true)...; batch_first=true)
+"""
+    TT.unpad_sequence(padded, lengths; batch_first=false)
+
+Sequences (L, …) of these lengths without the padding behind them: undoes `TT.pad_sequence`.
+"""
+unpad_sequence(padded::Tensor, lengths; batch_first::Bool=false) =
+    [copy(narrow(select(padded, batch_first ? 1 : 2, i), 1, 1, n)) for (i, n) in enumerate(lengths)]
+
 """
     TT.pad_sequence(sequences; batch_first=false, padding_value=0)
 

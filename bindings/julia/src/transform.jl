@@ -69,6 +69,23 @@ function jvp(f, x, tangents)
 end
 
 """
+    TT.hvp(f, x, v)
+
+f(x…), a tensor of one element, beside the products of its Hessian matrix and v, one per item of x:
+(val = …, product = …).
+"""
+function hvp(f, x, v)
+    x = listed(x)
+    function value_and_gradient(x...)
+        val, grad = vjp(f, x...)
+        return (val, (g === nothing ? zeros_like(t) : g for (g, t) in zip(grad, x))...)
+    end
+    found = jvp(value_and_gradient, x, v)
+    products = [p === nothing ? zeros_like(t) : p for (p, t) in zip(found.tangent[2:end], x)]
+    return (val = found.val[1], product = one_or_all(products))
+end
+
+"""
     TT.dual_level() do … end
 
 Opens a level of dual tensors for a block: the results of operators on them have tangents. Levels do

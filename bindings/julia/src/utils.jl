@@ -31,6 +31,44 @@ function clip_grads_with_norm!(params, max_norm::Real, total_norm::Tensor)
     end
 end
 
+"""
+    TT.fuse_conv_bn_weights(weight, bias, mean, var, eps, bn_weight, bn_bias; transposed=false)
+
+The weight and bias of a convolution, or of a linear layer, that includes the batch normalisation
+behind it, in evaluation: of the running statistics `mean` and `var`, and the normalisation's weight
+and bias. Biases and the normalisation's weight may be `nothing`.
+"""
+function fuse_conv_bn_weights(weight::Tensor, bias, mean::Tensor, var::Tensor, eps::Real,
+        bn_weight, bn_bias; transposed::Bool=false)
+    w, b = no_grad() do
+        factor = rsqrt(var .+ eps)
+        bn_weight === nothing || (factor = factor .* bn_weight)
+        offset = (bias === nothing ? .-mean : bias .- mean) .* factor
+        bn_bias === nothing || (offset = offset .+ bn_bias)
+        shape = [d == (transposed ? 2 : 1) ? -1 : 1 for d in 1:ndims(weight)]
+        fused = weight .* reshape(factor, shape...)
+        return to(fused; dtype=eltype(weight)), to(offset; dtype=eltype(weight))
+    end
+    learnt = weight.requires_grad
+    requires_grad!(w, learnt)
+    return w, requires_grad!(b, bias === nothing ? learnt : bias.requires_grad)
+end
+
+"""
+    TT.gumbel_softmax(logits; tau=1, hard=false, dim=ndims(logits))
+
+Draws from the Gumbel-softmax distribution (Jang et al. 2016) of logits along dim, with the
+temperature `tau`. `hard`: the result is one-hot, with the gradient of the soft one.
+"""
+function gumbel_softmax(logits::Tensor; tau::Real=1, hard::Bool=false, dim::Integer=ndims(logits))
+    drawn = exponential!(zeros_like(detach(logits)))
+    soft = softmax((logits .- log(drawn)) ./ tau, dim)
+    hard || return soft
+    fixed = detach(soft)
+    largest = argmax(fixed, dim; keepdim=true)
+    return scatter(zeros_like(fixed), dim, largest, 1) .- fixed .+ soft
+end
+
 "All parameters, flattened in row-major order, as one tensor of one dim."
 parameters_to_vector(params) = cat([reshape(p, -1) for p in listed(params)])
 

@@ -249,6 +249,43 @@ end
     @test occursin("colon", thrown(() -> reshape(scale, -1, 1), DimensionMismatch).msg)
 end
 
+@testset "special functions of PyTorch" begin
+    one, two = tensor(1), tensor(2.0)
+    @test TT.bessel_j1(one)[] ≈ 0.4400505857449335f0  # integers in the default dtype
+    @test TT.bessel_y0(TT.ones(1; dtype=Float64)) ≈ [0.08825696421567697]
+    @test TT.modified_bessel_k1(two)[] ≈ TT.scaled_modified_bessel_k1(two)[] / exp(2)
+    @test TT.airy_ai(tensor(1.0))[] ≈ 0.13529241631288147
+    @test TT.spherical_bessel_j0(tensor([2.0, 0.0, Inf])) ≈ [0.45464871341284085, 1, 0]
+    polynomials = (TT.chebyshev_polynomial_t, TT.chebyshev_polynomial_u,
+        TT.chebyshev_polynomial_v, TT.chebyshev_polynomial_w, TT.laguerre_polynomial_l,
+        TT.legendre_polynomial_p, TT.shifted_chebyshev_polynomial_t)
+    @test [p(two, 2)[] for p in polynomials] == [7, 15, 11, 19, -1, 5.5, 17]
+    @test TT.hermite_polynomial_h(two, 3)[] == 40 && TT.hermite_polynomial_he(two, 3)[] == 2
+    @test isnan(TT.hermite_polynomial_h(two, 513)[]) && TT.legendre_polynomial_p(two, -1)[] == 0
+    thrown(() -> TT.bessel_j0(TT.ones(1; dtype=ComplexF32)), ArgumentError)
+end
+
+@testset "small tools" begin
+    logits = TT.zeros(5, 3; requires_grad=true)
+    hard = TT.gumbel_softmax(logits; tau=0.5, hard=true)
+    @test sum(hard)[] == 5 && hard.requires_grad
+    @test TT.sum(TT.gumbel_softmax(logits; dim=1), 1) ≈ ones(3)
+    val, product = TT.hvp(x -> sum(x .^ 3), tensor([1.0, 2.0]), tensor([1.0, -1.0]))
+    @test val[] == 9 && product == [6, -12]
+    packed = TT.pack_sequence([TT.ones(2, 4), TT.zeros(3, 4)])
+    @test packed.batch_sizes == [2, 2, 1]
+    first_one, second_one = TT.unpack_sequence(packed)
+    @test first_one == ones(2, 4) && size(second_one) == (3, 4)
+    conv, norm = nn.ConvTranspose2d(2, 3, 2), nn.BatchNorm2d(3)
+    x = TT.randn(4, 2, 5, 5)
+    norm(conv(x) .* 3)
+    TT.eval!(norm)
+    both = norm(conv(x))
+    conv.weight, conv.bias = TT.fuse_conv_bn_weights(conv.weight, conv.bias, norm.running_mean,
+        norm.running_var, 1e-5, norm.weight, norm.bias; transposed=true)
+    @test near(conv(x), Array(both); atol=1e-4)
+end
+
 @testset "pruning" begin
     m = twelve()
     nn.prune.l1_unstructured!(m, "weight"; amount=4)

@@ -128,7 +128,7 @@ pub use stream::*;
 pub use tensor::*;
 pub use transfer::*;
 pub use transform::*;
-pub use utils::{gradcheck, gradgradcheck, GradcheckOptions};
+pub use utils::{gradcheck, gradgradcheck, special, GradcheckOptions};
 pub use watch::*;
 
 /// What the macros of this crate use.

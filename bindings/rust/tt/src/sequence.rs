@@ -103,6 +103,35 @@ pub fn pad_packed_sequence(
     Ok((rows.index_select(0, &places)?.reshape(&shape)?, lengths))
 }
 
+/// Packs sequences (L, *), in any order.
+///
+/// ```
+/// let packed = tt::pack_sequence(&[tt::ones(&[2, 4])?, tt::zeros(&[3, 4])?])?;
+/// assert_eq!(packed.batch_sizes.to_vec::<i64>()?, [2, 2, 1]);
+/// let sequences = tt::unpack_sequence(&packed)?;
+/// assert!(sequences[0].equal(&tt::ones(&[2, 4])?)? && sequences[1].shape() == [3, 4]);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn pack_sequence(sequences: &[Tensor]) -> Result<PackedSequence> {
+    let padded = pad_sequence(sequences, true, 0.0)?;
+    let lengths: Vec<i64> = sequences.iter().map(|t| t.shape()[0]).collect();
+    pack_padded_sequence(&padded, &lengths, true)
+}
+
+/// Returns the sequences (L, *) that [`pack_sequence`] has packed.
+pub fn unpack_sequence(sequence: &PackedSequence) -> Result<Vec<Tensor>> {
+    let (padded, lengths) = pad_packed_sequence(sequence, true, 0.0)?;
+    unpad_sequence(&padded, &lengths, true)
+}
+
+/// Returns sequences (L, *) of these lengths without the padding behind them: the inverse of
+/// [`pad_sequence`].
+pub fn unpad_sequence(padded: &Tensor, lengths: &[i64], batch_first: bool) -> Result<Vec<Tensor>> {
+    let dim = if batch_first { 0 } else { 1 };
+    let row = |(i, length): (usize, &i64)| padded.select(dim, i as i64)?.narrow(0, 0, *length);
+    lengths.iter().enumerate().map(|item| row(item)?.copy()).collect()
+}
+
 /// Pads sequences (L, *) to the longest one and stacks them: (T, N, *), or (N, T, *) if
 /// `batch_first`.
 pub fn pad_sequence(sequences: &[Tensor], batch_first: bool, padding_value: f64) -> Result<Tensor> {

@@ -252,6 +252,7 @@ where
 /// assert_eq!(g[0].as_ref().unwrap().to_vec::<f64>()?, [3.0, 12.0]);
 /// # Ok::<(), tt::Error>(())
 /// ```
+#[doc(alias = "grad_and_value")]
 pub fn vjp(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     inputs: &[impl Borrow<Tensor>],
@@ -373,6 +374,8 @@ fn matrices(
 /// assert_eq!(j[0][0].to_vec::<f64>()?, [3.0, 0.0, 0.0, 12.0]);
 /// # Ok::<(), tt::Error>(())
 /// ```
+#[doc(alias = "jacrev")]
+#[doc(alias = "jacfwd")]
 pub fn jacobian(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     inputs: &[impl Borrow<Tensor>],
@@ -394,6 +397,36 @@ pub fn hessian(
     inputs: &[impl Borrow<Tensor>],
 ) -> Result<Vec<Vec<Tensor>>> {
     matrices(f, inputs, sys::tt_hessian)
+}
+
+/// Returns the first result of `f`, which must have one element, and the products of its Hessian
+/// matrix and the tangents `v`, one for each input; a tangent of None is 0.
+///
+/// ```
+/// let x = tt::Tensor::from([1.0, 2.0]);
+/// let v = tt::Tensor::from([1.0, -1.0]);
+/// let (y, h) = tt::hvp(|x| Ok(vec![x[0].pow_scalar(3)?.sum()?]), &[&x], &[Some(&v)])?;
+/// assert_eq!((y.item::<f64>()?, h[0].to_vec::<f64>()?), (9.0, vec![6.0, -12.0]));
+/// # Ok::<(), tt::Error>(())
+/// ```
+#[doc(alias = "vhp")]
+pub fn hvp(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[impl Borrow<Tensor>],
+    v: &[Option<&Tensor>],
+) -> Result<(Tensor, Vec<Tensor>)> {
+    let gradient = |x: &[Tensor]| {
+        let (mut results, grads) = vjp(&f, x, &[])?;
+        results.truncate(1);
+        for (grad, x) in grads.into_iter().zip(x) {
+            results.push(grad.map_or_else(|| x.zeros_like(), Ok)?);
+        }
+        Ok(results)
+    };
+    let (values, products) = jvp(gradient, inputs, v)?;
+    let products = products.into_iter().zip(&values).skip(1);
+    let products = products.map(|(product, grad)| product.map_or_else(|| grad.zeros_like(), Ok));
+    Ok((values[0].clone(), products.collect::<Result<_>>()?))
 }
 
 /// Vectorizes `f`, a function of one sample, and calls it once for all samples. `in_dims` has the

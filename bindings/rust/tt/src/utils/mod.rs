@@ -8,6 +8,7 @@ mod gradcheck;
 pub(crate) mod hooked;
 pub mod parametrize;
 pub mod prune;
+pub mod special;
 
 pub use gradcheck::*;
 
@@ -85,6 +86,74 @@ pub fn set_activation(module: &Module, activation: &Module) -> Result<()> {
     }
     let why = format!("set_activation: {} has no Transformer layers", module.class());
     found.then(|| ()).ok_or_else(|| Error::new(Status::InvalidArg, why))
+}
+
+/// Returns the weight and bias of a convolution, or of a linear layer, that includes the batch
+/// normalization behind it, in evaluation: of the running statistics `mean` and `var`, `eps`, and
+/// the normalization's weight and bias. `transposed`: of a transposed convolution.
+///
+/// ```
+/// let (conv, norm) = (tt::nn::conv2d(2, 3, &[1])?, tt::nn::batch_norm2d(3)?);
+/// let of = |m: &tt::Module, name| Ok::<_, tt::Error>(m.get_tensor(name)?.unwrap());
+/// let (mean, var) = (of(&norm, "running_mean")?, of(&norm, "running_var")?);
+/// let w = of(&conv, "weight")?;
+/// let fuse = tt::utils::fuse_conv_bn_weights;
+/// let (w, b) = fuse(&w, None, &mean, &var, 1e-5, None, None, false)?;
+/// assert_eq!((w.shape(), b.shape()), (&[3, 2, 1, 1][..], &[3][..]));
+/// # Ok::<(), tt::Error>(())
+/// ```
+#[doc(alias = "fuse_linear_bn_weights")]
+#[allow(clippy::too_many_arguments)]
+pub fn fuse_conv_bn_weights(
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    mean: &Tensor,
+    var: &Tensor,
+    eps: f64,
+    bn_weight: Option<&Tensor>,
+    bn_bias: Option<&Tensor>,
+    transposed: bool,
+) -> Result<(Tensor, Tensor)> {
+    let fused: Result<(Tensor, Tensor)> = no_grad(|| {
+        let mut factor = var.add_scalar(eps)?.rsqrt()?;
+        if let Some(scale) = bn_weight {
+            factor = factor.mul(scale)?;
+        }
+        let mut offset = bias.map_or_else(|| mean.neg(), |b| b.sub(mean))?.mul(&factor)?;
+        if let Some(shift) = bn_bias {
+            offset = offset.add(shift)?;
+        }
+        let mut shape = vec![1; weight.shape().len()];
+        shape[transposed as usize] = -1;
+        let dtype = weight.dtype();
+        Ok((weight.mul(&factor.reshape(&shape)?)?.to_dtype(dtype)?, offset.to_dtype(dtype)?))
+    });
+    let (w, b) = fused?;
+    let learnt = weight.requires_grad();
+    Ok((w.requires_grad_(learnt)?, b.requires_grad_(bias.map_or(learnt, Tensor::requires_grad))?))
+}
+
+/// Draws from the Gumbel-softmax distribution (Jang et al. 2016) of logits along dim, with the
+/// temperature `tau`. `hard`: the result is one-hot, with the gradient of the soft one.
+///
+/// ```
+/// let logits = tt::zeros(&[5, 3])?.requires_grad_(true)?;
+/// let y = tt::utils::gumbel_softmax(&logits, 0.5, true, -1)?;
+/// assert_eq!(y.sum()?.item::<f32>()?, 5.0);
+/// assert!(y.requires_grad());
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn gumbel_softmax(logits: &Tensor, tau: f64, hard: bool, dim: i64) -> Result<Tensor> {
+    let drawn = logits.detach()?.zeros_like()?;
+    // SAFETY: nobody else has the tensor.
+    unsafe { drawn.exponential_(1.0)? };
+    let soft = logits.sub(&drawn.log()?)?.div_scalar(tau)?.softmax(dim)?;
+    if !hard {
+        return Ok(soft);
+    }
+    let fixed = soft.detach()?;
+    let largest = fixed.argmax_with(crate::opts::ArgmaxOpts::new().dim(dim).keepdim(true))?;
+    fixed.zeros_like()?.scatter_value(dim, &largest, 1.0)?.sub(&fixed)?.add(&soft)
 }
 
 /// Returns all parameters, flattened in row-major order, as one tensor of one dimension.

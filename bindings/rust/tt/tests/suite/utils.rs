@@ -357,6 +357,63 @@ fn activations_of_transformers_are_any_modules() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn special_functions_of_pytorch() -> Result<()> {
+    use tt::special::*;
+    let (one, two) = (Tensor::from(1), Tensor::from(2.0)); // integers in the default dtype
+    let number = |t: Result<Tensor>| t?.item::<f64>();
+    close(&bessel_j1(&one)?, &[0.4400505857449335])?;
+    close(
+        &tt::cat(&[bessel_y0(&one)?.view(&[1])?, bessel_y1(&one)?.view(&[1])?])?,
+        &[0.08825696421567697, -0.7812128213002887],
+    )?;
+    let scaled = number(scaled_modified_bessel_k1(&two))? / 2f64.exp();
+    assert!((number(modified_bessel_k1(&two))? - scaled).abs() < 1e-15);
+    assert!((number(airy_ai(&Tensor::from(1.0)))? - 0.13529241631288147).abs() < 1e-15);
+    assert!((number(spherical_bessel_j0(&two))? - 0.45464871341284085).abs() < 1e-15);
+    assert_eq!(number(spherical_bessel_j0(&Tensor::from(0.0)))?, 1.0);
+    let found = [
+        chebyshev_polynomial_u(&two, 2),
+        chebyshev_polynomial_v(&two, 2),
+        chebyshev_polynomial_w(&two, 2),
+        hermite_polynomial_h(&two, 3),
+        hermite_polynomial_he(&two, 3),
+        laguerre_polynomial_l(&two, 2),
+        legendre_polynomial_p(&two, 2),
+        shifted_chebyshev_polynomial_t(&two, 2),
+        legendre_polynomial_p(&two, -1),
+    ];
+    let found = found.into_iter().map(number).collect::<Result<Vec<_>>>()?;
+    assert_eq!(found, [15.0, 11.0, 19.0, 40.0, 2.0, -1.0, 5.5, 17.0, 0.0]);
+    assert!(number(hermite_polynomial_h(&two, 513))?.is_nan());
+    assert!(bessel_j0(&tt::ones(&[1])?.to_dtype(DType::C64)?).is_err());
+    Ok(())
+}
+
+#[test]
+fn batch_normalizations_are_fused() -> Result<()> {
+    let (conv, norm) = (nn::conv_transpose2d(2, 3, &[2])?, nn::batch_norm2d(3)?);
+    let x = tt::randn(&[4, 2, 5, 5])?;
+    norm.forward(&conv.forward(&x)?.mul_scalar(3)?)?; // statistics
+    norm.train(false)?;
+    let part = |m: &Module, name| tensor(m, name);
+    let (w, b) = tt::utils::fuse_conv_bn_weights(
+        &part(&conv, "weight")?,
+        Some(&part(&conv, "bias")?),
+        &part(&norm, "running_mean")?,
+        &part(&norm, "running_var")?,
+        1e-5,
+        Some(&part(&norm, "weight")?),
+        Some(&part(&norm, "bias")?),
+        true,
+    )?;
+    let both = norm.forward(&conv.forward(&x)?)?;
+    conv.register_parameter("weight", Some(&w))?;
+    conv.register_parameter("bias", Some(&b))?;
+    assert!(conv.forward(&x)?.allclose(&both, 1e-4, 1e-5, false)? && w.requires_grad());
+    Ok(())
+}
+
 fn mask(m: &Module) -> Result<Vec<i32>> {
     tensor(m, "weight_mask")?.to_dtype(DType::I32)?.reshape(&[-1])?.to_vec()
 }
