@@ -72,6 +72,7 @@ def command_of(compiler, entry):
     if words[0] == "msvc":
         words = [*words[1:], *MSVC]
         warnings = MSVC_WARNINGS
+        flags = [f for f in flags if not f.startswith("-DTT_OWN_TERMINATE")]  # of GNU's runtime
     if not words[0].startswith("g++"):
         flags = [f for f in flags if not f.startswith(GCC_ONLY)]
         warnings = [*CLANG, *warnings]
