@@ -1,6 +1,7 @@
 #include "capi/api.h"
 #include "base/compiler/version.h"
 #include "base/finalizer.h"
+#include "core/graph_hooks.h"
 #include "dispatch/key.h"
 #include "plan/cuda_math.h"
 #include "cpu/blas.h"
@@ -381,8 +382,13 @@ tt_status tt_ctx_generator(tt_ctx* h, tt_generator** out) {
     *out = reinterpret_cast<tt_generator*>(Ref<Generator>::share(c.gen).leak());
   });
 }
+static void set_generator(Generator& g, const Rng& to) {
+  const Rng now = g.state();
+  if (now.seed != to.seed || now.offset != to.offset) note_change("the state of a generator");
+  g.set(to);
+}
 tt_status tt_manual_seed(tt_ctx* h, uint64_t seed) {
-  return api_call(h, "manual_seed", [&](Ctx& c) { c.gen->set({seed, 0}); });
+  return api_call(h, "manual_seed", [&](Ctx& c) { set_generator(*c.gen, {seed, 0}); });
 }
 static Generator& needed_generator(const tt_generator* g) {
   if (!live_generator(g)) fail_handle(g, "g", 1, "generator");
@@ -399,6 +405,6 @@ tt_status tt_generator_state(tt_ctx* h, const tt_generator* g, uint64_t state[2]
 tt_status tt_generator_set_state(tt_ctx* h, tt_generator* g, const uint64_t state[2]) {
   return api_call(h, "generator_set_state", [&](Ctx&) {
     out_arg(state, "state", 2);
-    needed_generator(g).set({state[0], state[1]});
+    set_generator(needed_generator(g), {state[0], state[1]});
   });
 }

@@ -99,8 +99,12 @@ int32_t writer_of(const Graph& g, int32_t storage, uint32_t version) {
 
 int32_t value_of(Capture& c, const Tensor& t, int32_t storage, uint32_t version, int32_t node,
                  int32_t out) {
+  Graph& g = *c.graph;
   const int64_t offset = t.data - t.storage->data;
-  return c.graph->value(storage, version, t.dtype, offset, t.sizes(), t.strides(), node, out);
+  const int32_t newest = g.storages[storage].last_value;  // versions only grow
+  if (newest >= 0 && g.values[newest].version < version)
+    return g.add_value(storage, version, t.dtype, offset, t.sizes(), t.strides(), node, out);
+  return g.value(storage, version, t.dtype, offset, t.sizes(), t.strides(), node, out);
 }
 
 // The version is read once: another thread may write the tensor meanwhile.

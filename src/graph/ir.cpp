@@ -29,7 +29,11 @@ int32_t Graph::find_value(int32_t storage, uint32_t version, Dtype dtype, int64_
 int32_t Graph::value(int32_t storage, uint32_t version, Dtype dtype, int64_t offset, Ints sizes,
                      Ints strides, int32_t node, int32_t out) {
   const int32_t found = find_value(storage, version, dtype, offset, sizes, strides);
-  if (found >= 0) return found;
+  return found >= 0 ? found : add_value(storage, version, dtype, offset, sizes, strides, node, out);
+}
+
+int32_t Graph::add_value(int32_t storage, uint32_t version, Dtype dtype, int64_t offset, Ints sizes,
+                         Ints strides, int32_t node, int32_t out) {
   IrValue v;
   v.storage = storage;
   v.version = version;

@@ -122,6 +122,8 @@ struct Graph {
   // The same; adds it if it is missing.
   int32_t value(int32_t storage, uint32_t version, Dtype dtype, int64_t offset, Ints sizes,
                 Ints strides, int32_t node, int32_t out);
+  int32_t add_value(int32_t storage, uint32_t version, Dtype dtype, int64_t offset, Ints sizes,
+                    Ints strides, int32_t node, int32_t out);
 };
 Ref<Graph> new_graph();
 

@@ -1,5 +1,6 @@
 #include "graph/rewrite.h"
 
+#include <algorithm>
 #include <string.h>
 
 namespace TT_NS {
@@ -114,18 +115,32 @@ class Compactor {
 
 // A value whose node is removed although it is read is another view of one that a kept node made.
 void Compactor::find_makers() {
-  for (int64_t i = 0; i < g_.nodes.size(); i++) {
-    if (nodes_[i] < 0) continue;
-    for (const int32_t out : g_.nodes[i].outs) {
-      if (out < 0) continue;
-      const IrValue& made = g_.values[out];
-      for (int32_t v = g_.storages[made.storage].last_value; v >= 0; v = g_.values[v].previous) {
-        IrValue& other = g_.values[v];
-        if (other.version != made.version || other.node < 0 || nodes_[other.node] >= 0) continue;
-        other.node = int32_t(i);
-        other.out = -1;
-      }
+  struct Made {
+    int32_t storage;
+    uint32_t version;
+    int32_t node;
+    bool operator<(const Made& o) const {
+      if (storage != o.storage) return storage < o.storage;
+      return version != o.version ? version < o.version : node < o.node;
     }
+  };
+  const auto is_removed = [&](int32_t node) { return node >= 0 && nodes_[node] < 0; };
+  SmallVec<Made, 1> made;
+  bool removes = false;
+  for (int32_t i = 0; i < g_.nodes.size(); i++) {
+    removes |= is_removed(i);
+    for (const int32_t v : g_.nodes[i].outs)
+      if (v >= 0 && !is_removed(i)) made.push_back({g_.values[v].storage, g_.values[v].version, i});
+  }
+  if (!removes) return;
+  std::sort(made.begin(), made.end());
+  for (IrValue& v : g_.values) {
+    if (!is_removed(v.node)) continue;
+    const Made first{v.storage, v.version, -1};
+    const Made* found = std::lower_bound(made.begin(), made.end(), first);
+    if (found == made.end() || found->storage != v.storage || found->version != v.version) continue;
+    v.node = found->node;
+    v.out = -1;
   }
 }
 

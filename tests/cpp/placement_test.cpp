@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace TT_NS {
@@ -84,6 +85,42 @@ TEST_F(Plans, RandomLives) {
     int64_t arena = 0;
     api_call(c, "placement", [&](Ctx&) { arena = place_greedily({all.data(), n}); });
     check_placements(all.data(), n, arena);
+  }
+}
+
+// The offsets are those of a look at all memories, also where there are too many for one.
+TEST_F(Plans, ManyLives) {
+  constexpr int64_t kMany = 5000;
+  Dice dice(7);
+  std::vector<Placement> all;
+  for (int64_t i = 0; i < kMany; i++) {
+    Placement p;
+    p.bytes = 1 + dice.roll(500);
+    p.birth = dice.roll(4 * kMany);
+    p.death = p.birth + dice.roll(dice.roll(20) ? 12 : 3 * kMany);
+    if (!dice.roll(100)) p.death = INT64_MAX;
+    all.push_back(p);
+  }
+  int64_t arena = 0;
+  api_call(c, "placement", [&](Ctx&) { arena = place_greedily({all.data(), kMany}); });
+  std::vector<int64_t> order;  // the largest first
+  for (int64_t i = 0; i < kMany; i++) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return all[size_t(a)].bytes > all[size_t(b)].bytes;
+  });
+  const auto of = [&](int64_t i) -> const Placement& { return all[size_t(order[size_t(i)])]; };
+  for (int64_t i = 0; i < kMany; i += 17) {
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (int64_t k = 0; k < i; k++)
+      if (live_together(of(i), of(k))) taken.push_back({of(k).offset, of(k).bytes});
+    std::sort(taken.begin(), taken.end());
+    int64_t at = 0;
+    for (const auto& [offset, bytes] : taken) {
+      if (offset >= at + of(i).bytes) break;
+      at = std::max(at, (offset + bytes + 63) / 64 * 64);
+    }
+    ASSERT_EQ(of(i).offset, at) << i;
+    ASSERT_LE(at + of(i).bytes, arena);
   }
 }
 

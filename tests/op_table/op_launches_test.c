@@ -98,9 +98,9 @@ static void check_bound(const Sample* s) {
   {
     const tt_tensor* in[kMaxLeaves];
     for (int i = 0; i < n; i++) in[i] = *places[i];
+    OK(tt_manual_seed(c, 11));
     OK(tt_capture_begin(c, in, n, NULL));
   }
-  OK(tt_manual_seed(c, 11));
   if (call(&t, outs, &n_outs) || tt_capture_end(c, (const tt_tensor* const*)outs, n_outs, &g)) {
     OK(tt_capture_drop(c));
     return;

@@ -10,6 +10,7 @@ from ._layouts import CONSTANTS, struct
 from ._lib import Handle, call, filled, finalizer, lib, local, quick, result
 from ._tensor import Tensor, tensor_result
 from ._tree import without_tensors
+from ._types import contiguous_format
 from .autograd import no_grad
 
 NONE, TENSOR, TENSORS, SCALAR, INT, FLOAT, BOOL, INTS, STR = range(9)  # tags of arguments
@@ -171,12 +172,15 @@ exporting = 0  # how many functions are being captured
 
 
 def apart(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Returns the tensors, with copies of those that share memory with an earlier one."""
+    """Returns the tensors, with copies of those that share memory with an earlier one or whose
+    elements share an address, so that each can be written."""
     seen: set[int] = set()
     found = []
     for x in tensors:
         memory = x.untyped_storage().data_ptr()
-        found.append(x.clone() if memory in seen else x)
+        expanded = any(n > 1 and step == 0 for n, step in zip(x.shape, x.stride()))
+        shares = expanded or memory in seen
+        found.append(x.clone(memory_format=contiguous_format) if shares else x)
         seen.add(memory)
     return found
 

@@ -4,8 +4,9 @@ A record holds the operators of one call, as kernel launches in memory of its ow
 Python code: they do not print or change counters and lists. A function that reads elements of
 tensors (`if loss.item() < 1`) is not recorded and runs unchanged. A record is valid for tensors of
 the same shapes, strides, dtypes and devices, equal values of other arguments and of closed-over and
-global numbers, the same closed-over and global objects, and modules in the same mode. Attributes of
-objects and items of containers are not watched: call `tt.compiler.reset()` after a change.
+global numbers, the same closed-over and global objects, and modules with the same attributes. A
+function that sets an attribute of a module runs unchanged. Attributes of other objects and items of
+containers are not watched: call `tt.compiler.reset()` after a change.
 """
 from __future__ import annotations
 
@@ -212,7 +213,7 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
 
 
 class Seen:
-    """The objects that names had, and the modes of modules, in a call of n arguments."""
+    """The objects that names had, and `modes` of modules, in a call of n arguments."""
 
     __slots__ = ("cells", "mode", "modes", "n", "names")
 
@@ -221,7 +222,7 @@ class Seen:
 
     def holds(self, args: Any) -> bool:
         """Returns whether there are n arguments, all tensors, every name has the same object, and
-        no module's mode has been set."""
+        no module's attribute has been set."""
         if self.modes[0] is not self.mode or len(args) != self.n:
             return False
         for x in args:
@@ -305,7 +306,21 @@ class Watched:
         if held is not None:
             held += values
         parts = [(type(x), x) if isinstance(x, PLAIN) else id(x) for x in values]
-        return (*parts, *[m.training for m in self.modules])
+        for m in self.modules:
+            self.add_attributes(m, parts, held)
+        return tuple(parts)
+
+    @staticmethod
+    def add_attributes(module: Any, parts: list[Any], held: list[Any] | None) -> None:
+        """Adds the attributes of a module but for its own notes, and for those that hooks compute
+        from parameters, such as weight from weight_orig or weight_g."""
+        computed = {name.rpartition("_")[0] for name in module._parameters} | {"_single"}
+        for name, x in module.__dict__.items():
+            if name in computed:
+                continue
+            parts.append((name, type(x), x) if isinstance(x, PLAIN) else (name, id(x)))
+            if held is not None:
+                held.append(x)
 
 
 def frozen(structure: Any) -> Any:
@@ -383,6 +398,9 @@ class Compiled:
             reason = entry.plain or entry.info()[3]
             if reason and not entry.has_history:  # PyTorch records a call with history
                 raise RuntimeError(f"compile: fullgraph is set, but {reason}")
+        if first and not entry.plain and self.watched.state() != key[1]:
+            entry.plain = "it sets an attribute of a module, or a name, that it reads"
+            self.last = None
         return result
 
     def added(self, key: Any, args: Any, kwargs: Any) -> Entry:

@@ -7,13 +7,20 @@ namespace TT_NS {
 
 namespace {
 
-// The expression of an operator or of its variant in place or `_into`.
+// What follows `begin` in text; NULL: it begins in another way.
+const char* behind(const char* text, const char* begin) {
+  const size_t n = strlen(begin);
+  return strncmp(text, begin, n) == 0 ? text + n : nullptr;
+}
+
+// The expression of an operator or of its variant in place or `_into`. floor_divide takes what
+// div_floor takes.
 const CExpression* find_expression(const char* op) {
+  const char* const floors = behind(op, "floor_divide");
   for (const CExpression& e : kCExpressions) {
-    const size_t n = strlen(e.op);
-    const char* rest = op + n;
-    if (strncmp(e.op, op, n) == 0 && (!*rest || !strcmp(rest, "_") || !strcmp(rest, "_into")))
-      return &e;
+    const char* const of_floor = floors ? behind(e.op, "div_floor") : nullptr;
+    const char* const rest = of_floor ? behind(floors, of_floor) : behind(op, e.op);
+    if (rest && (!*rest || !strcmp(rest, "_") || !strcmp(rest, "_into"))) return &e;
   }
   return nullptr;
 }
@@ -31,25 +38,34 @@ static bool is_whole(const IrArg& a) {
   return a.kind != Value::kFloat;
 }
 
-// The element of a tensor, as a variable of the argument's name.
-void CExporter::declare_element(const char* name, int32_t v, bool as_float, int64_t n_loops) {
+// Sums and products of integers wrap around, which those with a sign do not in C.
+static bool may_wrap(const CExpression& e, Dtype result) {
+  return is_integral(result) && result != Dtype::kBool && !strpbrk(e.text, "<>=?/");
+}
+
+// The element of a tensor, as a variable of the argument's name. type: of the variable; NULL: that
+// to which C promotes the element.
+void CExporter::declare_element(const char* name, int32_t v, const char* type, int64_t n_loops) {
   const IrValue& x = value(v);
-  const char* type = c_type(x.dtype);
-  if (!type) refuse("a dtype other than float32, int8 to int64, uint8 and bool");
-  body_.add("const ").add(as_float ? "float" : type).add(" ").add(name).add(" = ");
+  const char* own = c_type(x.dtype);
+  if (!own) refuse("a dtype other than float32, int8 to int64, uint8 and bool");
+  if (!type) type = item_size(x.dtype) < 4 ? "int" : own;
+  body_.add("const ").add(type).add(" ").add(name).add(" = ");
+  if (strcmp(type, own) != 0) body_.add("(").add(type).add(")");
   add_pointer(body_, v);
   body_.add("[");
   add_index(body_, x.sizes, x.strides, n_loops);
   body_.add("]; ");
 }
 
-void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_float) {
+void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_float,
+                               const char* whole_type) {
   const bool is_float = as_float || !is_whole(a);
   if (info.type == ArgType::kOptScalar || info.type == ArgType::kOptFloat) {
     body_.add("const int has_").add(info.name).add(" = ");
     body_.add(int64_t(a.kind != Value::kNone)).add("; ");
   }
-  body_.add(is_float ? "const float " : "const int64_t ").add(info.name).add(" = ");
+  body_.add("const ").add(is_float ? "float" : whole_type).add(" ").add(info.name).add(" = ");
   if (a.kind == Value::kNone) body_.add("0");
   else add_scalar(body_, a, is_float);
   body_.add("; ");
@@ -61,24 +77,29 @@ bool CExporter::emit_elementwise() {
   const int32_t out = node().outs[0];
   const IrValue& y = value(out);
   const bool as_float = y.dtype == Dtype::kF32;
+  const bool wraps = may_wrap(*e, y.dtype);
+  const char* type = as_float ? "float" : nullptr;
+  if (wraps) type = "uint64_t";
   const OpSchema& s = *node().op->schema;
   open_loops(y.sizes);
   for (int32_t i = 0; i < s.n_args; i++) {
     const IrArg& a = node().args[i];
     if (strcmp(s.args[i].name, "dst") == 0) continue;
     if (a.kind != Value::kTensor) {
-      declare_number(s.args[i], a, as_float);
+      declare_number(s.args[i], a, as_float, wraps ? type : "int64_t");
       continue;
     }
     if (e->calls && !as_float && value(a.values[0]).dtype != Dtype::kF32)
       refuse("is exported for float32");
-    declare_element(s.args[i].name, a.values[0], as_float, y.ndim());
+    declare_element(s.args[i].name, a.values[0], type, y.ndim());
   }
   body_.add("\n    ");
   add_pointer(body_, out);
   body_.add("[");
   add_index(body_, y.sizes, y.strides, y.ndim());
-  body_.add("] = (").add(c_type(y.dtype)).add(")(").add(e->text).add(");\n");
+  const bool truth = y.dtype == Dtype::kBool;
+  body_.add("] = (").add(c_type(y.dtype)).add(truth ? ")((" : ")(").add(e->text);
+  body_.add(truth ? ") != 0);\n" : ");\n");
   close_loops(y.ndim());
   return true;
 }
@@ -103,37 +124,105 @@ void CExporter::emit_floor_division() {
   close_loops(y.ndim());
 }
 
-void CExporter::emit_copy(int32_t from, int32_t to, int64_t to_offset) {
+// The elements of a box of these sizes, to which `from` is broadcast; offsets are in elements.
+void CExporter::emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_offset,
+                          int64_t to_offset) {
   const IrValue& x = value(from);
   const IrValue& y = value(to);
-  open_loops(x.sizes);
+  Text source, place;
+  if (x.storage == y.storage) {  // all of it is read before anything is written
+    add_dense_copy(source, from, x.dtype);
+    add_dense_index(place, x, sizes.n);
+  } else {
+    add_pointer(source, from, from_offset);
+    add_index(place, x.sizes, x.strides, sizes.n);
+  }
+  open_loops(sizes);
   add_pointer(body_, to, to_offset);
   body_.add("[");
-  add_index(body_, x.sizes, y.strides, x.ndim());
-  body_.add("] = (").add(c_type(y.dtype)).add(")").add(y.dtype == Dtype::kBool ? "!!" : "");
-  add_pointer(body_, from);
-  body_.add("[");
-  add_index(body_, x.sizes, x.strides, x.ndim());
-  body_.add("];\n");
-  close_loops(x.ndim());
+  add_index(body_, sizes, y.strides, sizes.n);
+  // A number that a narrow integer cannot have wraps around.
+  const bool narrows = x.dtype == Dtype::kF32 && is_integral(y.dtype) && item_size(y.dtype) < 4;
+  body_.add("] = (").add(c_type(y.dtype)).add(")").add(narrows ? "(int32_t)" : "");
+  body_.add(y.dtype == Dtype::kBool ? "!!" : "").add("(").add(source.span()).add(")[");
+  body_.add(place.span()).add("];\n");
+  close_loops(sizes.n);
+}
+void CExporter::emit_copy(int32_t from, int32_t to) { emit_copy(from, to, value(to).sizes, 0, 0); }
+
+// The value in a box that is larger or smaller than the input.
+void CExporter::emit_pad() {
+  const IrValue& x = value(tensor("self"));
+  const IrValue& y = value(node().outs[0]);
+  emit_fill(arg("value").scalar);
+  Shape sizes;
+  int64_t from = 0;
+  int64_t to = 0;
+  for (int64_t d = 0; d < x.ndim(); d++) {
+    const int64_t before = pad_before(d);
+    const int64_t first = max<int64_t>(before, 0);
+    sizes.push_back(min(y.sizes[d], before + x.sizes[d]) - first);
+    from += (first - before) * x.strides[d];
+    to += first * y.strides[d];
+    if (sizes[d] <= 0) return;
+  }
+  emit_copy(tensor("self"), node().outs[0], sizes, from, to);
+}
+int64_t CExporter::pad_before(int64_t dim) const {
+  const Ints pad = arg("pad").ints;
+  const int64_t k = 2 * (value(tensor("self")).ndim() - 1 - dim);
+  return k < pad.n ? pad[k] : 0;
 }
 
-void CExporter::emit_fill(int32_t to, double v) {
-  const IrValue& y = value(to);
+// Borders by the elements inside: reflected, the nearest, or those of the other end.
+void CExporter::emit_border() {
+  const IrValue& x = value(tensor("self"));
+  const IrValue& y = value(node().outs[0]);
+  const int64_t mode = integer("mode");
+  if (!c_type(x.dtype)) refuse("a dtype other than float32, int8 to int64, uint8 and bool");
   open_loops(y.sizes);
-  add_pointer(body_, to);
+  for (int64_t d = 0; d < x.ndim(); d++) {
+    const int64_t n = x.sizes[d];
+    const int64_t last = n - 1;
+    body_.add("const long t").add(d).add(" = i").add(d).add(" - ").add(pad_before(d));
+    body_.add(", s").add(d).add(" = t").add(d).add(" < 0 ? ");
+    if (mode == 1) body_.add("-t").add(d);
+    if (mode == 2) body_.add("0");
+    if (mode == 3) body_.add("t").add(d).add(" + ").add(n);
+    body_.add(" : t").add(d).add(" < ").add(n).add(" ? t").add(d).add(" : ");
+    if (mode == 1) body_.add(2 * last).add(" - t").add(d);
+    if (mode == 2) body_.add(last);
+    if (mode == 3) body_.add("t").add(d).add(" - ").add(n);
+    body_.add(";\n    ");
+  }
+  add_pointer(body_, node().outs[0]);
   body_.add("[");
   add_index(body_, y.sizes, y.strides, y.ndim());
   body_.add("] = ");
-  add_float(body_, v);
+  add_pointer(body_, tensor("self"));
+  body_.add("[0");
+  for (int64_t d = 0; d < x.ndim(); d++) body_.add(" + s").add(d).add(" * ").add(x.strides[d]);
+  body_.add("];\n");
+  close_loops(y.ndim());
+}
+
+void CExporter::emit_fill(const Scalar& v) {
+  const IrValue& y = value(node().outs[0]);
+  if (!c_type(y.dtype)) refuse("a dtype other than float32, int8 to int64, uint8 and bool");
+  char element[8];
+  store_scalar(element, y.dtype, v);
+  open_loops(y.sizes);
+  add_pointer(body_, node().outs[0]);
+  body_.add("[");
+  add_index(body_, y.sizes, y.strides, y.ndim());
+  body_.add("] = ");
+  add_element(body_, y.dtype, element);
   body_.add(";\n");
   close_loops(y.ndim());
 }
 
 void CExporter::emit_linear() {
   use("linear");
-  const IrValue& x = value(tensor("input"));
-  const int64_t k = x.sizes[x.ndim() - 1];
   const IrValue& w = value(tensor("weight"));
   Text call;
   call.add("  linear(");
@@ -143,9 +232,10 @@ void CExporter::emit_linear() {
   call.add(", ");
   add_address(call, tensor("bias"), true);
   call.add(", ");
-  add_address(call, node().outs[0]);
-  call.add(", ").add(k ? x.numel() / k : 0).add(", ").add(k).add(", ").add(w.sizes[0]).add(");\n");
-  body_.add(call.span());
+  add_result(call, node().outs[0]);
+  call.add(", ").add(rows_of(value(tensor("input")))).add(", ").add(w.sizes[1]).add(", ");
+  call.add(w.sizes[0]);
+  end_call(call);
 }
 
 // mm, bmm, addmm, baddbmm, matmul_stack: stacks of matrices, one loop for each outer dim of y.
@@ -180,7 +270,7 @@ void CExporter::emit_matmul() {
     add_index(body_, Ints{t.sizes.data(), max(n, int64_t(0))},
               Ints{t.strides.data(), max(n, int64_t(0))}, outer);
     const bool row = n < 0 || t.sizes[n] == 1;
-    const bool column = t.sizes[t.ndim() - 1] == 1;
+    const bool column = t.ndim() == 0 || t.sizes[t.ndim() - 1] == 1;
     body_.add(", ").add(row ? 0 : t.strides[n]).add(", ");
     body_.add(column ? 0 : t.strides[t.ndim() - 1]).add(", ");
   };
@@ -188,7 +278,7 @@ void CExporter::emit_matmul() {
   body_.add("matmul(");
   operand(tensor(left));
   operand(tensor(right));
-  if (adds) operand(tensor("self"));
+  if (adds && number("beta") != 0) operand(tensor("self"));
   else body_.add("NULL, 0, 0, ");
   add_float(body_, adds ? number("beta") : 0);
   body_.add(", ");

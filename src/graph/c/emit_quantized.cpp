@@ -122,7 +122,7 @@ void CExporter::emit_quantized_linear() {
   call.add(", ");
   add_address(call, node().outs[0]);
   const int64_t k = w.sizes[1];
-  call.add(", ").add(k ? x.numel() / k : 0).add(", ").add(k).add(", ").add(w.sizes[0]);
+  call.add(", ").add(rows_of(x)).add(", ").add(k).add(", ").add(w.sizes[0]);
   call.add(");\n");
   body_.add(call.span());
 }
@@ -199,7 +199,7 @@ void CExporter::emit_blockwise_linear() {
   add_address(call, tensor("bias"), true);
   call.add(", ");
   add_address(call, node().outs[0]);
-  call.add(", ").add(k ? x.numel() / k : 0).add(", ").add(k).add(", ").add(w.sizes[0]);
+  call.add(", ").add(rows_of(x)).add(", ").add(k).add(", ").add(w.sizes[0]);
   call.add(", ").add(block_bytes(int32_t(integer("format")))).add(");\n");
   body_.add(call.span());
 }

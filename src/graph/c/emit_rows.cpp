@@ -14,15 +14,13 @@ void CExporter::emit_softmax(const char* function) {
   int64_t inner = 1;
   for (int64_t i = 0; i < dim; i++) outer *= x.sizes[i];
   for (int64_t i = dim + 1; i < x.ndim(); i++) inner *= x.sizes[i];
-  if (!is_contiguous(value(node().outs[0]))) refuse("a result that is not contiguous");
   Text call;
   call.add("  ").add(function).add("(");
   add_address(call, tensor("self"), true);
   call.add(", ");
-  add_address(call, node().outs[0]);
+  add_result(call, node().outs[0]);
   call.add(", ").add(outer).add(", ").add(x.ndim() ? x.sizes[dim] : 1).add(", ").add(inner);
-  call.add(");\n");
-  body_.add(call.span());
+  end_call(call);
 }
 
 void CExporter::emit_layer_norm() {
@@ -39,12 +37,11 @@ void CExporter::emit_layer_norm() {
   add_address(call, tensor("bias"), true);
   for (int64_t i = 0; i < 3; i++) {
     call.add(", ");
-    add_address(call, node().outs[i]);
+    add_result(call, node().outs[i]);
   }
   call.add(", ").add(n ? x.numel() / n : 0).add(", ").add(n).add(", ");
   add_float(call, number("eps"));
-  call.add(");\n");
-  body_.add(call.span());
+  end_call(call);
 }
 
 void CExporter::emit_row_distances() {
@@ -58,13 +55,13 @@ void CExporter::emit_row_distances() {
     add_address(call, tensor(name), true);
     call.add(", ");
   }
-  add_address(call, node().outs[0]);
+  add_result(call, node().outs[0]);
   for (const int64_t n : {x1.sizes[0], x1.sizes[1], x2.sizes[1], x1.sizes[2]})
     call.add(", ").add(n);
   call.add(", ");
   add_float(call, number("p"));
-  call.add(", ").add(integer("pairs")).add(");\n");
-  body_.add(call.span());
+  call.add(", ").add(integer("pairs"));
+  end_call(call);
 }
 
 void CExporter::emit_rms_norm() {
@@ -79,19 +76,23 @@ void CExporter::emit_rms_norm() {
     call.add(", ");
   }
   for (int64_t i = 0; i < 2; i++) {
-    add_address(call, node().outs[i]);
+    add_result(call, node().outs[i]);
     call.add(", ");
   }
   call.add(n ? x.numel() / n : 0).add(", ").add(n).add(", ");
   add_float(call, number("eps"));
-  call.add(");\n");
-  body_.add(call.span());
+  end_call(call);
 }
 
 void CExporter::emit_group_norm() {
+  const IrValue& x = value(tensor("input"));
+  add_groups(x.sizes[0], integer("num_groups"), 3);
+}
+
+// group_norm of so many images and groups, with n results.
+void CExporter::add_groups(int64_t images, int64_t groups, int64_t n) {
   use("group_norm");
   const IrValue& x = value(tensor("input"));
-  const int64_t groups = integer("num_groups");
   int64_t inner = 1;
   for (int64_t i = 2; i < x.ndim(); i++) inner *= x.sizes[i];
   Text call;
@@ -101,17 +102,19 @@ void CExporter::emit_group_norm() {
     call.add(", ");
   }
   for (int64_t i = 0; i < 3; i++) {
-    add_address(call, node().outs[i]);
+    add_result(call, i < n ? node().outs[i] : -1);
     call.add(", ");
   }
-  call.add(x.sizes[0]).add(", ").add(groups).add(", ").add(x.sizes[1] / groups).add(", ");
+  call.add(images).add(", ").add(groups).add(", ").add(x.sizes[1] / groups).add(", ");
   call.add(inner).add(", ");
   add_float(call, number("eps"));
-  call.add(");\n");
-  body_.add(call.span());
+  end_call(call);
 }
 
 void CExporter::emit_batch_norm() {
+  const IrValue& image = value(tensor("input"));
+  // By the statistics of one image, as instance_norm has them.
+  if (!has_arg("running_mean") && image.sizes[0] == 1) return add_groups(1, image.sizes[1], 1);
   if (integer("training")) refuse("training: export the model in eval mode");
   use("batch_norm");
   const IrValue& x = value(tensor("input"));
@@ -147,44 +150,61 @@ void CExporter::emit_batch_norm() {
   body_.add(call.span());
 }
 
+// One call for each head of each batch.
 void CExporter::emit_attention() {
   if (number("dropout_p") != 0) refuse("dropout: export the model in eval mode");
   use("attention");
   const IrValue& q = value(tensor("query"));
   const IrValue& k = value(tensor("key"));
-  const IrValue& v = value(tensor("value"));
-  const int64_t d = q.ndim();
-  if (d < 3) refuse("fewer than 3 dims");
-  if (!is_contiguous(value(node().outs[0]))) refuse("a result that is not contiguous");
-  const auto rows = [&](const IrValue& t) { return t.numel() / (t.sizes[d - 2] * t.sizes[d - 1]); };
-  int64_t ms[3] = {0, 0, 0};
-  if (tensor("mask") >= 0) {
-    const IrValue& m = value(tensor("mask"));
-    if (m.dtype != Dtype::kF32 || m.ndim() != 2) refuse("a mask other than (m, l) in float32");
-    ms[1] = m.strides[0];
-    ms[2] = m.strides[1];
+  const IrValue& y = value(node().outs[0]);
+  const int64_t d = q.ndim() - 2;
+  if (q.dtype != Dtype::kF32) refuse("is exported for float32");
+  const int64_t scores = node_scratch(k.sizes[d] * 4);
+  const int64_t shared = k.sizes[d - 1] ? q.sizes[d - 1] / k.sizes[d - 1] : 1;
+  const auto matrix = [&](int32_t v, const char* between = ", ") {  // its address and its strides
+    const IrValue& t = value(v);
+    const bool has_fewer_heads = t.sizes[d - 1] != y.sizes[d - 1];
+    add_pointer(body_, v);
+    for (int64_t i = 0; i < d; i++) {
+      if (t.sizes[i] == 1) continue;
+      body_.add(" + i").add(i);
+      if (i == d - 1 && has_fewer_heads) body_.add(" / ").add(shared);
+      body_.add(" * ").add(t.strides[i]);
+    }
+    body_.add(between);
+    const bool one_row = t.sizes[d] == 1;
+    const int64_t strides[] = {one_row ? 0 : t.strides[d], t.strides[d + 1]};
+    add_list(body_, strides);
+    body_.add(", ");
+  };
+  open_loops(Ints{y.sizes.data(), d});
+  body_.add("attention(");
+  for (const char* name : {"query", "key", "value"}) matrix(tensor(name));
+  const int32_t mask = tensor("mask");
+  const bool keeps = mask >= 0 && value(mask).dtype == Dtype::kBool;
+  if (mask >= 0 && !keeps && value(mask).dtype != Dtype::kF32) refuse("a mask of another dtype");
+  if (mask < 0) {
+    body_.add("NULL, NULL, NULL, ");
+  } else {
+    body_.add(keeps ? "NULL, " : "");
+    matrix(mask, keeps ? ", " : ", NULL, ");
   }
-  const int64_t scores = node_scratch(k.sizes[d - 2] * 4);
-  Text call;
-  call.add("  attention(");
-  for (const char* name : {"query", "key", "value"}) {
-    add_address(call, tensor(name), true);
-    call.add(", ");
+  matrix(node().outs[0]);
+  if (node().outs[1] >= 0) {
+    const IrValue& lse = value(node().outs[1]);
+    add_pointer(body_, node().outs[1]);
+    body_.add(" + ");
+    add_index(body_, Ints{lse.sizes.data(), d}, Ints{lse.strides.data(), d}, d);
+  } else {
+    body_.add("NULL");
   }
-  add_address(call, tensor("mask"));
-  call.add(", ");
-  add_list(call, {ms, 3});
-  call.add(", ");
-  add_address(call, node().outs[0]);
-  call.add(", ");
-  add_address(call, node().outs[1]);
-  call.add(", (float *)(scratch + ").add(scores).add("), ").add(rows(q)).add(", ");
-  call.add(q.sizes[d - 2]).add(", ").add(k.sizes[d - 2]).add(", ").add(q.sizes[d - 1]).add(", ");
-  call.add(v.sizes[d - 1]).add(", ").add(rows(q) / rows(k)).add(", ").add(integer("causal"));
-  call.add(", ");
-  add_float(call, number("scale"));
-  call.add(");\n");
-  body_.add(call.span());
+  body_.add(", (float *)(scratch + ").add(scores).add("), ");
+  for (const int64_t n : {q.sizes[d], k.sizes[d], q.sizes[d + 1], y.sizes[d + 1]})
+    body_.add(n).add(", ");
+  body_.add(integer("causal")).add(", ");
+  add_float(body_, number("scale"));
+  body_.add(");\n");
+  close_loops(d);
 }
 
 // sum, mean, norm, amax, amin over some dims: loops over those that stay around loops over the
@@ -254,9 +274,40 @@ void CExporter::emit_cat() {
   if (dim < 0) dim += y.ndim();
   for (const int32_t v : arg("tensors").values) {
     if (value(v).ndim() != y.ndim()) continue;  // an empty vector beside other shapes
-    emit_copy(v, node().outs[0], offset);
+    emit_copy(v, node().outs[0], value(v).sizes, 0, offset);
     offset += value(v).sizes[dim] * y.strides[dim];
   }
+}
+
+// The first position of the largest or the smallest element; nan beats all others.
+void CExporter::emit_position(const char* beats) {
+  const IrValue& x = value(tensor("self"));
+  const IrValue& y = value(node().outs[0]);
+  if (!c_type(x.dtype) || !is_contiguous(y)) refuse("an argument of another dtype");
+  int64_t dim = has_arg("dim") ? integer("dim") : 0;
+  if (dim < 0) dim += x.ndim();
+  const bool whole = !has_arg("dim") || x.ndim() == 0;
+  int64_t outer = 1;
+  int64_t inner = 1;
+  for (int64_t i = 0; i < dim && !whole; i++) outer *= x.sizes[i];
+  for (int64_t i = dim + 1; i < x.ndim() && !whole; i++) inner *= x.sizes[i];
+  Text from;
+  add_address(from, tensor("self"), true, x.dtype);
+  const int64_t sizes[] = {outer, inner};
+  const int64_t n = whole ? x.numel() : x.sizes[dim];
+  open_loops(sizes);
+  body_.add("const ").add(c_type(x.dtype)).add(" *const a = ").add(from.span()).add(" + i0 * ");
+  body_.add(n * inner).add(" + i1;\n    long best = 0;\n    for (long k = 1; k < ").add(n);
+  body_.add("; k++)\n      if (a[k * ").add(inner).add("] ").add(beats).add(" a[best * ");
+  body_.add(inner).add("] || (a[k * ").add(inner).add("] != a[k * ").add(inner);
+  body_.add("] && a[best * ")
+      .add(inner)
+      .add("] == a[best * ")
+      .add(inner)
+      .add("])) best = k;\n    ");
+  add_pointer(body_, node().outs[0]);
+  body_.add("[i0 * ").add(inner).add(" + i1] = best;\n");
+  close_loops(2);
 }
 
 // Rows of a table by index.

@@ -2,6 +2,7 @@
 
 #include "base/arith.h"
 #include "graph/c/templates.h"
+#include "graph/plan/plan.h"
 
 #include <string.h>
 
@@ -36,14 +37,7 @@ const char* c_type(Dtype d) {
   }
 }
 
-bool is_contiguous(const IrValue& v) {
-  int64_t step = 1;
-  for (int64_t i = v.ndim() - 1; i >= 0; i--) {
-    if (v.sizes[i] != 1 && v.strides[i] != step) return false;
-    step *= v.sizes[i];
-  }
-  return true;
-}
+bool is_contiguous(const IrValue& v) { return is_contiguous(v.sizes, v.strides); }
 
 void CExporter::refuse(const char* why) {
   fail(TT_NOT_IMPLEMENTED, "node {}, {}: {}", int64_t(at_), op(), why);
@@ -165,6 +159,48 @@ int64_t CExporter::node_scratch(int64_t bytes) {
   return offset;
 }
 
+int64_t rows_of(const IrValue& v) {
+  int64_t n = 1;
+  for (int64_t i = 0; i < v.ndim() - 1; i++) n *= v.sizes[i];
+  return n;
+}
+
+// The index of an element of a copy of v without gaps.
+void CExporter::add_dense_index(Text& out, const IrValue& v, int64_t n_loops) {
+  Shape dense = v.sizes;
+  int64_t step = 1;
+  for (int64_t i = v.ndim() - 1; i >= 0; i--) {
+    dense[i] = step;
+    step *= v.sizes[i];
+  }
+  add_index(out, v.sizes, dense, n_loops);
+}
+
+// A call's argument: where it writes a float32 result without gaps, from which end_call copies one
+// that has some.
+void CExporter::add_result(Text& out, int32_t v) {
+  if (v < 0 || is_contiguous(value(v))) return add_address(out, v);
+  if (value(v).dtype != Dtype::kF32) refuse("a result that is not float32");
+  const int64_t offset = node_scratch(value(v).numel() * 4);
+  results_.push_back({v, offset});
+  out.add("(float *)(scratch + ").add(offset).add(")");
+}
+void CExporter::end_call(const Text& call) {
+  body_.add(call.span()).add(");\n");
+  for (const Result& r : results_) {
+    const IrValue& y = value(r.value);
+    open_loops(y.sizes);
+    add_pointer(body_, r.value);
+    body_.add("[");
+    add_index(body_, y.sizes, y.strides, y.ndim());
+    body_.add("] = ((float *)(scratch + ").add(r.offset).add("))[");
+    add_dense_index(body_, y, y.ndim());
+    body_.add("];\n");
+    close_loops(y.ndim());
+  }
+  results_.clear();
+}
+
 // A copy of v without gaps in scratch memory; its address goes to out.
 void CExporter::add_dense_copy(Text& out, int32_t v, Dtype dtype) {
   const IrValue& x = value(v);
@@ -172,13 +208,7 @@ void CExporter::add_dense_copy(Text& out, int32_t v, Dtype dtype) {
   const int64_t offset = node_scratch(x.numel() * item_size(dtype));
   open_loops(x.sizes);
   body_.add("((").add(type).add(" *)(scratch + ").add(offset).add("))[");
-  Shape dense = x.sizes;
-  int64_t step = 1;
-  for (int64_t i = x.ndim() - 1; i >= 0; i--) {
-    dense[i] = step;
-    step *= x.sizes[i];
-  }
-  add_index(body_, x.sizes, dense, x.ndim());
+  add_dense_index(body_, x, x.ndim());
   body_.add("] = (").add(type).add(")");
   add_pointer(body_, v);
   body_.add("[");
@@ -279,37 +309,17 @@ void CExporter::place_constants() {
   }
 }
 
-int64_t CExporter::free_offset(const StoragePlace& p) const {
-  int64_t offset = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int64_t i = 0; i < places_.size(); i++) {
-      const StoragePlace& o = places_[i];
-      const bool made = g_.storages[i].role == IrRole::kMade;
-      const bool together = made && o.offset >= 0 && o.first <= p.last && p.first <= o.last;
-      if (together && o.offset < offset + p.bytes && offset < o.offset + o.bytes) {
-        offset = o.offset + o.bytes;
-        moved = true;
-      }
-    }
-  }
-  return offset;
-}
-
-// The largest storages get their places in the arena first.
 void CExporter::place_made() {
-  for (;;) {
-    int32_t next = -1;
-    for (int32_t i = 0; i < places_.size(); i++) {
-      const bool wanted = g_.storages[i].role == IrRole::kMade && places_[i].first >= 0 &&
-                          out_of_[i] < 0 && places_[i].offset < 0;
-      if (wanted && (next < 0 || places_[i].bytes > places_[next].bytes)) next = i;
-    }
-    if (next < 0) return;
-    StoragePlace& p = places_[next];
-    p.offset = free_offset(p);
-    arena_ = max(arena_, p.offset + p.bytes);
+  SmallVec<Placement, 8> made;
+  for (int64_t i = 0; i < places_.size(); i++) {
+    const StoragePlace& p = places_[i];
+    Placement m{.bytes = p.bytes, .birth = p.first, .death = p.last};
+    m.shared = g_.storages[i].role != IrRole::kMade || p.first < 0 || out_of_[i] >= 0;
+    made.push_back(m);
   }
+  arena_ = place_greedily({made.data(), made.size()}, kAlign);
+  for (int64_t i = 0; i < places_.size(); i++)
+    if (!made[i].shared) places_[i].offset = made[i].offset;
 }
 
 // ---- nodes ----
@@ -349,8 +359,8 @@ const CExporter::Emitter* CExporter::find_emitter() const {
       {"adaptive_avg_pool2d", [](CExporter& e) { e.emit_adaptive_pool(false); }},
       {"adaptive_max_pool2d", [](CExporter& e) { e.emit_adaptive_pool(true); }},
       {"upsample2d", [](CExporter& e) { e.emit_resize(); }},
-      {"softmax", [](CExporter& e) { e.emit_softmax("softmax"); }},
-      {"log_softmax", [](CExporter& e) { e.emit_softmax("log_softmax"); }},
+      {"native_softmax", [](CExporter& e) { e.emit_softmax("softmax"); }},
+      {"native_log_softmax", [](CExporter& e) { e.emit_softmax("log_softmax"); }},
       {"native_layer_norm", [](CExporter& e) { e.emit_layer_norm(); }},
       {"row_distances", [](CExporter& e) { e.emit_row_distances(); }},
       {"native_rms_norm", [](CExporter& e) { e.emit_rms_norm(); }},
@@ -373,22 +383,23 @@ const CExporter::Emitter* CExporter::find_emitter() const {
       {"clone", [](CExporter& e) { e.emit_copy(e.tensor("self"), e.node().outs[0]); }},
       {"contiguous", [](CExporter& e) { e.emit_copy(e.tensor("self"), e.node().outs[0]); }},
       {"to_dtype", [](CExporter& e) { e.emit_copy(e.tensor("self"), e.node().outs[0]); }},
-      {"copy_", [](CExporter& e) { e.emit_copy_of_same_ndim(); }},
-      {"zeros", [](CExporter& e) { e.emit_fill(e.node().outs[0], 0); }},
-      {"zeros_like", [](CExporter& e) { e.emit_fill(e.node().outs[0], 0); }},
-      {"full", [](CExporter& e) { e.emit_fill(e.node().outs[0], e.number("fill_value")); }},
-      {"full_like", [](CExporter& e) { e.emit_fill(e.node().outs[0], e.number("fill_value")); }},
-      {"fill_", [](CExporter& e) { e.emit_fill(e.node().outs[0], e.number("value")); }},
+      {"copy_", [](CExporter& e) { e.emit_copy(e.tensor("src"), e.node().outs[0]); }},
+      {"constant_pad_nd", [](CExporter& e) { e.emit_pad(); }},
+      {"pad_indexed", [](CExporter& e) { e.emit_border(); }},
+      {"argmax", [](CExporter& e) { e.emit_position(">"); }},
+      {"argmin", [](CExporter& e) { e.emit_position("<"); }},
+      {"empty", [](CExporter&) {}},
+      {"empty_like", [](CExporter&) {}},
+      {"empty_strided", [](CExporter&) {}},
+      {"zeros", [](CExporter& e) { e.emit_fill(Scalar(0)); }},
+      {"zeros_like", [](CExporter& e) { e.emit_fill(Scalar(0)); }},
+      {"full", [](CExporter& e) { e.emit_fill(e.arg("fill_value").scalar); }},
+      {"full_like", [](CExporter& e) { e.emit_fill(e.arg("fill_value").scalar); }},
+      {"fill_", [](CExporter& e) { e.emit_fill(e.arg("value").scalar); }},
   };
   for (const Emitter& e : kEmitters)
     if (is(e.op)) return &e;
   return nullptr;
-}
-
-void CExporter::emit_copy_of_same_ndim() {
-  const int32_t to = node().outs[0];
-  if (value(tensor("src")).ndim() != value(to).ndim()) refuse("a broadcast copy");
-  emit_copy(tensor("src"), to);
 }
 
 void CExporter::emit_node() {
@@ -399,7 +410,8 @@ void CExporter::emit_node() {
       refuse("writes an input or a constant");
   body_.add("  /* ").add(op()).add(" */\n");
   const bool integers = node().outs[0] >= 0 && is_integral(value(node().outs[0]).dtype);
-  if (is("div_floor_scalar") && integers) return emit_floor_division();
+  if ((is("div_floor_scalar") || is("floor_divide_scalar")) && integers)
+    return emit_floor_division();
   if (emit_elementwise()) return;
   const Emitter* const emitter = find_emitter();
   if (!emitter) refuse("has no C template");
@@ -407,6 +419,33 @@ void CExporter::emit_node() {
 }
 
 // ---- the files ----
+
+// A number in memory.
+void CExporter::add_element(Text& out, Dtype dtype, const char* data) {
+  const int64_t size = item_size(dtype);
+  if (dtype == Dtype::kF32) {
+    float v;
+    memcpy(&v, data, 4);
+    add_float(out, double(v));
+    return;
+  }
+  int64_t v = 0;  // little-endian, as everywhere in tt
+  memcpy(&v, data, size_t(size));
+  const int64_t unused = 64 - 8 * size;
+  const bool is_signed = dtype != Dtype::kBool && dtype != Dtype::kU8;
+  if (is_signed) v = int64_t(uint64_t(v) << unused) >> unused;
+  if (v == INT64_MIN) out.add("INT64_MIN");
+  else out.add(v).add(size == 8 ? "LL" : "");
+}
+
+// Names come from files: one that could end the comment is left out.
+static bool fits_in_comment(const Text& name) {
+  for (const char c : name.span())
+    if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_' &&
+        c != '.')
+      return false;
+  return !name.empty();
+}
 
 void CExporter::add_constant(Text& out, int32_t storage) {
   const IrStorage& s = g_.storages[storage];
@@ -427,23 +466,11 @@ void CExporter::add_constant(Text& out, int32_t storage) {
   const char* data = static_cast<const char*>(s.tensor->storage->data);
   for (int64_t i = 0; i < n; i++) {
     out.add(i ? (i % 8 ? ", " : ",\n  ") : "\n  ");
-    if (dtype == Dtype::kF32) {
-      float v;
-      memcpy(&v, data + i * 4, 4);
-      add_float(out, double(v));
-      continue;
-    }
-    int64_t v = 0;  // little-endian, as everywhere in tt
-    memcpy(&v, data + i * size, size_t(size));
-    const int64_t unused = 64 - 8 * size;
-    const bool is_signed = dtype != Dtype::kBool && dtype != Dtype::kU8;
-    if (is_signed) v = int64_t(uint64_t(v) << unused) >> unused;
-    if (v == INT64_MIN) out.add("INT64_MIN");
-    else out.add(v).add(size == 8 ? "LL" : "");
+    add_element(out, dtype, data + i * size);
   }
   if (n == 0) out.add("0");
   out.add("};");
-  if (!s.name.empty()) out.add("  /* ").add(s.name.span()).add(" */");
+  if (fits_in_comment(s.name)) out.add("  /* ").add(s.name.span()).add(" */");
   out.add("\n");
 }
 
@@ -548,6 +575,7 @@ void CExporter::write_source(CFiles& files) {
   if (blob_) source.add("  const char *const weights = blob;\n  (void)weights;\n");
   source.add("  (void)arena;\n  (void)scratch;\n");
   for (int64_t i = 0; i < g_.inputs.size(); i++) source.add("  (void)in").add(i).add(";\n");
+  for (int64_t i = 0; i < g_.outputs.size(); i++) source.add("  (void)out").add(i).add(";\n");
   source.add(body_.span()).add("}\n\n");
   add_signature(source, false);
   source.add(" {\n  static union { float aligned; int64_t too; char bytes[");
@@ -559,6 +587,10 @@ void CExporter::write_source(CFiles& files) {
 
 void CExporter::write(CFiles& files) {
   if (!is_name(name_)) fail_arg(TT_INVALID_ARG, "name", "'{}' is not a C identifier", name_);
+  for (const CTemplate& t : kCTemplates)
+    if (strcmp(t.name, name_) == 0)
+      fail_arg(TT_INVALID_ARG, "name", "'{}' is a function that sources have: take another name",
+               name_);
   check();
   for (int64_t i = 0; i < kNumCTemplates; i++) used_.push_back(kUnused);
   find_lives();

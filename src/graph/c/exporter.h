@@ -19,6 +19,8 @@ struct StoragePlace {
 // The type of elements in C; NULL: a dtype that no exported function takes.
 const char* c_type(Dtype d);
 bool is_contiguous(const IrValue& v);
+// The product of all sizes but the last one.
+int64_t rows_of(const IrValue& v);
 // Writes the strides of n, c, h and w to out and returns their number; an image of one spatial
 // dimension has an h of 1 and a stride of 0, of three a d before h.
 int64_t add_strides(int64_t* out, const IrValue& v);
@@ -47,21 +49,23 @@ class CExporter {
   void find_lives();
   void place_constants();
   void place_made();
-  // The lowest offset in the arena that is free while p is in use.
-  int64_t free_offset(const StoragePlace& p) const;
   int64_t node_scratch(int64_t bytes);
   struct Emitter {
     const char* op;
     void (*emit)(CExporter& e);
   };
   const Emitter* find_emitter() const;
-  void emit_copy_of_same_ndim();
   void emit_node();
   bool emit_elementwise();
-  void declare_element(const char* name, int32_t v, bool as_float, int64_t n_loops);
-  void declare_number(const ArgInfo& info, const IrArg& a, bool as_float);
-  void emit_copy(int32_t from, int32_t to, int64_t to_offset = 0);
-  void emit_fill(int32_t to, double v);
+  void declare_element(const char* name, int32_t v, const char* type, int64_t n_loops);
+  void declare_number(const ArgInfo& info, const IrArg& a, bool as_float, const char* whole_type);
+  void emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_offset, int64_t to_offset);
+  void emit_copy(int32_t from, int32_t to);
+  void emit_pad();
+  int64_t pad_before(int64_t dim) const;
+  void emit_border();
+  void emit_position(const char* beats);
+  void emit_fill(const Scalar& v);
   void emit_linear();
   void emit_matmul();
   void emit_conv();
@@ -91,6 +95,7 @@ class CExporter {
   void emit_row_distances();
   void emit_rms_norm();
   void emit_group_norm();
+  void add_groups(int64_t images, int64_t groups, int64_t n);
   void emit_batch_norm();
   void emit_attention();
   void emit_reduce();
@@ -103,10 +108,14 @@ class CExporter {
   // A call's argument: the address of a value, NULL if it is absent.
   void add_address(Text& out, int32_t v, bool contiguous = false, Dtype dtype = Dtype::kF32);
   void add_dense_copy(Text& out, int32_t v, Dtype dtype);
+  void add_dense_index(Text& out, const IrValue& v, int64_t n_loops);
+  void add_result(Text& out, int32_t v);
+  void end_call(const Text& call);
   void add_pointer(Text& out, int32_t v, int64_t more_offset = 0);
   void add_list(Text& out, Span<const int64_t> list);
   void add_float(Text& out, double v);
   void add_scalar(Text& out, const IrArg& a, bool as_float);
+  void add_element(Text& out, Dtype dtype, const char* data);
   void add_constant(Text& out, int32_t storage);
   void add_constants(CFiles& files);
   void add_shapes(Text& out, const char* name, Span<const int32_t> values);
@@ -136,6 +145,11 @@ class CExporter {
   int64_t arena_ = 0;
   int64_t scratch_ = 0;
   int64_t max_scratch_ = 0;
+  struct Result {
+    int32_t value;
+    int64_t offset;  // in scratch memory
+  };
+  SmallVec<Result, 4> results_;  // of the call that is written, which have gaps
   Text body_;
 };
 

@@ -405,30 +405,35 @@ static void batch_norm(const float *x, const long *xs, const float *mean, const 
 }
 )"},
     {"attention", R"(
-/* y = softmax(scale q k^T + mask) v. q: (n, m, d), k: (n, l, d), v: (n, l, e), y: (n, m, e), all
-   without gaps; k and v serve `shared` rows of q's n. mask: strides of n, m, l, or NULL. scores:
-   room for l numbers; lse: (n, m) or NULL */
-static void attention(const float *q, const float *k, const float *v, const float *mask,
-                      const long *ms, float *y, float *lse, float *scores, long n, long m, long l,
-                      long d, long e, long shared, int causal, float scale) {
-  for (long i = 0; i < n; i++)
-    for (long r = 0; r < m; r++) {
-      const long keys = causal && r + 1 < l ? r + 1 : l, at = i / shared;
-      float high = -INFINITY, sum = 0.0f;
-      for (long c = 0; c < keys; c++) {
-        float s = 0.0f;
-        for (long j = 0; j < d; j++) s += q[(i * m + r) * d + j] * k[(at * l + c) * d + j];
-        s = s * scale + (mask ? mask[i * ms[0] + r * ms[1] + c * ms[2]] : 0.0f);
-        scores[c] = s;
-        high = s > high ? s : high;
-      }
-      for (long c = 0; c < keys; c++) sum += scores[c] = expf(scores[c] - high);
-      for (long j = 0; j < e; j++) y[(i * m + r) * e + j] = 0.0f;
-      for (long c = 0; c < keys; c++)
-        for (long j = 0; j < e; j++)
-          y[(i * m + r) * e + j] += scores[c] / sum * v[(at * l + c) * e + j];
-      if (lse) lse[i * m + r] = high + logf(sum);
+/* y = softmax(scale q k^T + mask) v of one head. q: (m, d), k: (l, d), v: (l, e), y: (m, e), each
+   with its strides; mask, or keeps, which is 0 for keys without weight: (m, l) with strides ms, or
+   NULL. scores: room for l numbers; lse: (m) or NULL */
+static void attention(const float *q, const long *qs, const float *k, const long *ks,
+                      const float *v, const long *vs, const float *mask,
+                      const unsigned char *keeps, const long *ms, float *y, const long *ys,
+                      float *lse, float *scores, long m, long l, long d, long e, int causal,
+                      float scale) {
+  for (long r = 0; r < m; r++) {
+    const long keys = causal && r + 1 < l ? r + 1 : l;
+    float high = -INFINITY, sum = 0.0f;
+    int some = 0;
+    for (long c = 0; c < keys; c++) {
+      float s = 0.0f;
+      for (long j = 0; j < d; j++) s += q[r * qs[0] + j * qs[1]] * k[c * ks[0] + j * ks[1]];
+      s = s * scale + (mask ? mask[r * ms[0] + c * ms[1]] : 0.0f);
+      if (keeps && !keeps[r * ms[0] + c * ms[1]]) s = -INFINITY;
+      scores[c] = s;
+      high = s > high ? s : high;
+      some |= s != -INFINITY;
     }
+    for (long c = 0; c < keys && some; c++) sum += scores[c] = expf(scores[c] - high);
+    for (long j = 0; j < e; j++) {
+      float mean = 0.0f;
+      for (long c = 0; c < keys && some; c++) mean += scores[c] / sum * v[c * vs[0] + j * vs[1]];
+      y[r * ys[0] + j * ys[1]] = mean;
+    }
+    if (lse) lse[r] = high + logf(sum);
+  }
 }
 )"},
     {"recurrent", R"(

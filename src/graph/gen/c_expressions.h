@@ -77,9 +77,11 @@ constexpr CExpression kCExpressions[] = {
     {"div_true_scalar", false,
      "self / other"},
     {"div_floor", true,
-     "floorf(self / other)"},
+     "other == 0 ? self / other : rintf((self - fmodf(self, other)) / other) - (fmodf(self, "
+     "other) != 0 && (fmodf(self, other) < 0) != (other < 0) ? 1.0f : 0.0f)"},
     {"div_floor_scalar", true,
-     "floorf(self / other)"},
+     "other == 0 ? self / other : rintf((self - fmodf(self, other)) / other) - (fmodf(self, "
+     "other) != 0 && (fmodf(self, other) < 0) != (other < 0) ? 1.0f : 0.0f)"},
     {"div_trunc", true,
      "truncf(self / other)"},
     {"div_trunc_scalar", true,
@@ -89,9 +91,11 @@ constexpr CExpression kCExpressions[] = {
     {"rest_trunc_scalar", true,
      "fmodf(self, other)"},
     {"rest_floor", true,
-     "fmodf(fmodf(self, other) + other, other)"},
+     "fmodf(self, other) != 0 && other != 0 && (fmodf(self, other) < 0) != (other < 0) ? "
+     "fmodf(self, other) + other : fmodf(self, other)"},
     {"rest_floor_scalar", true,
-     "fmodf(fmodf(self, other) + other, other)"},
+     "fmodf(self, other) != 0 && other != 0 && (fmodf(self, other) < 0) != (other < 0) ? "
+     "fmodf(self, other) + other : fmodf(self, other)"},
     {"atan2", true,
      "atan2f(self, other)"},
     {"neg", false,
@@ -236,7 +240,7 @@ constexpr CExpression kCExpressions[] = {
     {"sigmoid", true,
      "1.0f / (1.0f + expf(-self))"},
     {"abs", false,
-     "self < 0 ? -self : self"},
+     "self > 0 ? self : 0 - self"},
     {"sgn", false,
      "(self > 0) - (self < 0)"},
     {"sign", false,

@@ -323,9 +323,7 @@ bool OnnxExporter::emit_elementwise() {
     give(node(x.dtype == Dtype::kBool ? "Not" : "BitwiseNot", {x}, x.dtype));
     return true;
   }
-  // as div_floor: with the same arguments
-  const bool floors = strncmp(op(), "floor_divide", 12) == 0;
-  const char* text = c_expression_of(floors ? "div_floor" : op());
+  const char* text = c_expression_of(op());
   if (!text) return false;
   if (emit_direct()) return true;
   Dtype d = out_value().dtype;
@@ -347,7 +345,8 @@ bool OnnxExporter::emit_elementwise() {
     else if (!is_float(d)) d = promote(d, Dtype::kI32);  // as tt computes
   }
   if (is_complex(d)) refuse("complex numbers");
-  if ((floors || strncmp(op(), "div_floor", 9) == 0) && !is_float(d)) {  // Div of ONNX truncates
+  const bool floors = strncmp(op(), "div_floor", 9) == 0 || strncmp(op(), "floor_divide", 12) == 0;
+  if (floors && !is_float(d)) {  // Div of ONNX truncates
     const ModelValue x = cast(tensor("self"), d);
     const bool is_tensor = arg("other").kind == Value::kTensor;
     const ModelValue y = is_tensor ? cast(tensor("other"), d) : number(real("other"), d);

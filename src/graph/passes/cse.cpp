@@ -56,8 +56,14 @@ bool same_args(const IrArg& a, const IrArg& b) {
 
 uint64_t Sharing::hash(const IrNode& n) const {
   uint64_t h = reinterpret_cast<uintptr_t>(n.op.get());
-  for (const IrArg& a : n.args)
-    for (const int32_t v : a.values) h = (h ^ uint64_t(v)) * 0x9e3779b97f4a7c15u;
+  const auto mix = [&](uint64_t v) { h = (h ^ v ^ h >> 32) * 0x9e3779b97f4a7c15u; };
+  for (const IrArg& a : n.args) {
+    uint64_t number;
+    memcpy(&number, &a.scalar.re, sizeof number);
+    mix(number ^ uint64_t(a.i) ^ uint64_t(a.scalar.i));
+    for (const int32_t v : a.values) mix(uint64_t(v));
+    for (const int64_t v : a.ints) mix(uint64_t(v));
+  }
   return h ^ h >> 32;
 }
 

@@ -50,6 +50,16 @@ TensorRef new_shared_out(const Graph& g, const OutRule& rule, const TensorList& 
   return new_alias(memory, v.sizes, v.strides, memory->storage->data + v.offset, v.dtype);
 }
 
+// Memory for a result of its own, which may have gaps between its elements.
+TensorRef new_copied_out(const IrValue& v, Device device) {
+  int64_t reach = v.numel() ? 1 : 0;
+  for (int64_t d = 0; d < v.ndim() && reach; d++) reach += (v.sizes[d] - 1) * v.strides[d];
+  if (TT_LIKELY(reach == v.numel())) return new_strided(v.sizes, v.strides, v.dtype, device);
+  const int64_t bytes = reach * item_size(v.dtype);
+  const TensorRef memory = new_tensor(Ints(&bytes, 1), Dtype::kU8, device);
+  return new_alias(memory, v.sizes, v.strides, memory->storage->data, v.dtype);
+}
+
 TensorRef new_out(const CompiledRecord& r, const TensorList& outs, TensorSpan inputs) {
   const Graph& g = *r.plan->graph;
   const int64_t i = outs.size();
@@ -65,7 +75,7 @@ TensorRef new_out(const CompiledRecord& r, const TensorList& outs, TensorSpan in
     return new_alias(in, v.sizes, v.strides, in.data + shift, v.dtype);
   }
   if (rule.kind == OutKind::kShared) return new_shared_out(g, rule, outs, i);
-  return new_strided(v.sizes, v.strides, v.dtype, g.storages[v.storage].device);
+  return new_copied_out(v, g.storages[v.storage].device);
 }
 
 void bind_output(const CompiledRecord& r, int64_t i, const Tensor& to) {

@@ -141,6 +141,7 @@ static void test_reads(void** state) {
   (void)state;
   OK(tt_capture_begin(c, LIST(x), NULL));
   FAILS(tt_item(c, sum_of(x), &first), TT_INVALID_ARG, "item: elements of a tensor are read");
+  FAILS(tt_manual_seed(c, 77), TT_INVALID_ARG, "the state of a generator is set");
   OK(tt_exp(c, x, &y)); /* the capture continues */
   OK(tt_capture_end(c, LIST(y), &g));
   tt_graph_release(g);

@@ -568,6 +568,53 @@ static void test_shared_results(void** state) {
   tt_compiled_release(f);
 }
 
+/* every second row of 2 x, the first column of x + 1, one number of x - 1 as a row */
+static tt_status sparse_views(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                              tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  const tt_slice_opts second = {.set = TT_SLICE_STEP, .step = 2};
+  tt_tensor *twice = NULL, *more = NULL, *less = NULL, *one = NULL;
+  tt_status s = tt_mul_f64(x, in[0], 2, &twice);
+  (void)user;
+  (void)n;
+  (void)cap;
+  if (s == TT_OK) s = tt_add_f64(x, in[0], 1, &more);
+  if (s == TT_OK) s = tt_sub_f64(x, in[0], 1, &less);
+  if (s == TT_OK) s = tt_slice(x, twice, 0, &second, &outs[0]);
+  if (s == TT_OK) s = tt_select(x, more, 1, 0, &outs[1]);
+  if (s == TT_OK) s = tt_as_strided(x, less, SHAPE(1), SHAPE(1), NULL, &one);
+  if (s == TT_OK) s = tt_expand(x, one, SHAPE(3), &outs[2]);
+  tt_tensor_release(twice);
+  tt_tensor_release(more);
+  tt_tensor_release(less);
+  tt_tensor_release(one);
+  *n_outs = 3;
+  return s;
+}
+/* Results with gaps between their elements have the strides of the call, and memory for them. */
+static void test_results_with_gaps(void** state) {
+  tt_compiled* f = compile(sparse_views, NULL, 8);
+  tt_tensor *x, *outs[4];
+  int64_t n;
+  int k;
+  (void)state;
+  for (k = 1; k <= 3; k++) {
+    x = numbers(TT_F32, (const double[]){k, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, 12);
+    OK(tt_view(c, x, SHAPE(4, 3), &x));
+    OK(tt_compiled_call(c, f, LIST(x), outs, 4, &n));
+    assert_int_equal(n, 3);
+    VALUES(outs[0], 2 * k, 4, 6, 14, 16, 18);
+    VALUES(outs[1], k + 1, 5, 8, 11);
+    VALUES(outs[2], k - 1, k - 1, k - 1);
+    assert_int_equal(tt_tensor_strides(outs[0])[0], 6);
+    assert_int_equal(tt_tensor_strides(outs[1])[0], 3);
+    assert_int_equal(tt_tensor_strides(outs[2])[0], 0);
+    assert_true(tt_tensor_storage_bytes(outs[0]) >= 9 * 4);
+    assert_true(tt_tensor_storage_bytes(outs[1]) >= 10 * 4);
+  }
+  assert_int_equal(info_of(f).n_replays, 2);
+  tt_compiled_release(f);
+}
+
 static tt_tensor* weight;
 static tt_status forward(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
                          tt_tensor** outs, int64_t cap, int64_t* n_outs) {
@@ -842,9 +889,9 @@ static void test_bound(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_curves),    SCOPED(test_guards),        SCOPED(test_sizes),
-      SCOPED(test_failures),  SCOPED(test_results),       SCOPED(test_threads),
-      SCOPED(test_gradients), SCOPED(test_unrecorded),    SCOPED(test_out_of_memory),
-      SCOPED(test_bound),     SCOPED(test_shared_results)};
+      SCOPED(test_curves),    SCOPED(test_guards),         SCOPED(test_sizes),
+      SCOPED(test_failures),  SCOPED(test_results),        SCOPED(test_threads),
+      SCOPED(test_gradients), SCOPED(test_unrecorded),     SCOPED(test_out_of_memory),
+      SCOPED(test_bound),     SCOPED(test_shared_results), SCOPED(test_results_with_gaps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,6 +173,57 @@ def test_numbers_of_closures_and_globals():
     assert len(f.entries) == 3
 
 
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor, self.calls, self.function = 2.0, 0, tt.exp
+        self.counts = False
+
+    def forward(self, x):
+        if self.counts:
+            self.calls += 1
+        return self.function(x) * self.factor
+
+
+def test_attributes_of_modules():
+    m = Scaled()
+    compiled = tt.compile(m)
+    run = tt.compile(lambda x: m(x))
+    x = tt.tensor([0.0, 1.0])
+    for change in ("factor", None, "function", None, "factor"):
+        if change:
+            setattr(m, change, 3.0 if change == "factor" else tt.cos)
+        if change == "factor":
+            m.factor = m.factor + 1
+        for f in (compiled, run):
+            assert tt.equal(f(x), m(x)) and tt.equal(f(x), m(x))
+    m.counts = True
+    for k in range(1, 4):
+        compiled(x)
+        assert m.calls == k
+    assert "attribute" in list(compiled._compiled.entries.values())[-1].plain
+
+
+def test_a_seed_inside():
+    def f(x):
+        tt.manual_seed(3)
+        return x + tt.rand(2)
+
+    compiled = tt.compile(f)
+    x = tt.zeros(2)
+    assert [compiled(x).tolist() for _ in range(3)] == [f(x).tolist()] * 3
+    assert "generator" in info(compiled)[3]
+
+
+def test_results_that_are_slices():
+    compiled = tt.compile(lambda x: (x + 1)[1::3])
+    for shape in ((300, 128), (64, 5), (7,)):
+        x = tt.randn(shape)
+        for _ in range(3):
+            assert tt.equal(compiled(x), (x + 1)[1::3])
+            assert compiled(x).stride() == (x + 1)[1::3].stride()
+
+
 def test_a_batch_of_any_size():
     m = model().eval()
     compiled = tt.compile(m, dynamic=True)

@@ -25,7 +25,7 @@ hook_numbers = count(1)
 # What each call of a module runs: block(module), a context manager that encloses it (a profile's),
 # and the hooks of all modules
 enclosing: list[Callable[[Module], Any] | GlobalHook] = []
-modes: list[object] = [None]  # one object, another whenever `training` of a module is set
+modes: list[object] = [None]  # one object, another whenever an attribute of a module is set
 
 
 class RemovableHandle:
@@ -228,8 +228,7 @@ class Module:
             self._buffers[name] = value
         else:
             object.__setattr__(self, name, value)
-            if name == "training":
-                modes[0] = object()
+            modes[0] = object()
 
     def _forget(self, name: str, but: str) -> None:
         """Removes the attribute from all other groups."""
@@ -251,6 +250,7 @@ class Module:
                 del self.__dict__[group][name]
                 return
         object.__delattr__(self, name)
+        modes[0] = object()
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._parameters, *self._buffers, *self._modules]
