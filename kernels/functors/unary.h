@@ -89,7 +89,11 @@ struct Expm1 : Long {
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::expm1(a); }
 };
 struct Erf : Long {
-  static constexpr VectorId kVector = kVectorErf;
+#if !TT_ON_DEVICE
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::erf(x);
+  }
+#endif
   template <class V> static TT_FN V lanes(V a) { return math::erf(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::erf(a); }
 };

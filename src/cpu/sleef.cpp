@@ -61,7 +61,6 @@ constinit const VectorFunction kVectorFunctions[kNumVectorId] = {
     {"sinh", ::sinh, 0, 709, 709},
     {"cosh", ::cosh, 0, 709, 709},
     {"tanh", ::tanh, 0, kAll, kAll},
-    {"erf", ::erf, 0, kAll, kAll},
 };
 
 constinit const PairVectorFunction kPairVectorFunctions[kNumPairVectorId] = {

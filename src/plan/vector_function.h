@@ -21,7 +21,6 @@ enum VectorId : int32_t {
   kVectorSinh,
   kVectorCosh,
   kVectorTanh,
-  kVectorErf,
   kNumVectorId
 };
 // Functions of two registers. SLEEF's have the C library's special values for all arguments, but

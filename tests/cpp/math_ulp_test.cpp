@@ -26,6 +26,9 @@ DECLARE_KERNEL(acos)
 DECLARE_KERNEL(atan)
 DECLARE_KERNEL(erf)
 DECLARE_KERNEL(erfc)
+DECLARE_KERNEL(atanh)
+DECLARE_KERNEL(logit)
+DECLARE_KERNEL(tanhshrink)
 DECLARE_KERNEL(sqrt)
 DECLARE_KERNEL(rsqrt)
 DECLARE_KERNEL(reciprocal)
@@ -206,6 +209,85 @@ TEST(MathUlp, mish) {
         return x * std::tanh(x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
       },
       kMaxUlpOfGated);
+}
+
+TEST(MathUlp, tanhshrink) {  // from 2^-7 to 32
+  const auto reference = [](double x) {
+    const long double wide = x;
+    return double(wide - std::tanh(wide));
+  };
+  const KernelRow row = KERNEL_ROW(tanhshrink);
+  measure("tanhshrink", row, reference, 3.5, 0x3c000000, 0x42000000);
+  measure("tanhshrink", row, reference, 3.5, 0xbc000000, 0xc2000000);
+}
+
+// ---- functions of doubles that are tt's own, against long double ----
+template <class F> void measure_doubles(const char* name, const KernelRow& row, F reference,
+                                        double first, double last, double max_ulp) {
+  static double in[kChunk], out[kChunk];
+  const int64_t size = kChunk, stride = 1;
+  const ElementOperand ops[2] = {{reinterpret_cast<char*>(out), &size, &stride, 1, TT_F64},
+                                 {reinterpret_cast<char*>(in), &size, &stride, 1, TT_F64}};
+  ElementPlan plan;
+  memset(static_cast<void*>(&plan), 0, sizeof plan);
+  build_element_plan(plan, ops, 2, TT_F64, kBoolNone);
+  for (int64_t i = 0; i < kChunk; i++) in[i] = first + (last - first) * double(i) / kChunk;
+  for (int isa = 0; isa <= best_isa(); isa++) {
+    if (!row.isa[isa]) continue;
+    ASSERT_EQ(row.isa[isa](&plan, 0, kChunk), TT_OK);
+    double worst = 0;
+    for (int64_t i = 0; i < kChunk; i++) {
+      const long double want = reference((long double)(in[i]));
+      int e;
+      std::frexp(double(want), &e);
+      const double unit = std::ldexp(1.0, std::max(e - 53, -1074));
+      worst = std::fmax(worst, double(std::fabs(out[i] - want)) / unit);
+    }
+    EXPECT_LE(worst, max_ulp) << name << " on " << isa_name(Isa(isa));
+    std::fprintf(stderr, "%s of double %s: %.3f ulp\n", name, isa_name(Isa(isa)), worst);
+  }
+}
+TEST(MathUlp, doubles) {
+  using Wide = long double;
+  const auto erf = [](Wide x) -> Wide { return std::erf(x); };
+  const auto erfc = [](Wide x) -> Wide { return std::erfc(x); };
+  const auto atanh = [](Wide x) -> Wide { return std::atanh(x); };
+  const auto logit = [](Wide x) -> Wide { return std::log(x / (1 - x)); };
+  measure_doubles("erf", KERNEL_ROW(erf), erf, -6.5, 6.5, 1.5);
+  measure_doubles("erf", KERNEL_ROW(erf), erf, -1e-300, 1e-300, 1.5);
+  measure_doubles("erfc", KERNEL_ROW(erfc), erfc, -6, 26.5, 4);
+  measure_doubles("atanh", KERNEL_ROW(atanh), atanh, -1, 1, 2);
+  measure_doubles("atanh", KERNEL_ROW(atanh), atanh, 1e-300, 1e-3, 2);
+  measure_doubles("logit", KERNEL_ROW(logit), logit, 0, 0.25, 2);
+}
+TEST(MathUlp, doubles_at_the_ends) {
+  struct Case {
+    const char* name;
+    KernelRow row;
+    double x, y;
+  };
+  const Case cases[] = {
+      {"erf", KERNEL_ROW(erf), INFINITY, 1},       {"erf", KERNEL_ROW(erf), -0.0, -0.0},
+      {"erf", KERNEL_ROW(erf), NAN, NAN},          {"erfc", KERNEL_ROW(erfc), INFINITY, 0},
+      {"erfc", KERNEL_ROW(erfc), -INFINITY, 2},    {"erfc", KERNEL_ROW(erfc), NAN, NAN},
+      {"atanh", KERNEL_ROW(atanh), -1, -INFINITY}, {"atanh", KERNEL_ROW(atanh), -0.0, -0.0},
+      {"atanh", KERNEL_ROW(atanh), 1.5, NAN},      {"atanh", KERNEL_ROW(atanh), -INFINITY, NAN},
+      {"logit", KERNEL_ROW(logit), 0, -INFINITY},  {"logit", KERNEL_ROW(logit), 1, INFINITY},
+      {"logit", KERNEL_ROW(logit), 1.5, NAN}};
+  for (const Case& c : cases)
+    for (int isa = 0; isa <= best_isa(); isa++) {
+      if (!c.row.isa[isa]) continue;
+      double in = c.x, out = 7;
+      const int64_t size = 1, stride = 1;
+      const ElementOperand ops[2] = {{reinterpret_cast<char*>(&out), &size, &stride, 1, TT_F64},
+                                     {reinterpret_cast<char*>(&in), &size, &stride, 1, TT_F64}};
+      ElementPlan plan;
+      memset(static_cast<void*>(&plan), 0, sizeof plan);
+      build_element_plan(plan, ops, 2, TT_F64, kBoolNone);
+      ASSERT_EQ(c.row.isa[isa](&plan, 0, 1), TT_OK);
+      EXPECT_TRUE(out == c.y || (std::isnan(out) && std::isnan(c.y))) << c.name << " of " << c.x;
+      EXPECT_TRUE(c.y != 0 || std::signbit(out) == std::signbit(c.y)) << c.name << " of " << c.x;
+    }
 }
 
 // ---- special functions: every 16th step, since their references are slow ----

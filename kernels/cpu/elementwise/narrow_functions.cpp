@@ -11,6 +11,10 @@ struct Bounds {
   float real_low, real_high;
 };
 
+TT_INLINE bool replaces(NarrowOp op) {
+  return op == NarrowOp::kReplaceNan || op == NarrowOp::kReplaceInf;
+}
+
 // is_unsigned: the elements are uint8, and T is int8_t.
 template <class T> TT_INLINE void clamp_integers(const Bounds& bounds, char* out, const char* a,
                                                  bool is_unsigned, int64_t n) {
@@ -73,12 +77,6 @@ TT_INLINE Floats function_values(NarrowOp op, Floats a, Floats bounds) {
     case NarrowOp::kRound: return both(a, a, [](V x, V) { return rounded(x); });
     case NarrowOp::kLeakyRelu:
       return both(a, a, [=](V x, V) { return chosen(x > 0.0f, x, x * bounds.low); });
-    case NarrowOp::kReplaceNan:
-      return both(a, a, [=](V x, V) { return chosen(x == x, x, bounds.low); });
-    case NarrowOp::kReplaceInf:
-      return both(a, a, [=](V x, V) {
-        return chosen(x == float(kInf), bounds.low, chosen(x == -float(kInf), bounds.high, x));
-      });
     default:  // kRelu
       return both(a, a, [](V x, V) { return chosen(x <= 0.0f, V{}, x); });
   }
@@ -89,8 +87,32 @@ void halves(NarrowOp op, bool is_bf16, const Bounds& bounds, char* out, const ch
     store_halves(is_bf16, out + i, function_values(op, load_halves(is_bf16, a + i), ends));
 }
 
+// Replaces nan by real_low, or infinity by real_low and -infinity by real_high.
+void replace_halves(NarrowOp op, bool is_bf16, const Bounds& bounds, char* out, const char* a,
+                    int64_t n) {
+  const int32_t dtype = is_bf16 ? TT_BF16 : TT_F16;
+  const float numbers[3] = {bounds.real_low, bounds.real_high, float(kInf)};
+  int16_t bits[3];
+  convert_block(bits, dtype, numbers, TT_F32, 3);
+  using V = Vec<int16_t>;
+  const V low = splat(bits[0]);
+  const V high = splat(bits[1]);
+  const V infinity = splat(bits[2]);
+  auto* o = reinterpret_cast<int16_t*>(out);
+  const auto* x = reinterpret_cast<const int16_t*>(a);
+  for (int64_t i = 0; i < n; i += kLanes<int16_t>) {
+    const V v = load(x + i);
+    const V size = v & int16_t(INT16_MAX);
+    V y = chosen(size > infinity, low, v);
+    if (op == NarrowOp::kReplaceInf)
+      y = chosen(size == infinity, chosen(v < int16_t(0), high, low), v);
+    store(o + i, y);
+  }
+}
+
 TT_NOINLINE void run_whole_function(int32_t dtype, NarrowOp op, const Bounds& bounds, char* out,
                                     const char* a, int64_t n) {
+  if (replaces(op)) return replace_halves(op, dtype == TT_BF16, bounds, out, a, n);
   if (dtype > TT_I16) return halves(op, dtype == TT_BF16, bounds, out, a, n);
   if (dtype == TT_I16) return integers<int16_t>(op, bounds, out, a, false, n);
   integers<int8_t>(op, bounds, out, a, dtype == TT_U8, n);
@@ -108,9 +130,8 @@ Bounds clamp_bounds(const ElementPlan& plan, NarrowOp op) {
   const tt_scalar& high = plan.param[1];
   Bounds b = range_of(plan.dtype[1]);
   if (op == NarrowOp::kRelu) b.low = 0;
-  const bool replaces = op == NarrowOp::kReplaceNan || op == NarrowOp::kReplaceInf;
-  if (op == NarrowOp::kLeakyRelu || replaces) b.real_low = scalar_as<float>(low);
-  if (replaces) b.real_high = scalar_as<float>(high);
+  if (op == NarrowOp::kLeakyRelu || replaces(op)) b.real_low = scalar_as<float>(low);
+  if (replaces(op)) b.real_high = scalar_as<float>(high);
   if (op != NarrowOp::kClamp) return b;
   if (low.kind) b.low = low.kind <= TT_SCALAR_INT ? low.i : INT64_MIN;
   if (high.kind) b.high = high.kind <= TT_SCALAR_INT ? high.i : INT64_MAX;

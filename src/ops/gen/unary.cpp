@@ -458,15 +458,10 @@ void rad2deg_into_impl(Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_erf = {&kernel_erf, DtypeRule::kFloat, Compute::kWiden, true,
                                          false, false, 0, TT_OK, false, "self"};
 TensorRef erf_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors({self});
   return element_op(spec_erf, {self});
 }
-void erf__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors({self});
-  element_inplace(spec_erf, self, {self});
-}
+void erf__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_erf, self, {self}); }
 void erf_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors({self});
   element_into(spec_erf, dst, {self});
 }
 
