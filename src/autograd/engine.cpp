@@ -14,6 +14,13 @@ struct Ready {
   uintptr_t target;
 };
 
+// A node where gradients of an outer backward wait, while this one passes through it.
+struct WaitingNode {
+  Node* node;
+  Engine* from;
+  int64_t at;  // where its pending gradients begin in `lent`
+};
+
 // A call that waits for the end of a backward.
 struct EndTask {
   void (*fn)(void* user);
@@ -30,6 +37,8 @@ struct Engine {
   TensorList captured;           // tt_grad: one per input
   PointerMap on_path;            // inputs that are leaves, and nodes from which an input is reached
   SmallVec<EndTask, 1> at_end;
+  SmallVec<WaitingNode, 1> borrowed;
+  TensorList lent;
   Engine* const outer;  // of the backward from which this one was started
 
   explicit Engine(const BackwardArgs& a) : args(a), outer(ctx().engine) { ctx().engine = this; }
@@ -37,6 +46,8 @@ struct Engine {
   void push(Ready r);
   Ready pop() noexcept;
   void deliver(const Edge& e, TensorRef grad);
+  void borrow(Node& n);
+  void give_back(const Node& n) noexcept;
   void run_node(Node& n);
   void run_leaf(Tensor& leaf);
   void start();
@@ -103,6 +114,7 @@ Engine::~Engine() {
     }
     release_edge(e);
   }
+  for (int64_t i = borrowed.size(); i-- > 0;) give_back(*borrowed[i].node);
   for (Edge& e : inputs) {
     if (!e.is_leaf()) atomic_fetch_sub(&e.node()->captured, 1, kRelaxed);
     release_edge(e);
@@ -142,6 +154,33 @@ static void accumulate(TensorRef& sum, TensorRef g) {
   }
 }
 
+// Takes a node that waits for an outer backward, which cannot go on meanwhile.
+void Engine::borrow(Node& n) {
+  const uintptr_t claim = atomic_load(&n.claim, kRelaxed);
+  Engine* from = outer;
+  while (from && claim != reinterpret_cast<uintptr_t>(from)) from = from->outer;
+  if (!from) return;
+  lent.reserve(lent.size() + n.n_outs);
+  borrowed.push_back({&n, from, lent.size()});
+  for (int64_t i = 0; i < n.n_outs; i++) lent.push_back(std::move(n.outs()[i].pending));
+  n.in_heap = false;
+  n.running++;  // so that no other thread claims it in between
+  atomic_store(&n.claim, reinterpret_cast<uintptr_t>(this), kRelaxed);
+}
+
+void Engine::give_back(const Node& n) noexcept {
+  for (int64_t k = borrowed.size(); k-- > 0;) {
+    if (borrowed[k].node != &n) continue;
+    const WaitingNode b = borrowed[k];
+    borrowed.erase(k);
+    for (int64_t i = 0; i < n.n_outs; i++) b.node->outs()[i].pending = std::move(lent[b.at + i]);
+    b.node->in_heap = true;
+    b.node->running--;
+    atomic_store(&b.node->claim, reinterpret_cast<uintptr_t>(b.from), kRelease);
+    return;
+  }
+}
+
 void Engine::deliver(const Edge& e, TensorRef grad) {
   if (capturing() && !is_wanted(e)) return;
   heap.reserve(heap.size() + 1);  // nothing may fail between a claim and its heap entry
@@ -149,6 +188,7 @@ void Engine::deliver(const Edge& e, TensorRef grad) {
     Node& n = *e.node();
     NodeOut& o = n.outs()[e.nr];
     grad = fit(std::move(grad), o.sizes(), o.dtype, o.device, n.type->name);
+    if (outer) borrow(n);
     claim_node(n, this);
     if (!n.in_heap) {
       push({2 * n.topo, share_edge(e).target});
@@ -490,6 +530,7 @@ TensorList run_backward(const BackwardArgs& a) {
       engine.run_leaf(*e.leaf());
     } else {
       engine.run_node(*e.node());
+      engine.give_back(*e.node());
     }
   }
   engine.run_end_tasks();

@@ -364,7 +364,7 @@ def with_numbers(function: Any, values: dict[str, Any]) -> dict[str, Any]:
     without such."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    beside = any(type(values[name]) in (int, float) for name in names[1:])
+    beside = any(type(values[name]) in (int, float) for name in names)
     found = {
         name: values[name].item()
         for name in names[1:]

@@ -543,3 +543,45 @@ def test_nodes_have_pytorchs_names():
     y[0] = 1.0
     assert y.grad_fn.name() == "torch::autograd::CopySlices"
     assert y.grad_fn.next_functions[0][0].name() == "CloneBackward0"
+
+
+@pytest.mark.parametrize("beside", [lambda s: s.sum(), lambda s: (2 * s).sum()])
+@pytest.mark.parametrize("of_leaf", [False, True])
+def test_a_backward_passes_through_nodes_that_wait_for_the_outer_one(beside, of_leaf):
+    """As integrals of functions that depend on results of a network compute their gradients."""
+    x = tt.tensor([1.0, 2, 3], requires_grad=True)
+
+    class Sum(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, s):
+            ctx.save_for_backward(s)
+            return (s.detach() ** 3).sum()
+
+        @staticmethod
+        def backward(ctx, grad):
+            (s,) = ctx.saved_tensors
+            with tt.enable_grad():
+                y = (s**3).sum()
+            (found,) = tt.autograd.grad(y, x if of_leaf else s, grad, retain_graph=True)
+            return found / 2 if of_leaf else found
+
+    s = x * 2
+    (Sum.apply(s) + beside(s)).backward()
+    direct = 2 * (3 * (2 * x) ** 2) + (2 if beside(tt.ones(1)) == 1 else 4)
+    assert x.grad.tolist() == direct.tolist()
+
+
+def test_a_graph_that_an_inner_backward_frees():
+    class Free(Cube):
+        @staticmethod
+        def backward(ctx, grad):
+            (s,) = ctx.saved_tensors
+            with tt.enable_grad():
+                tt.autograd.grad(s**2, x, grad)
+            return s * 0
+
+    for _ in range(2):  # nothing waits from the first failure
+        x = tt.ones(2, requires_grad=True)
+        s = x * 2
+        with pytest.raises(RuntimeError, match="has been freed"):
+            (Free.apply(s).sum() + s.sum()).backward()

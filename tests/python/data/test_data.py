@@ -662,3 +662,13 @@ def test_a_sampler_is_started_once_per_epoch(how):
     loader = DataLoader(Squares(5), batch_sampler=Restarting(), **how)
     for _ in range(2):
         assert [b.tolist() for b in loader] == [[0, 1], [4, 9], [16]]
+
+
+def test_loaders_with_an_iteration_of_their_own():
+    class Endless(DataLoader):
+        def __iter__(self):
+            self.iterator = getattr(self, "iterator", None) or self._get_iterator()
+            return iter([next(self.iterator)])
+
+    loader = Endless(TensorDataset(tt.arange(4)), batch_size=2)
+    assert [next(iter(loader))[0].tolist() for _ in range(2)] == [[0, 1], [2, 3]]

@@ -358,3 +358,42 @@ def test_hooks_of_state_dicts():
     inner.register_load_state_dict_post_hook(lambda m, keys: keys.missing_keys.clear())
     keys = net.load_state_dict({"0.weight": tt.ones(2, 2)})
     assert keys == ([], []) and tt.equal(inner.weight, tt.ones(2, 2))
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_gradients_of_each_sample(reduction):
+    from tt.nn.utils._per_sample_grad import call_for_per_sample_grads
+
+    net = nn.Sequential(nn.Conv1d(1, 4, 3), nn.GroupNorm(2, 4), nn.Flatten(), nn.Linear(8, 2))
+    net[0].bias.requires_grad_(False)
+    x = tt.randn(3, 1, 4)
+    y = call_for_per_sample_grads(net, loss_reduction=reduction)(x)
+    assert tt.allclose(y, net(x), atol=1e-6)
+    getattr(y.square().sum(1), reduction)().backward()
+    for p in net.parameters():
+        assert p.grad is None and hasattr(p, "grad_sample") == p.requires_grad
+        for i in range(3 if p.requires_grad else 0):
+            (expected,) = tt.autograd.grad(net(x[i : i + 1]).square().sum(), p)
+            tt.testing.assert_close(p.grad_sample[i], expected)
+    with pytest.raises(RuntimeError, match="clear it between"):
+        call_for_per_sample_grads(net)
+    with pytest.raises(RuntimeError, match=r"batch sizes of the arguments are \[2, 3\]"):
+        call_for_per_sample_grads(nn.Bilinear(1, 1, 1))(tt.ones(2, 1), tt.ones(3, 1))
+
+
+def test_modules_as_programs_take_them_apart():
+    """Clones have parameters that operators made; an attribute of all modules may be deleted."""
+    lstm = nn.LSTM(2, 3)
+    clone = lstm._apply(lambda t: t)
+    clone._parameters.update({name: p * 1 for name, p in lstm.named_parameters()})
+    clone = clone._apply(lambda t: t)
+    assert clone(tt.ones(4, 2))[0].requires_grad
+
+    class Facade(nn.Module):
+        def __init__(self):
+            super().__init__()
+            del self.training
+
+    assert "training" not in vars(Facade()) and nn.Module().__dict__["training"]
+    keys = nn.modules.module._IncompatibleKeys(["a"], [])
+    assert keys.missing_keys == ["a"] == keys[0] and keys == (["a"], [])

@@ -954,6 +954,10 @@ def test_bools_beside_numbers_are_factors():
         tt.addcmul(true, true, true)
 
 
+def test_a_deviation_that_is_a_tensor_beside_a_number():
+    assert tt.normal(3, tt.tensor(0.0), (2,)).tolist() == [3, 3]
+
+
 def test_areas_without_points_are_numbers():
     for dtype, expected in (("int64", "float32"), ("uint8", "float32"), ("float16", "float16")):
         y = tt.cumulative_trapezoid(tt.empty(0, dtype=getattr(tt, dtype)))

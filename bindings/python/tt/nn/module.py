@@ -5,7 +5,7 @@ import copy
 import warnings
 from collections import OrderedDict
 from itertools import count
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Iterator, Mapping, NamedTuple
 
 from .._kinds import kind_name
 from .. import _types
@@ -65,20 +65,15 @@ class GlobalHook:
         self.remove()
 
 
-class IncompatibleKeys(tuple[list[str], list[str]]):
-    """The result of load_state_dict: (missing_keys, unexpected_keys)."""
+class IncompatibleKeys(NamedTuple):
+    """The result of load_state_dict.
 
-    __slots__ = ()
+    missing_keys: the module's names that the state dict lacks. unexpected_keys: the state dict's
+    names that the module lacks.
+    """
 
-    @property
-    def missing_keys(self) -> list[str]:
-        """The module's names that the state dict lacks."""
-        return self[0]
-
-    @property
-    def unexpected_keys(self) -> list[str]:
-        """The state dict's names that the module lacks."""
-        return self[1]
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
     def __repr__(self) -> str:
         if self == ([], []):
@@ -125,6 +120,7 @@ class Module:
             extra = f"keyword argument {next(iter(kwargs))!r}" if kwargs else "arguments"
             raise TypeError(f"{type(self).__name__}: Module.__init__() got unexpected {extra}")
         state = self.__dict__
+        state["training"] = True  # an attribute that programs may delete
         state["_parameters"], state["_buffers"], state["_modules"] = {}, {}, {}
         state["_non_persistent"] = set()
         state["_forward_pre_hooks"], state["_forward_hooks"] = OrderedDict(), OrderedDict()
@@ -675,7 +671,7 @@ class Module:
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
         metadata = getattr(state_dict, "_metadata", None) or {}
         state_dict = OrderedDict(state_dict)
-        keys = IncompatibleKeys(([], []))
+        keys = IncompatibleKeys([], [])
         wrong: list[str] = []
         known: set[str] = set()
         found: list[Found] = []
@@ -846,10 +842,14 @@ class Module:
         buffers = [b for m in modules for b in m._buffers.values() if b is not None]
         with no_grad():
             unique = {id(p): p for p in tensors}.values()
-            parameters = [(p, fn(p.detach()), p.grad) for p in unique]
+            former = [(p, p.detach()) for p in unique]
+            parameters = [(p, old, fn(old), p.grad) for p, old in former]
             converted = {key: fn(b) for key, b in {id(b): b for b in buffers}.items()}
-            for p, data, grad in parameters:
-                p.data = data
+            for p, old, data, grad in parameters:
+                if (
+                    data is not old
+                ):  # results of operators, of which some make parameters, have none
+                    p.data = data
                 if grad is not None:
                     p.grad = fn(grad)
             for m in modules:

@@ -200,6 +200,10 @@ class DataLoader(Generic[T_co]):
         finally:
             set_rng_state(before)
 
+    def _get_iterator(self) -> Iterator[Any]:
+        """Returns an iterator over an epoch; loaders call it that have an __iter__ of their own."""
+        return DataLoader.__iter__(self)
+
     def _iterator(self, start: dict[str, Any], skip: int = 0) -> LoaderIterator:
         """Returns an iterator over an epoch without its first `skip` batches."""
         iterator: LoaderIterator
