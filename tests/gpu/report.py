@@ -111,6 +111,34 @@ def lines(tt, torch, bandwidth):
             yield name, "not measured", cell(other, 2), "", "", "not measured"
 
 
+def table(tt, torch, probe):
+    rows = list(lines(tt, torch, probe.get("copy, GB/s")))
+    verdicts = [row[-1] for row in rows if row[-1]]
+    print("\n## Times, microseconds\n")
+    print(f"Gates met: {verdicts.count('yes')} of {len(verdicts)}.\n")
+    for group, rate in best_rates(tt, torch).items():
+        print(f"Best product, {group}: {rate / 1e6:.1f} TFLOP/s.\n")
+    print(
+        "| | tt | PyTorch | PyTorch / tt | share of ceiling | gate met |\n|---|---|---|---|---|---|"
+    )
+    for row in rows:
+        print("| {} |".format(" | ".join(row)))
+
+
+# Steps whose words decide something, also where they pass.
+TOLD = ("wgmma", "sdpa", "kernel_times")
+
+
+def words(out, steps):
+    """The ends of the logs of steps that failed or decide something."""
+    for name, result in steps:
+        log = out / f"{name}.log"
+        if log.exists() and (name in TOLD or "FAILED" in result):
+            yield f"\n## {name}\n\n```"
+            yield from log.read_text(errors="replace").splitlines()[-80:]
+            yield "```"
+
+
 def main(out):
     probe = numbers(out / "probe.json")
     tt = numbers(out / "bench.json") | numbers(out / "steps.json")
@@ -123,21 +151,12 @@ def main(out):
     for name, value in probe.items():
         print(f"- {name}: {value}")
     print("\n## Steps\n\n| step | result |\n|---|---|")
-    for line in (out / "steps.txt").read_text().splitlines():
-        print("| {} | {} |".format(*line.split("\t", 1)))
-    if not tt:
-        return
-    rows = list(lines(tt, torch, probe.get("copy, GB/s")))
-    verdicts = [row[-1] for row in rows if row[-1]]
-    print("\n## Times, microseconds\n")
-    print(f"Gates met: {verdicts.count('yes')} of {len(verdicts)}.\n")
-    for group, rate in best_rates(tt, torch).items():
-        print(f"Best product, {group}: {rate / 1e6:.1f} TFLOP/s.\n")
-    print(
-        "| | tt | PyTorch | PyTorch / tt | share of ceiling | gate met |\n|---|---|---|---|---|---|"
-    )
-    for row in rows:
-        print("| {} |".format(" | ".join(row)))
+    steps = [line.split("\t", 1) for line in (out / "steps.txt").read_text().splitlines()]
+    for name, result in steps:
+        print(f"| {name} | {result} |")
+    if tt:
+        table(tt, torch, probe)
+    print("\n".join(words(out, steps)))
 
 
 if __name__ == "__main__":
