@@ -159,24 +159,30 @@ static void free_stream(DeviceStream* s) noexcept {
   device_alloc_unhold(d.alloc);
 }
 
+// Later work of a stream starts after what another one has been given.
+static void order_after(CudaDevice& d, void* stream, void* other) noexcept {
+  void* event = nullptr;
+  const DeviceBackend& b = *d.backend;
+  bool ordered = b.event_new(d.index, &event) == TT_OK &&
+                 b.event_record(d.index, event, other) == TT_OK &&
+                 b.stream_wait(d.index, stream, event) == TT_OK;
+  if (!ordered) b.stream_sync(d.index, other);
+  if (event) b.event_free(d.index, event);
+}
+
 void DeviceStream::destroy(DeviceStream* s) noexcept {
   CudaDevice& d = *s->device;
   if (!s->number) return free_stream(s);
   // Who waits for this stream from now on waits for the device's own.
   if (!d.lost && *d.alive) {
-    void* event = nullptr;
-    const DeviceBackend& b = *d.backend;
-    bool ordered = b.event_new(d.index, &event) == TT_OK &&
-                   b.event_record(d.index, event, s->handle) == TT_OK &&
-                   b.stream_wait(d.index, d.own.handle, event) == TT_OK;
-    if (!ordered) b.stream_sync(d.index, s->handle);
-    if (event) b.event_free(d.index, event);
-    if (!s->imported) b.stream_free(d.index, s->handle);
+    order_after(d, d.own.handle, s->handle);
+    if (!s->imported) d.backend->stream_free(d.index, s->handle);
   }
   device_alloc_stream(d.alloc, s->number, d.own.handle);
   {
     Lock lock(d.mutex);
     d.streams[s->number] = nullptr;
+    d.ended |= uint32_t(1) << s->number;
   }
   free_stream(s);
 }
@@ -210,6 +216,9 @@ static DeviceStream* numbered_stream(CudaDevice& d) {
 static bool enter_stream(CudaDevice& d, DeviceStream* s) {
   s->pool = device_alloc_stream(d.alloc, s->number, s->handle);
   if (!s->pool) return false;
+  // Work of an ended stream may still use what is free in the pool, and who waits for that work
+  // waits for this stream from now on.
+  if (d.ended >> s->number & 1) order_after(d, s->handle, d.own.handle);
   d.streams[s->number] = s;
   device_alloc_hold(d.alloc);
   return true;

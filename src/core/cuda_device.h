@@ -48,6 +48,7 @@ struct CudaDevice {
   DeviceStream own;                    // number 0
   Mutex mutex;                         // guards what follows
   DeviceStream* streams[kMaxStreams];  // by number; NULL: unused. [0] is `own`
+  uint32_t ended;                      // numbers that a stream has had which ended: bit n
   DeviceChecks* checks;                // NULL: none was started yet
   Mutex pinned_mutex;
   PinnedBlock* pinned;    // guarded by pinned_mutex: all blocks (core/pinned.h)

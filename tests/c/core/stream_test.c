@@ -190,6 +190,49 @@ static void test_streams_run_late(void** state) {
   fake_late(0);
 }
 
+/* A stream that takes the place of one that has ended takes its free memory, too, which work of the
+   ended one may still use. */
+static void test_place_of_an_ended_stream(void** state) {
+  CTX;
+  uint64_t order;
+  load_fake(c);
+  for (order = 0; order < 40; order++) {
+    tt_stream *ended, *other, *next, *own;
+    tt_tensor *x, *y, *twice = NULL, *copy = NULL, *squares = NULL, *sum = NULL;
+    fake_late(order);
+    OK(tt_stream_default(c, NULL, &own));
+    OK(tt_stream_new(c, NULL, 0, &ended));
+    OK(tt_stream_new(c, NULL, 0, &other));
+    x = on(c, k1234, kCuda0);
+    y = on(c, k1234, kCuda0);
+    OK(tt_synchronize(c, NULL));
+    OK(tt_stream_set(c, ended));
+    OK(tt_add(c, x, x, &twice));
+    OK(tt_add(c, twice, x, &copy)); /* 3 6 9 12 */
+    tt_tensor_release(twice);       /* copy's computation still reads it */
+    OK(tt_stream_set(c, own));
+    OK(tt_stream_set(c, other));
+    tt_stream_release(ended);
+    OK(tt_stream_new(c, NULL, 0, &next));
+    OK(tt_stream_set(c, next));
+    OK(tt_mul(c, y, y, &squares)); /* into the memory of twice */
+    OK(tt_stream_set(c, own));
+    OK(tt_add(c, copy, squares, &sum));
+    HOLDS(copy, 3, 6, 9, 12);
+    HOLDS(squares, 1, 4, 9, 16);
+    HOLDS(sum, 4, 10, 18, 28);
+    tt_stream_release(next);
+    tt_stream_release(other);
+    tt_stream_release(own);
+    tt_tensor_release(x);
+    tt_tensor_release(y);
+    tt_tensor_release(copy);
+    tt_tensor_release(squares);
+    tt_tensor_release(sum);
+  }
+  fake_late(0);
+}
+
 /* Views and backward go through the mode, too. */
 static void test_gradient_on_a_stream(void** state) {
   CTX;
@@ -454,6 +497,7 @@ int main(void) {
       TEST(test_handles),
       TEST(test_import),
       TEST(test_streams_run_late),
+      TEST(test_place_of_an_ended_stream),
       TEST(test_gradient_on_a_stream),
       TEST(test_memory),
       TEST(test_faults_come_late),
