@@ -8,8 +8,17 @@
 
 namespace TT_NS {
 
+// Whether gradients of t may be recorded. A view has the key of autograd whether or not its base
+// needs a gradient, and learns late that it does.
+inline bool may_need_gradient(const Tensor& t) {
+  const Tensor* const base = atomic_load(&t.base, kRelaxed);
+  return needs_gradient(t) || (base && needs_gradient(*base));
+}
 inline bool takes_one_pass(const Tensor& t) {
-  return is_alone(t, kKeyCpu) && !(ctx().watched & kWatchWork);
+  const Ctx& c = ctx();
+  uint64_t keys = t.keys;
+  if ((keys & bit(kKeyAutograd)) && !may_need_gradient(t)) keys &= ~bit(kKeyAutograd);
+  return ((keys | c.include) & ~c.exclude) == bit(kKeyCpu) && !(c.watched & kWatchWork);
 }
 
 template <class Plan, void (*compute)(const Plan&)>

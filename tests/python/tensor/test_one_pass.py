@@ -136,3 +136,19 @@ def test_clamp_between_tensors(dtype, n):
     pairs = [tt.stack([t, t], 1).t() for t in (x, low, high)]
     got = pairs[0].clamp(*pairs[1:])
     assert tt.allclose(got[1], want, equal_nan=True, rtol=0, atol=0) and got.shape == (2, n)
+
+
+def test_views_whose_base_needs_a_gradient_later():
+    base = tt.zeros(4, 3)
+    view, index = base.t(), tt.tensor([0, 5])
+    assert not view.nan_to_num().requires_grad
+    weight = tt.ones(4, 3, requires_grad=True)
+    base.add_(weight)  # the view learns of it when it is used
+    (view.nan_to_num().sum() + view.clamp(-view.detach(), 9 * view.detach()).sum()).backward()
+    assert weight.grad.tolist() == [[2.0] * 3] * 4
+    wide = tt.zeros(40, 30)
+    rows = wide.t()
+    leaf = tt.ones(40, 30, requires_grad=True)
+    wide.add_(leaf)
+    rows.take(index).sum().backward()
+    assert leaf.grad.sum().item() == 2
