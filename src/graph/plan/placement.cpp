@@ -27,6 +27,10 @@ class Placed {
   static constexpr int64_t kFewBlocks = 4;
 
   int64_t block_of(int64_t time) const { return min(time, end_ - 1) * blocks_.size() / end_; }
+  bool is_long(const Placement& p) const {
+    return block_of(p.death) - block_of(p.birth) >= kFewBlocks;
+  }
+  int64_t free_among(const List& list, const Placement& p, int64_t alignment) const;
   void insert(List& list, int32_t i) const;
   const List& everything();
   // Moves on to the next memory that exists while p does.
@@ -42,8 +46,13 @@ class Placed {
 Placed::Placed(Span<const Placement> all) : all_(all) {
   constexpr int64_t kMany = 4096;
   constexpr int64_t kOfBlock = 64;  // memories that begin in a block
+  constexpr int64_t kLongShare = 16;
   for (const Placement& p : all) end_ = max(end_, p.birth + 1);
   blocks_.resize(all.n < kMany ? 1 : all.n / kOfBlock);
+  int64_t n_long = 0;
+  for (const Placement& p : all) n_long += !p.shared && is_long(p);
+  // Where many live long, each sees most of the others.
+  if (n_long > all.n / kLongShare) blocks_.resize(1);
 }
 
 void Placed::insert(List& list, int32_t i) const {
@@ -52,11 +61,10 @@ void Placed::insert(List& list, int32_t i) const {
 }
 
 void Placed::add(int32_t i) {
-  const int64_t first = block_of(all_[i].birth);
   const int64_t last = block_of(all_[i].death);
-  if (last - first >= kFewBlocks) insert(long_lived_, i);
+  if (is_long(all_[i])) insert(long_lived_, i);
   else
-    for (int64_t b = first; b <= last; b++) insert(blocks_[b], i);
+    for (int64_t b = block_of(all_[i].birth); b <= last; b++) insert(blocks_[b], i);
   if (blocks_.size() > 1) unsorted_.push_back(i);
 }
 
@@ -85,16 +93,13 @@ void Placed::advance(Cursor& c, const Placement& p) const {
 }
 
 int64_t Placed::free_offset(const Placement& p, int64_t alignment) {
-  const int64_t first = block_of(p.birth);
-  const int64_t last = block_of(p.death);
+  if (blocks_.size() == 1) return free_among(blocks_[0], p, alignment);
+  if (is_long(p)) return free_among(everything(), p, alignment);
   Cursor cursors[kFewBlocks + 1];
   int64_t n = 0;
-  if (last - first >= kFewBlocks) {
-    cursors[n++] = {&everything(), 0};
-  } else {
-    for (int64_t b = first; b <= last; b++) cursors[n++] = {&blocks_[b], 0};
-    cursors[n++] = {&long_lived_, 0};
-  }
+  const int64_t last = block_of(p.death);
+  for (int64_t b = block_of(p.birth); b <= last; b++) cursors[n++] = {&blocks_[b], 0};
+  cursors[n++] = {&long_lived_, 0};
   for (int64_t k = 0; k < n; k++) advance(cursors[k], p);
   int64_t at = 0;
   for (;;) {
@@ -113,6 +118,17 @@ int64_t Placed::free_offset(const Placement& p, int64_t alignment) {
     lowest->at++;
     advance(*lowest, p);
   }
+}
+
+int64_t Placed::free_among(const List& list, const Placement& p, int64_t alignment) const {
+  int64_t at = 0;
+  for (const int32_t i : list) {
+    const Placement& q = all_[i];
+    if (q.birth > p.death || p.birth > q.death) continue;
+    if (q.offset >= at + p.bytes) break;
+    at = max(at, round_up(q.offset + q.bytes, alignment));
+  }
+  return at;
 }
 
 }  // namespace
