@@ -149,7 +149,7 @@ static void export_integers(void) {
   const double x[] = {2147483647, -2147483648.0, 7}, y[] = {1, 0, 1};
   const tt_full_opts wide = {.set = TT_FULL_DTYPE, .dtype = TT_I64};
   const tt_full_opts truth = {.set = TT_FULL_DTYPE, .dtype = TT_BOOL};
-  tt_tensor *in[2], *outs[5];
+  tt_tensor *in[2], *outs[6];
   in[0] = numbers(TT_I32, x, 3);
   in[1] = numbers(TT_BOOL, y, 3);
   OK(tt_capture_begin(c, (const tt_tensor* const*)in, 2, NULL));
@@ -158,7 +158,8 @@ static void export_integers(void) {
   OK(tt_add(c, in[1], in[1], &outs[2]));
   OK(tt_full_i64(c, SHAPE(2), 16777217, &wide, &outs[3]));
   OK(tt_full_i64(c, SHAPE(2), 2, &truth, &outs[4]));
-  export_program("integers", (const tt_tensor* const*)in, 2, outs, 5);
+  OK(tt_ones_like(c, in[0], NULL, &outs[5]));
+  export_program("integers", (const tt_tensor* const*)in, 2, outs, 6);
 }
 
 /* Results and copies in memory with gaps; operands without elements. */

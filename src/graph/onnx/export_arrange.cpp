@@ -169,7 +169,7 @@ Shape OnnxExporter::pads() const {
 }
 void OnnxExporter::emit_pad() {
   const Dtype d = out_value().dtype;
-  give(node("Pad", {tensor("self"), constant(pads()), number(real("value"), d)}, d));
+  give(node("Pad", {tensor("self"), constant(pads()), number_of("value", d)}, d));
 }
 
 // topk, sort and argsort.
@@ -230,11 +230,11 @@ bool OnnxExporter::emit_copy() {
     }
   const bool written = !at().outs.empty() && at().outs[0] >= 0;
   if (!written) return false;
-  const auto filled = [&](double v) {
-    give(node("Expand", {number(v, out_value().dtype), constant(out_value().sizes)},
-              out_value().dtype));
+  const auto filled_with = [&](ModelValue v) {
+    give(node("Expand", {v, constant(out_value().sizes)}, v.dtype));
     return true;
   };
+  const auto filled = [&](double v) { return filled_with(number(v, out_value().dtype)); };
   if (is("copy_")) {
     give(node("Expand", {cast(tensor("src"), out_value().dtype), constant(out_value().sizes)},
               out_value().dtype));
@@ -244,8 +244,8 @@ bool OnnxExporter::emit_copy() {
     if (is(name)) return filled(0);
   if (is("zeros") || is("zeros_like") || is("zero_")) return filled(0);
   if (is("ones") || is("ones_like")) return filled(1);
-  if (is("full") || is("full_like")) return filled(real("fill_value"));
-  if (is("fill_") || is("fill")) return filled(real("value"));
+  if (is("full") || is("full_like")) return filled_with(number_of("fill_value", out_value().dtype));
+  if (is("fill_") || is("fill")) return filled_with(number_of("value", out_value().dtype));
   if (is("arange")) {
     const IrValue& y = out_value();
     if (growth_) {

@@ -197,6 +197,10 @@ class Expression {
     const IrArg& a = e_.arg(name.c_str());
     if (a.kind == Value::kTensor) return tensor_term(e_.tensor(name.c_str()));
     if (a.kind == Value::kScalar && a.scalar.is_complex()) e_.refuse("a complex number");
+    constexpr int64_t kExact = int64_t(1) << 53;  // of a double
+    if (a.kind == Value::kScalar && a.scalar.is_int() &&
+        (a.scalar.i > kExact || a.scalar.i < -kExact))
+      return tensor_term(e_.scalar(a.scalar, d_));
     return number_term(a.kind == Value::kNone ? 0 : e_.real(name.c_str()));
   }
   Term truncated(const Term& a) {
@@ -349,7 +353,7 @@ bool OnnxExporter::emit_elementwise() {
   if (floors && !is_float(d)) {  // Div of ONNX truncates
     const ModelValue x = cast(tensor("self"), d);
     const bool is_tensor = arg("other").kind == Value::kTensor;
-    const ModelValue y = is_tensor ? cast(tensor("other"), d) : number(real("other"), d);
+    const ModelValue y = is_tensor ? cast(tensor("other"), d) : number_of("other", d);
     give(node("Div", {node("Sub", {x, node("Mod", {x, y}, d)}, d), y}, d));
     return true;
   }

@@ -164,7 +164,7 @@ void OnnxExporter::emit_index_rows() {
   if (has("value")) {
     Shape rows(value("self").sizes);
     rows[dim] = column[0];
-    source = expanded(number(real("value"), d), rows);
+    source = expanded(number_of("value", d), rows);
   } else {
     source = cast(tensor("source"), d);
     if (value("source").ndim() == 0) source = reshape(source, Ints(column + 1, 1));
@@ -185,7 +185,7 @@ void OnnxExporter::emit_scatter() {
   const Shape& sizes = value("index").sizes;
   ModelValue src;
   if (has("value")) {
-    src = expanded(number(real("value"), d), sizes);
+    src = expanded(number_of("value", d), sizes);
   } else {
     Shape begin;
     begin.resize(sizes.size());

@@ -149,9 +149,17 @@ ModelValue OnnxExporter::range(ModelValue n) {
               Dtype::kI64);
 }
 ModelValue OnnxExporter::number(double v, Dtype dtype) {
+  return scalar(is_float(dtype) ? Scalar(v) : Scalar(int64_t(v)), dtype);
+}
+ModelValue OnnxExporter::scalar(const Scalar& v, Dtype dtype) {
   char data[16];
-  store_scalar(data, dtype, is_float(dtype) ? Scalar(v) : Scalar(int64_t(v)));
+  store_scalar(data, dtype, v);
   return initializer(dtype, Ints(), data, item_size(dtype));
+}
+ModelValue OnnxExporter::number_of(const char* name, Dtype dtype) {
+  const IrArg& a = arg(name);
+  if (a.kind == Value::kScalar && a.scalar.is_int()) return scalar(a.scalar, dtype);
+  return number(real(name), dtype);
 }
 // An initializer that is not noted.
 ModelValue OnnxExporter::plain(Ints v, int64_t ndim) {

@@ -101,6 +101,8 @@ class OnnxExporter {
   void node_to(const char* type, Inputs in, Span<const ModelValue> outs, const AttrWriter& attrs);
   ModelValue cast(ModelValue x, Dtype to);
   ModelValue number(double v, Dtype dtype);
+  ModelValue scalar(const Scalar& v, Dtype dtype);
+  ModelValue number_of(const char* name, Dtype dtype);  // an argument
   ModelValue constant(Ints v, int64_t ndim = 1);
   ModelValue reshape(ModelValue x, Ints sizes) {
     return node("Reshape", {x, constant(sizes)}, x.dtype, AttrWriter().integer("allowzero", 1));

@@ -104,14 +104,14 @@ bool run_plan(Plan& p, int64_t ns) {
   const Running running(p);
   if (TT_UNLIKELY(p.device)) p.device->begin(p);
   const int64_t end = p.steps.size();
-  const int64_t limit = ns < 0 ? 0 : os_now_ns() + ns;
+  const int64_t begin = ns < 0 ? 0 : os_now_ns();
   int64_t i = p.next;
   p.next = 0;  // a failing run begins anew
   while (i < end) {
     if (TT_LIKELY(!goes_on_elsewhere(p.steps[i]))) run_step(p, p.steps[i++]);
     else if (p.steps[i].kind == StepKind::kCall) i = run_call(p, i);
     else i = p.device->run(p, i);
-    if (ns >= 0 && i < end && os_now_ns() >= limit) {
+    if (ns >= 0 && i < end && os_now_ns() - begin >= ns) {
       p.next = i;
       return false;
     }

@@ -186,6 +186,8 @@ static void test_cancel_and_poll(void** state) {
   OK(tt_plan_slot(c, p, 1, 0, &out));
   OK(tt_cancel_new(c, &token));
   OK(tt_ctx_set_cancel(c, token));
+  OK(tt_plan_run_for(c, p, INT64_MAX, &done)); /* no limit */
+  assert_int_equal(done, 1);
   OK(tt_plan_run_for(c, p, 0, &done));
   tt_cancel_request(token);
   FAILS(tt_plan_run_for(c, p, 0, &done), TT_CANCELLED, NULL);

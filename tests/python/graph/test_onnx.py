@@ -867,3 +867,16 @@ def test_refuses(tmp_path):
     with pytest.raises(NotImplementedError, match="has no translation"):
         tt.onnx.export(lambda x: x.lgamma(), tt.randn(3, 4), path)
     assert not path.exists() and not tt.onnx.is_in_onnx_export()
+
+
+def test_integers_that_a_double_rounds(tmp_path):
+    large = 2**53 + 1
+
+    class Large(nn.Module):
+        def forward(self, x):
+            return x + large, tt.full((3,), large), x.masked_fill(x > 1, -large)
+
+    x = tt.tensor([-1, 1, 2])
+    tt.onnx.export(Large(), (x,), tmp_path / "net.onnx")
+    found = tt.onnx.load(tmp_path / "net.onnx").run(x)
+    assert [t.tolist() for t in found] == [t.tolist() for t in Large()(x)]

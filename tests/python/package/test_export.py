@@ -33,6 +33,12 @@ def test_a_module(tmp_path):
     assert again.run(x).tolist() == m(x).tolist()
 
 
+def test_an_example_whose_elements_share_an_address():
+    program = tt.export.export(network(), (tt.zeros(1, 1, 6, 6).expand(2, 1, 6, 6),))
+    x = tt.randn(2, 1, 6, 6)
+    assert program.run(x).tolist() == network()(x).tolist()
+
+
 def test_what_programs_know_of_the_module(tmp_path):
     m, x, file = network(), tt.randn(2, 1, 6, 6), io.BytesIO()
     program = tt.export.export(m, (x,), prefer_deferred_runtime_asserts_over_guards=True)
