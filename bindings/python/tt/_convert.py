@@ -170,9 +170,18 @@ def uint64(x: Any, op: str, arg: str) -> c_uint64:
     return c_uint64(integer(x, op, arg, 2**64 - 1))
 
 
+# Functions that read tensors in the place of numbers, without their gradients
+DETACHING = ("linspace", "logspace")
+
+
+def holds_number(x: Any, op: str) -> bool:
+    """Returns whether x is a 0-dim tensor that may be a number: its gradient would be lost."""
+    return isinstance(x, Tensor) and not x.ndim and (not x.requires_grad or op in DETACHING)
+
+
 def real(x: Any, op: str, arg: str) -> float:
     """Returns a float."""
-    if isinstance(x, (int, float, numbers.Real)) or (isinstance(x, Tensor) and not x.ndim):
+    if isinstance(x, (int, float, numbers.Real)) or holds_number(x, op):
         return float(x)
     raise wrong_kind(op, arg, "float", x)
 
@@ -194,7 +203,7 @@ def scalar(x: Any, op: str, arg: str) -> bytes:
     if isinstance(x, Tensor) and x.ndim:
         raise errors.ShapeError(f"{op}: {arg} is {list(x.shape)}: must be a number or 0-dim")
     of_numpy = kind.__module__ == "numpy" and hasattr(x, "item") and getattr(x, "ndim", 1) == 0
-    if isinstance(x, Tensor) or of_numpy:
+    if holds_number(x, op) or of_numpy:
         return scalar(x.item(), op, arg)
     if isinstance(x, numbers.Integral):
         return SCALAR.pack(1 if kind is bool else 2, 0, integer(int(x), op, arg), 0.0, 0.0)

@@ -566,6 +566,17 @@ class Tensor(Arithmetic, TensorLayout):
 
         return self.to(ABSENT_DTYPES["complex32"], memory_format=memory_format)
 
+    def fill_(self, value: complex | Tensor) -> Tensor:
+        """Sets every element to value, a number or a 0-dim tensor, whose gradient is the sum of
+        self's. Returns self."""
+        if not isinstance(value, Tensor):
+            return super().fill_(value)
+        if value.ndim:
+            raise errors.ShapeError(
+                f"fill_: value is {list(value.shape)}: must be a number or 0-dim"
+            )
+        return self.copy_(value)
+
     def fill_diagonal_(self, fill_value: complex, wrap: _bool = False) -> Tensor:
         """Writes a number to the main diagonal. Returns self.
 

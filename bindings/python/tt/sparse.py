@@ -51,8 +51,8 @@ __all__ = [
 # functions of one element that are 0 at 0
 KEEP_ZERO = (
     "abs absolute arcsin arcsinh arctan arctanh asin asinh atan atanh ceil deg2rad erf erfinv "
-    "expm1 floor frac log1p nan_to_num neg negative rad2deg relu round sgn sign sin sinh sqrt "
-    "square tan tanh trunc"
+    "expm1 floor frac isinf isneginf isposinf log1p nan_to_num neg negative positive rad2deg relu "
+    "round sgn sign signbit sin sinh sqrt square tan tanh trunc"
 ).split()
 
 

@@ -1014,3 +1014,41 @@ def test_the_gradient_of_kl_div_where_the_target_is_0():
     target = tt.tensor([0.0, 0.5], requires_grad=True)
     tt.nn.functional.kl_div(tt.tensor([-1.0, -2]), target, reduction="sum").backward()
     tt.testing.assert_close(target.grad, tt.tensor([1.0, 3 + tt.tensor(0.5).log()]))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_filled_with_a_tensor_has_its_gradient(whole):
+    x = tt.tensor([1.0, 2, 3], requires_grad=True)
+    y = x * 1
+    (y if whole else y[:2]).fill_((x * x).mean())
+    (y * tt.tensor([1.0, 2, 3])).sum().backward()
+    assert x.grad.tolist() == ([4, 8, 12] if whole else [2, 4, 9])
+    zeros = tt.zeros(2).fill_(x.sum())
+    assert zeros.requires_grad and zeros.tolist() == [6, 6]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, n: tt.add(x, x, alpha=n),
+        lambda x, n: x.addcmul(x, x, value=n),
+        lambda x, n: tt.full((2,), n),
+        lambda x, n: tt.nn.functional.leaky_relu(x, n),
+    ],
+)
+def test_a_number_with_a_gradient_is_refused(call):
+    number = tt.tensor(2.0)
+    call(tt.ones(2), number)
+    with pytest.raises(TypeError, match="not tt.Tensor"):
+        call(tt.ones(2), number.requires_grad_())
+
+
+def test_linspace_reads_numbers_without_their_gradients():
+    end = tt.tensor(2.0, requires_grad=True)
+    assert tt.linspace(0, end, 3).tolist() == [0, 1, 2]
+
+
+def test_einsum_multiplies_sums_of_integers():
+    a, b = tt.full((2, 3), 2, dtype=tt.int32), tt.full((4, 3), 3, dtype=tt.int32)
+    assert tt.einsum("ab,cd->d", a, b).tolist() == [144] * 3
+    assert tt.einsum("ab,cb,cb->c", tt.ones(2, 3, dtype=tt.int32), b, b).tolist() == [54] * 4

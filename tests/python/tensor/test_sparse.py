@@ -683,3 +683,10 @@ def test_printing_coordinates():
         "tensor(indices=tensor([[0, 1],\n                       [2, 0]]),\n"
         "       values=tensor([3., 4.]),\n       size=(2, 3), nnz=2, layout=tt.sparse_coo)"
     )
+
+
+@pytest.mark.parametrize("name", ["isinf", "isposinf", "isneginf", "signbit", "positive"])
+def test_more_functions_that_keep_0(name):
+    dense = tt.tensor([[0.0, -1], [float("inf"), float("-inf")]])
+    found = getattr(dense.to_sparse(), name)().to_dense()
+    assert tt.equal(found, getattr(dense, name)())
