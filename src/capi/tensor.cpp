@@ -231,9 +231,11 @@ tt_status tt_tensor_set_data(tt_ctx* h, tt_tensor* leaf, const tt_tensor* src) {
   return api_call(h, "tensor_set_data", [&](Ctx&) {
     Tensor& t = mutable_arg(leaf, "leaf", 1);
     const Tensor& s = tensor_arg(src, "src", 2);
-    if (t.grad_fn || (t.base && t.base->keys & bit(kKeyAutograd)))
+    const bool fits = t.dtype == s.dtype && t.device == s.device && same(t.sizes(), s.sizes());
+    if ((t.grad_fn && !fits) || (t.base && t.base->keys & bit(kKeyAutograd)))
       fail_arg(TT_AUTOGRAD, "leaf",
-               "leaf is the result of an operator: only leaves can get new data");
+               "leaf is the result of an operator: it must be no view, and src have its shape, "
+               "dtype and device");
     if ((t.flags & kRequiresGrad) && !is_differentiable(s.dtype))
       fail_arg(TT_DTYPE, "src", "src is {}, leaf requires a gradient: must be floating or complex",
                fmt(s.dtype));

@@ -60,7 +60,8 @@ def tensor(
     elif is_array(data):
         import numpy
 
-        result = from_numpy(numpy.array(data, data.dtype.newbyteorder("="), order="C"))
+        order = "C" if 0 in data.strides else "K"  # that of the elements in memory
+        result = from_numpy(numpy.array(data, data.dtype.newbyteorder("="), order=order))
     else:
         result = from_values(data, dtype)
     if dtype is not None or device is not None:

@@ -321,7 +321,8 @@ class Tensor(Arithmetic, TensorLayout):
     @property
     def data(self) -> Tensor:
         """The same memory without history. What is written through it does not invalidate what
-        graphs have saved of self. Assigning replaces memory, shape and dtype of self."""
+        graphs have saved of self. Assigning replaces memory, shape and dtype of self; those of a
+        result of an operator keep shape and dtype."""
         if switch.users:
             found = intercepted(Tensor.detach, {"self": self})
             if found is not PLAIN:

@@ -585,3 +585,22 @@ def test_a_graph_that_an_inner_backward_frees():
         s = x * 2
         with pytest.raises(RuntimeError, match="has been freed"):
             (Free.apply(s).sum() + s.sum()).backward()
+
+
+def test_a_result_gets_other_data():
+    """As programs do that clip or mask activations behind the graph's back, which keeps what it has
+    saved."""
+    x = tt.tensor([1.0, 2, 3], requires_grad=True)
+    y = x * 2
+    z = y * y
+    y.data = y.data.clamp(max=3)
+    assert y.tolist() == [2, 3, 3] and y.requires_grad and z.tolist() == [4, 16, 36]
+    (y * y + z).sum().backward()
+    assert x.grad.tolist() == [8 + 8, 12 + 16, 12 + 24]
+    for wrong in (tt.ones(2), tt.ones(3, dtype=tt.float64)):
+        with pytest.raises(RuntimeError, match="leaf is the result of an operator: it must be no"):
+            y.data = wrong
+    with tt.no_grad():
+        plain = x * 2
+    plain.data = tt.ones(2)
+    assert plain.shape == (2,) and tt.autograd._is_checkpoint_valid()

@@ -52,6 +52,14 @@ def test_numpy_and_back(name):
     assert np.array_equal(np.asarray(x[:, 1:]), a[:, 1:])
 
 
+def test_copies_of_arrays_keep_the_order_of_elements():
+    a = np.arange(24.0).reshape(2, 3, 4)
+    for array, strides in ((a.T, (1, 4, 12)), (a[:, ::2], (8, 4, 1)), (a[::-1], (12, 4, 1))):
+        x = tt.tensor(array)
+        assert x.stride() == strides and np.array_equal(x.numpy(), array)
+    assert tt.tensor(np.broadcast_to(a[0], (2, 3, 4))).stride() == (12, 4, 1)
+
+
 def test_numpy_functions_on_tensors():
     x = tt.tensor([1.0, 4.0])
     for got, want in (
