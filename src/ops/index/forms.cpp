@@ -110,7 +110,7 @@ TensorRef masked_scatter(Call, const Tensor& self, const Tensor& mask, const Ten
     if (needed > source.numel)
       fail_arg(TT_SHAPE, "source", "source has {} elements, mask has {} true ones: not enough",
                source.numel, needed);
-    if (needed == 0) return op::clone(*op::expand(self, shape), TT_CONTIGUOUS);
+    if (!source.numel) return op::clone(*op::expand(self, shape), TT_CONTIGUOUS);
   }
   const Scalar first = 0;
   TensorRef index = op::clamp(*op::sub(*count, 1), &first);

@@ -1052,3 +1052,9 @@ def test_einsum_multiplies_sums_of_integers():
     a, b = tt.full((2, 3), 2, dtype=tt.int32), tt.full((4, 3), 3, dtype=tt.int32)
     assert tt.einsum("ab,cd->d", a, b).tolist() == [144] * 3
     assert tt.einsum("ab,cb,cb->c", tt.ones(2, 3, dtype=tt.int32), b, b).tolist() == [54] * 4
+
+
+def test_a_source_of_which_nothing_is_taken_has_zeros():
+    x, source = tt.ones(3, requires_grad=True), tt.ones(2, requires_grad=True)
+    x.masked_scatter(tt.zeros(3, dtype=tt.bool), source).sum().backward()
+    assert x.grad.tolist() == [1] * 3 and source.grad.tolist() == [0] * 2
