@@ -144,12 +144,12 @@ static void export_numbers(void) {
   export_program("numbers", (const tt_tensor* const*)in, 3, outs, 7);
 }
 
-/* Integers wrap around, bools stay 0 or 1, constants are exact. */
+/* Integers wrap around, bools are 0 or 1, constants are exact, blocks of zeros have the scale 0. */
 static void export_integers(void) {
   const double x[] = {2147483647, -2147483648.0, 7}, y[] = {1, 0, 1};
   const tt_full_opts wide = {.set = TT_FULL_DTYPE, .dtype = TT_I64};
   const tt_full_opts truth = {.set = TT_FULL_DTYPE, .dtype = TT_BOOL};
-  tt_tensor *in[2], *outs[6];
+  tt_tensor *in[2], *zeros, *outs[7];
   in[0] = numbers(TT_I32, x, 3);
   in[1] = numbers(TT_BOOL, y, 3);
   OK(tt_capture_begin(c, (const tt_tensor* const*)in, 2, NULL));
@@ -159,7 +159,9 @@ static void export_integers(void) {
   OK(tt_full_i64(c, SHAPE(2), 16777217, &wide, &outs[3]));
   OK(tt_full_i64(c, SHAPE(2), 2, &truth, &outs[4]));
   OK(tt_ones_like(c, in[0], NULL, &outs[5]));
-  export_program("integers", (const tt_tensor* const*)in, 2, outs, 6);
+  OK(tt_zeros(c, SHAPE(1, 32), NULL, &zeros));
+  OK(tt_quantize_blockwise(c, zeros, TT_BLOCKFORMAT_Q4_0, &outs[6]));
+  export_program("integers", (const tt_tensor* const*)in, 2, outs, 7);
 }
 
 /* Results and copies in memory with gaps; operands without elements. */

@@ -567,7 +567,7 @@ static int half_bits(float x) {
   int exponent, bits = 31744; /* of infinity */
   if (isnan(x)) return sign | 32256;
   const float size = fabsf(x), part = frexpf(size, &exponent);
-  if (exponent < -13) bits = (int)lrintf(ldexpf(size, 24));
+  if (exponent < -13 || size == 0) bits = (int)lrintf(ldexpf(size, 24));
   else if (exponent < 17) bits = ((exponent + 13) << 10) + (int)lrintf(ldexpf(part, 11));
   return sign | (bits < 31744 ? bits : 31744);
 }
