@@ -165,12 +165,12 @@ static tt_graph* from_file(const tt_graph* g) {
   return loaded;
 }
 
-/* Returns the gradient of the sum of the first result for the leaf; NULL: there is none. */
+/* Returns the gradient of the sum of the first result for the leaf; NULL: there is none. Whoever
+   calls it sets the seed, which no capture may. */
 static tt_tensor* gradient(Sample* s, const tt_tensor* leaf) {
   const tt_grad_opts unused = {.set = TT_GRAD_ALLOW_UNUSED, .allow_unused = 1};
   tt_tensor *outs[kMaxOuts] = {NULL}, *sum, *grad = NULL;
   int64_t n_outs;
-  seed();
   if (call(s, outs, &n_outs) || !n_outs || !outs[0]) return NULL;
   if (!tt_tensor_requires_grad(outs[0]) || tt_tensor_dtype(outs[0]) > TT_F64) return NULL;
   sum = sum_of(outs[0]);
@@ -203,9 +203,11 @@ static void check_backward(const Sample* s, tt_tensor** given, int n) {
   }
   if (at < 0) return;
   *places[at] = new_leaf(given[at]);
+  seed();
   want = gradient(&t, *places[at]);
   if (!want) return;
   *places[at] = new_leaf(reversed(given[at]));
+  seed();
   OK(tt_capture_begin(c, (const tt_tensor* const*)places[at], 1, NULL));
   grad = gradient(&t, *places[at]);
   if (!grad) {
