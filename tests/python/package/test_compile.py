@@ -6,6 +6,7 @@ import pytest
 
 import tt
 from tt import nn
+from tt._layout import SparseGrads
 
 
 def model():
@@ -83,9 +84,12 @@ def scaled_steps(compiled, whole, clips):
     return seen, len(calls) if not whole else None
 
 
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("clips", [True, False])
-def test_steps_under_a_scaler(whole, clips):
+def test_steps_under_a_scaler(monkeypatch, whole, clips, sparse):
+    """Also where another layer of the process has had sparse gradients."""
+    monkeypatch.setattr(SparseGrads, "seen", sparse)
     want = scaled_steps(False, whole, clips)
     assert {scale for _, scale, _ in want[0]} == {32.0, 64.0}
     assert scaled_steps(True, whole, clips) == want

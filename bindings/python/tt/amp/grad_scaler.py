@@ -12,6 +12,7 @@ from .._layout import SparseGrads
 from .._tensor import Tensor
 from ..compiler import is_compiling, is_exporting
 from ..optim.native import NativeOptimizer
+from ..optim.optimizer import params_with_sparse_grads
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -105,8 +106,11 @@ class GradScaler:
             )
 
     def _native_handle(self, optimizer: Any) -> Any:
-        """Returns the handle of an optimizer that libtt runs; None for others."""
-        if SparseGrads.seen or not isinstance(optimizer, NativeOptimizer):
+        """Returns the handle of an optimizer that libtt runs; None for others, and where a gradient
+        is sparse."""
+        if not isinstance(optimizer, NativeOptimizer):
+            return None
+        if SparseGrads.seen and params_with_sparse_grads(optimizer._params()):
             return None
         return optimizer._handle
 

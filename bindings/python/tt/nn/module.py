@@ -846,9 +846,7 @@ class Module:
             parameters = [(p, old, fn(old), p.grad) for p, old in former]
             converted = {key: fn(b) for key, b in {id(b): b for b in buffers}.items()}
             for p, old, data, grad in parameters:
-                if (
-                    data is not old
-                ):  # results of operators, of which some make parameters, have none
+                if data is not old:  # a parameter that an operator made may keep its memory alone
                     p.data = data
                 if grad is not None:
                     p.grad = fn(grad)

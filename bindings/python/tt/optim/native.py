@@ -222,12 +222,12 @@ class NativeOptimizer(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        if SparseGrads.seen:
+        if self._scaler is not None:
+            self._scaler.step(self._handle)
+        elif SparseGrads.seen:
             from .. import _sparse_grad
 
             _sparse_grad.step(self)
-        elif self._scaler is not None:
-            self._scaler.step(self._handle)
         elif lib.tt_optim_step(local.ctx, self._handle):
             fail()
         return loss
