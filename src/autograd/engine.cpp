@@ -530,7 +530,7 @@ TensorList run_backward(const BackwardArgs& a) {
       engine.run_leaf(*e.leaf());
     } else {
       engine.run_node(*e.node());
-      engine.give_back(*e.node());
+      if (engine.borrowed.size() > 0) engine.give_back(*e.node());
     }
   }
   engine.run_end_tasks();

@@ -165,6 +165,7 @@ function load_state_dict!(s::Scheduler, state)
     return s
 end
 
+const Functions = Union{Base.Callable, Tuple, AbstractVector}  # one, or one for each group
 function lambda_scheduler(call, f, opt, last_epoch)
     poll()
     by_group(epoch, group) = f isa Union{Tuple, AbstractVector} ? f[group + 1](epoch) : f(epoch)
@@ -179,9 +180,10 @@ end
 Multiplies the first learning rate by what the function, or one for each group, returns. Epochs
 count from 0.
 """
-LambdaLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_lambda, f, opt, last_epoch)
-LambdaLR(opt::Optimizer, f; last_epoch=-1) = LambdaLR(f, opt; last_epoch=last_epoch)
+LambdaLR(opt::Optimizer, f; last_epoch=-1) = lambda_scheduler(C.tt_lr_lambda, f, opt, last_epoch)
+LambdaLR(f::Functions, opt::Optimizer; last_epoch=-1) = LambdaLR(opt, f; last_epoch=last_epoch)
 "`optim.MultiplicativeLR(opt) do epoch … end` multiplies the last learning rate."
-MultiplicativeLR(f, opt::Optimizer; last_epoch=-1) = lambda_scheduler(C.tt_lr_multiplicative, f,
+MultiplicativeLR(opt::Optimizer, f; last_epoch=-1) = lambda_scheduler(C.tt_lr_multiplicative, f,
     opt, last_epoch)
-MultiplicativeLR(opt::Optimizer, f; last_epoch=-1) = MultiplicativeLR(f, opt; last_epoch=last_epoch)
+MultiplicativeLR(f::Functions, opt::Optimizer; last_epoch=-1) = MultiplicativeLR(opt, f;
+    last_epoch=last_epoch)

@@ -7,7 +7,7 @@ import numbers
 from array import array
 from collections import deque
 from ctypes import byref, c_int32, c_void_p, py_object
-from typing import Any
+from typing import Any, Literal
 
 from . import errors
 from ._convert import dtype_code, instance, int_list, scalar
@@ -60,8 +60,8 @@ def tensor(
     elif is_array(data):
         import numpy
 
-        order = "C" if 0 in data.strides else "K"  # that of the elements in memory
-        result = from_numpy(numpy.array(data, data.dtype.newbyteorder("="), order=order))
+        keeps: Literal["C", "K"] = "C" if 0 in data.strides else "K"  # K: the order in memory
+        result = from_numpy(numpy.array(data, data.dtype.newbyteorder("="), order=keeps))
     else:
         result = from_values(data, dtype)
     if dtype is not None or device is not None:

@@ -6,26 +6,6 @@
 TT_ISA_BEGIN
 namespace math {
 
-// a b - p exactly, where p is a b rounded.
-#if TT_FUSED
-TT_INLINE float product_rest(float a, float b, float p) { return libm::fmaf(a, b, -p); }
-TT_INLINE double product_rest(double a, double b, double p) { return libm::fma(a, b, -p); }
-#else
-TT_INLINE float product_rest(float a, float b, float p) { return float(double(a) * b - double(p)); }
-TT_INLINE double product_rest(double a, double b, double p) {  // Dekker; |a|, |b| < 2^990
-  const double as = a * 0x1.0000002p27;
-  const double ah = as - (as - a);
-  const double al = a - ah;
-  const double bs = b * 0x1.0000002p27;
-  const double bh = bs - (bs - b);
-  const double bl = b - bh;
-  return ((ah * bh - p) + (ah * bl + al * bh)) + al * bl;
-}
-#endif
-#if TT_VECTOR_MATH
-TT_INLINE F32v product_rest(F32v a, F32v b, F32v p) { return fma(a, b, -p); }
-#endif
-
 // x gate 2^n. For x < -150, every gate here makes the product 0.
 template <class V> TT_INLINE V gate_scaled(V x, V gate, V n) {
   return scale((gate + at_most(x, 0) * 0.0f) * at_least(x, -150.0f), n);

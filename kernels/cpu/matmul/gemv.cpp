@@ -267,6 +267,12 @@ template <class F> TT_INLINE void each_row_block(int64_t m, F f) {
   if (r < m) f(r, RowCount<1>{});
 }
 
+template <class Half> TT_NOINLINE Vec<float> widened_by_ones(const Half* p) { return load_wide(p); }
+template <class Half> TT_INLINE Vec<float> widened(const Half* p) {
+  if constexpr (kVectorConversions<Half>) return load_wide(p);
+  else return widened_by_ones(p);
+}
+
 // 2 * kLanes<float> elements, widened: for bf16 those of even places, then those of odd ones.
 struct Pairs {
   Vec<float> first, second;
@@ -275,7 +281,7 @@ TT_INLINE Pairs load_pairs(const Bf16* p) {
   const auto v = load(reinterpret_cast<const uint32_t*>(p));
   return {Vec<float>(v << 16), Vec<float>(v & 0xffff0000u)};
 }
-TT_INLINE Pairs load_pairs(const F16* p) { return {load_wide(p), load_wide(p + kLanes<float>)}; }
+TT_INLINE Pairs load_pairs(const F16* p) { return {widened(p), widened(p + kLanes<float>)}; }
 template <class Half> TT_INLINE Pairs load_pairs(const Half* p, int64_t n) {
   Half tail[2 * kLanes<float>] = {};
   memcpy(tail, p, size_t(n) * sizeof(Half));
@@ -355,39 +361,51 @@ template <class Half> TT_NOINLINE void dot_half_unit(const MatmulPlan& p, const 
   });
 }
 
-// y (kRows, n) += x (kRows, kDepth) · b (kDepth, n). Rows of x are kRowDepth apart, those of y,
-// which have whole vectors, ld.
+// y (kRows, n) += x (kRows, kDepth) · b (kDepth, n), n: whole vectors. Rows of x are kRowDepth
+// apart, those of y ld.
 template <class Half, int kRows, int kDepth>
-void axpy_half_rows(const float* x, const Half* b, int64_t b_row, int64_t n, float* y, int64_t ld) {
-  constexpr int kL = kLanes<float>;
+TT_NOINLINE void axpy_half_rows(const float* x, const Half* b, int64_t b_row, int64_t n, float* y,
+                                int64_t ld) {
   Vec<float> factor[kRows][kDepth];
   TT_UNROLL
   for (int r = 0; r < kRows; r++) {
     TT_UNROLL
     for (int p = 0; p < kDepth; p++) factor[r][p] = splat(x[r * kRowDepth + p]);
   }
-  const auto step = [&](int64_t j, auto wide) TT_INLINE_BODY {
+  for (int64_t j = 0; j < n; j += kLanes<float>) {
     Vec<float> sum[kRows];
     TT_UNROLL
     for (int r = 0; r < kRows; r++) sum[r] = load(y + r * ld + j);
     TT_UNROLL
     for (int p = 0; p < kDepth; p++) {
-      const Vec<float> row = wide(b + p * b_row + j);
+      const Vec<float> row = widened(b + p * b_row + j);
       TT_UNROLL
       for (int r = 0; r < kRows; r++) sum[r] = fma(factor[r][p], row, sum[r]);
     }
     TT_UNROLL
     for (int r = 0; r < kRows; r++) store(y + r * ld + j, sum[r]);
-  };
-  int64_t j = 0;
-  for (; j + kL <= n; j += kL)
-    step(j, [](const Half* from) TT_INLINE_BODY { return load_wide(from); });
-  if (j < n)
-    step(j, [&](const Half* from) TT_INLINE_BODY {
-      Half tail[kL] = {};
-      memcpy(tail, from, size_t(n - j) * sizeof(Half));
-      return load_wide(tail);
-    });
+  }
+}
+
+// y (m, n) += rows [0, m) of a, positions [0, depth) · b (depth, n), n: whole vectors.
+template <class Half> TT_NOINLINE void axpy_half_block(const MatmulPlan& p, const char* a,
+                                                       int64_t depth, const Half* b, int64_t b_row,
+                                                       int64_t n, float* y, int64_t ld) {
+  each_row_block(p.m, [&](int64_t r, auto rows) TT_INLINE_BODY {
+    constexpr int kRows = decltype(rows)::value;
+    constexpr int kDepth = kRows == 1 ? kRowDepth : kRowDepth / 2;
+    float x[kRows][kRowDepth];
+    for (int i = 0; i < kRows; i++)
+      load_f32(x[i], a + (r + i) * p.a_row * kHalfBytes, p.a_col * kHalfBytes, depth, p.dtype);
+    float* const to = y + r * ld;
+    int64_t k = 0;
+    for (; k + kDepth <= depth; k += kDepth)
+      axpy_half_rows<Half, kRows, kDepth>(x[0] + k, b + k * b_row, b_row, n, to, ld);
+    for (; k < depth; k++) {
+      for (int i = 0; i < kRows; i++)
+        axpy_half_rows<Half, 1, 1>(x[i] + k, b + k * b_row, b_row, n, to + i * ld, ld);
+    }
+  });
 }
 
 // sums[r * ld + i] = the sum of column j + i of b, row p times a(r, p), for n columns; rows of sums
@@ -395,29 +413,31 @@ void axpy_half_rows(const float* x, const Half* b, int64_t b_row, int64_t n, flo
 template <class Half> TT_NOINLINE void axpy_half_unit(const MatmulPlan& p, const BatchWalk& w,
                                                       int64_t j, int64_t n, float* sums,
                                                       int64_t ld) {
+  constexpr int kL = kLanes<float>;
   alignas(64) float chain[kHalfSums];
+  Half tail[kRowDepth][kL] = {};
   const size_t bytes = size_t(p.m * ld) * sizeof(float);
+  const int64_t rest = n % kL;
+  const int64_t whole = n - rest;
   memset(sums, 0, bytes);
+  const char* a = w.a;
   const Half* b = reinterpret_cast<const Half*>(w.b) + j;
-  for (int64_t q = 0; q < p.k; q += kRowDepth, b += kRowDepth * p.b_row) {
+  for (int64_t q = 0; q < p.k; q += kRowDepth) {
     if (q % kRowsChain == 0) memset(chain, 0, bytes);
     const int64_t depth = min<int64_t>(kRowDepth, p.k - q);
-    each_row_block(p.m, [&](int64_t r, auto rows) TT_INLINE_BODY {
-      constexpr int kRows = decltype(rows)::value;
-      constexpr int kDepth = kRows == 1 ? kRowDepth : kRowDepth / 2;
-      float x[kRows][kRowDepth];
-      const char* a = w.a + (r * p.a_row + q * p.a_col) * kHalfBytes;
-      for (int i = 0; i < kRows; i++, a += p.a_row * kHalfBytes)
-        load_f32(x[i], a, p.a_col * kHalfBytes, depth, p.dtype);
-      float* y = chain + r * ld;
-      int64_t i = 0;
-      for (; i + kDepth <= depth; i += kDepth)
-        axpy_half_rows<Half, kRows, kDepth>(x[0] + i, b + i * p.b_row, p.b_row, n, y, ld);
-      for (; i < depth; i++)
-        axpy_half_rows<Half, kRows, 1>(x[0] + i, b + i * p.b_row, p.b_row, n, y, ld);
-    });
+    axpy_half_block<Half>(p, a, depth, b, p.b_row, whole, chain, ld);
+    if (rest) {
+      for (int64_t i = 0; i < depth; i++)
+        memcpy(tail[i], b + i * p.b_row + whole, size_t(rest) * sizeof(Half));
+      axpy_half_block<Half>(p, a, depth, tail[0], kL, kL, chain + whole, ld);
+    }
     const bool chain_ends = (q + kRowDepth) % kRowsChain == 0 || q + kRowDepth >= p.k;
-    for (int64_t i = 0; chain_ends && i < p.m * ld; i++) sums[i] += chain[i];
+    for (int64_t i = 0; chain_ends && i < p.m * ld; i++) {
+      sums[i] += chain[i];
+      TT_SCALAR_LOOP;  // scalar: it runs once per chain
+    }
+    a += kRowDepth * p.a_col * kHalfBytes;
+    b += kRowDepth * p.b_row;
   }
 }
 

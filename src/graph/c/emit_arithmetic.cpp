@@ -40,7 +40,11 @@ static bool is_whole(const IrArg& a) {
 
 // Sums and products of integers wrap around, which those with a sign do not in C.
 static bool may_wrap(const CExpression& e, Dtype result) {
-  return is_integral(result) && result != Dtype::kBool && !strpbrk(e.text, "<>=?/");
+  if (!is_integral(result) || result == Dtype::kBool) return false;
+  for (const char* text = e.text; *text; text++) {
+    if (strchr("<>=?/", *text)) return false;
+  }
+  return true;
 }
 
 // The element of a tensor, as a variable of the argument's name. type: of the variable; NULL: that
