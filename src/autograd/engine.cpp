@@ -173,9 +173,9 @@ void Engine::give_back(const Node& n) noexcept {
     if (borrowed[k].node != &n) continue;
     const WaitingNode b = borrowed[k];
     borrowed.erase(k);
+    end_run(*b.node);
     for (int64_t i = 0; i < n.n_outs; i++) b.node->outs()[i].pending = std::move(lent[b.at + i]);
     b.node->in_heap = true;
-    b.node->running--;
     atomic_store(&b.node->claim, reinterpret_cast<uintptr_t>(b.from), kRelease);
     return;
   }

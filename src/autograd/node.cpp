@@ -83,13 +83,16 @@ NodeRun::NodeRun(Node& n) noexcept : n_(n) {
   n.running++;
   atomic_store(&n.claim, mark_of_thread(), kRelaxed);
 }
-NodeRun::~NodeRun() {
-  if (n_.running == 1 &&
-      n_.doomed) {  // still running: destructors may call the application, which may re-enter
-    n_.doomed = false;
-    n_.type->destroy_saved(n_);
+void end_run(Node& n) noexcept {
+  // Still running: destructors may call the application, which may re-enter.
+  if (n.running == 1 && n.doomed) {
+    n.doomed = false;
+    n.type->destroy_saved(n);
   }
-  n_.running--;
+  n.running--;
+}
+NodeRun::~NodeRun() {
+  end_run(n_);
   give_up_claim(n_);
 }
 

@@ -89,6 +89,8 @@ template <class S> void destroy_saved(Node& n) noexcept { n.saved_as<S>().~S(); 
 // thread has claimed it.
 void claim_node(Node& n, const Engine* by);
 void give_up_claim(Node& n) noexcept;
+// Ends a run of a node; with the outermost one, a doomed node's saved area is destroyed.
+void end_run(Node& n) noexcept;
 // Marks a claimed node as running on this thread.
 class NodeRun {
  public:

@@ -587,6 +587,28 @@ def test_a_graph_that_an_inner_backward_frees():
             (Free.apply(s).sum() + s.sum()).backward()
 
 
+def test_what_an_inner_backward_frees_is_freed_if_the_outer_one_fails():
+    class Free(Cube):
+        @staticmethod
+        def backward(ctx, grad):
+            tt.autograd.grad(ctx.saved_tensors[0], x, grad)  # frees a node that waits
+            raise ValueError("later")
+
+    def bytes_in_use():
+        gc.collect()
+        return tt.runtime.memory_stats()["in_use"]
+
+    before = None
+    for _ in range(3):
+        x = tt.ones(100_000, requires_grad=True)
+        s = (2 * x).exp()
+        with pytest.raises(ValueError, match="later"):
+            (Free.apply(s) + s).sum().backward()
+        del x, s
+        before = before or bytes_in_use()
+    assert bytes_in_use() < before + 100_000
+
+
 def test_a_result_gets_other_data():
     """As programs do that clip or mask activations behind the graph's back, which keeps what it has
     saved."""
