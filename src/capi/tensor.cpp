@@ -231,6 +231,9 @@ tt_status tt_tensor_set_data(tt_ctx* h, tt_tensor* leaf, const tt_tensor* src) {
   return api_call(h, "tensor_set_data", [&](Ctx&) {
     Tensor& t = mutable_arg(leaf, "leaf", 1);
     const Tensor& s = tensor_arg(src, "src", 2);
+    if ((t.keys | s.keys) & (bit(kKeyVmap) | bit(kKeyForward)))
+      fail_arg(TT_NOT_IMPLEMENTED, "leaf",
+               "a tensor of vmap or with a tangent neither gets nor gives data: write it in place");
     const bool fits = t.dtype == s.dtype && t.device == s.device && same(t.sizes(), s.sizes());
     if ((t.grad_fn && !fits) || (t.base && t.base->keys & bit(kKeyAutograd)))
       fail_arg(TT_AUTOGRAD, "leaf",

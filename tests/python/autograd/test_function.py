@@ -626,3 +626,18 @@ def test_a_result_gets_other_data():
         plain = x * 2
     plain.data = tt.ones(2)
     assert plain.shape == (2,) and tt.autograd._is_checkpoint_valid()
+
+
+@pytest.mark.parametrize("gives", [True, False])
+def test_tensors_of_transforms_get_and_give_no_data(gives):
+    """Their elements are those of all samples, or of a primal, which they hold."""
+
+    def replaced(x):
+        y = tt.zeros(3) if gives else x * 2
+        y.data = x if gives else tt.ones(3)
+        return y * y
+
+    with pytest.raises(RuntimeError, match="of vmap or with a tangent"):
+        tt.vmap(replaced)(tt.ones(2, 3))
+    with pytest.raises(RuntimeError, match="of vmap or with a tangent"):
+        tt.func.jvp(replaced, (tt.ones(3),), (tt.ones(3),))
