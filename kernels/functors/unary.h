@@ -300,8 +300,8 @@ struct ReplaceNan {  // by param 0
   }
 };
 template <class R> TT_FN R infinity_to(R a, R positive, R negative) {
-  const R b = a == kHighest<R> ? positive : a;
-  return b == kLowest<R> ? negative : b;
+  const R b = a == kLowest<R> ? negative : a;
+  return a == kHighest<R> ? positive : b;
 }
 struct ReplaceInf {  // inf by param 0, -inf by param 1
   using OfIntegers = Identity;

@@ -64,8 +64,7 @@ constexpr Kernel chain_kernel(const char* name) {
   return {{run_chain<0>, run_chain<1>, run_chain<2>}, kNoDevice, sizeof(ChainPlan), name};
 }
 // Sets the plan of one step, over tensors of one geometry and dtype in the order of memory.
-inline void set_step(ElementPlan* p, const Tensor* out, std::initializer_list<const Tensor*> ins,
-                     const Param& p0 = kNoParam, const Param& p1 = kNoParam) {
+inline void set_step(ElementPlan* p, const Tensor* out, std::initializer_list<const Tensor*> ins) {
   const Tensor& like = **ins.begin();
   const int64_t item = like.item_size();
   p->n = like.numel;
@@ -81,8 +80,8 @@ inline void set_step(ElementPlan* p, const Tensor* out, std::initializer_list<co
     p->stride[k][0] = item;
     if (k) p->ptr[k] = ins.begin()[k - 1]->data;
   }
-  p->param[0] = p0.v;
-  p->param[1] = p1.v;
+  p->param[0] = kNoParam.v;
+  p->param[1] = kNoParam.v;
 }
 
 // Calls f with a value of the type of d: f32, f64, i32 or i64.

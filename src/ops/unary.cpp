@@ -38,21 +38,28 @@ TensorRef nan_to_num(Call, const Tensor& self, Opt<double> nan, Opt<double> posi
                      Opt<double> neginf) {
   if (category(self.dtype) < 2) return op::clone(self);
   const double largest = largest_of(self.dtype);
-  const Scalar value(nan.or_else(0));
-  const Scalar above(posinf.or_else(largest));
-  const Scalar below(neginf.or_else(-largest));
+  const double value = nan.or_else(0);
+  const double above = posinf.or_else(largest);
+  const double below = neginf.or_else(-largest);
+  // The second step leaves alone what the first one has written: one for nan may be infinite.
+  const bool nan_first = above != above || below != below;
   if (self.numel && self.dense() && takes_one_pass(self)) {
     TensorRef out = new_like(self, self.dtype);
     ChainPlan plan;
-    plan.kernel[0] = &kernel_replace_nan;
-    plan.kernel[1] = &kernel_replace_inf;
-    set_step(&plan.step[0], nullptr, {&self}, value);
-    set_step(&plan.step[1], out.get(), {out.get()}, above, below);
+    const int of_nan = nan_first ? 0 : 1;
+    const int of_inf = 1 - of_nan;
+    plan.kernel[of_nan] = &kernel_replace_nan;
+    plan.kernel[of_inf] = &kernel_replace_inf;
+    set_step(&plan.step[0], nullptr, {&self});
+    set_step(&plan.step[1], out.get(), {out.get()});
+    plan.step[of_nan].param[0] = Scalar(value);
+    plan.step[of_inf].param[0] = Scalar(above);
+    plan.step[of_inf].param[1] = Scalar(below);
     launch(kNanToNum, kCpuDevice, &plan, self.numel);
     return out;
   }
-  return op::replace_inf(*op::replace_nan(self, nan.or_else(0)), posinf.or_else(largest),
-                         neginf.or_else(-largest));
+  if (nan_first) return op::replace_inf(*op::replace_nan(self, value), above, below);
+  return op::replace_nan(*op::replace_inf(self, above, below), value);
 }
 
 }  // namespace TT_NS::impl

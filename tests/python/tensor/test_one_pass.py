@@ -124,6 +124,18 @@ def test_numbers_in_place_of_nan_and_infinities(dtype, n):
     assert tt.equal(both.t().nan_to_num(1, 2, 3)[1], x.nan_to_num(1, 2, 3))
 
 
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16, tt.float32, tt.float64, tt.complex64])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_infinite_numbers_in_place_of_others(dtype, recorded):
+    """The number for one is not replaced as another."""
+    inf, nan = float("inf"), float("nan")
+    x = tt.tensor([nan, inf, -inf, 1.0], dtype=dtype, requires_grad=recorded)
+    for numbers in ((inf, 2, 3), (-inf, 2, 3), (5, -inf, inf), (inf, -inf, 3), (5, nan, inf)):
+        want = tt.tensor([*numbers, 1.0], dtype=dtype)
+        assert tt.allclose(x.nan_to_num(*numbers), want, rtol=0, atol=0, equal_nan=True)
+    assert tt.tensor([nan], dtype=tt.float16).nan_to_num(1e6).item() == inf
+
+
 @pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16, tt.float32, tt.float64, tt.int64])
 @pytest.mark.parametrize("n", [1, 31, 5000])
 def test_clamp_between_tensors(dtype, n):
