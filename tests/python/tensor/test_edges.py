@@ -1054,6 +1054,14 @@ def test_einsum_multiplies_sums_of_integers():
     assert tt.einsum("ab,cb,cb->c", tt.ones(2, 3, dtype=tt.int32), b, b).tolist() == [54] * 4
 
 
+def test_einsum_keeps_fractions_of_other_dtypes():
+    a, b = tt.full((2, 3), 0.5), tt.full((4, 3), 0.25, dtype=tt.float64)
+    y = tt.einsum("ab,cd->d", a, b)
+    assert y.tolist() == [3.0] * 3 and y.dtype is tt.float64
+    with pytest.raises(tt.errors.DtypeError):
+        tt.einsum("ab,cb->ac", a, b)
+
+
 def test_a_source_of_which_nothing_is_taken_has_zeros():
     x, source = tt.ones(3, requires_grad=True), tt.ones(2, requires_grad=True)
     x.masked_scatter(tt.zeros(3, dtype=tt.bool), source).sum().backward()
