@@ -20,6 +20,9 @@ Module::Slot& slot_named(Module& root, const char* path, Module** owner = nullpt
   Module::Slot* s = m ? find_slot(*m, leaf) : nullptr;
   if (!s) fail_arg(TT_INVALID_ARG, "with", "the module has no parameter or buffer {}", path);
   check_not_frozen(*m);
+  if (m->lazy)
+    fail_arg(TT_INVALID_ARG, "m", "Lazy{} has no parameters yet: call the module once before",
+             m->type->name);
   if (owner) *owner = m;
   if (name) *name = leaf;
   return *s;

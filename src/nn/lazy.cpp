@@ -39,9 +39,15 @@ void make_lazy(Module& m, const LazyLayer& lazy, Place place, bool has_weight, b
   m.lazy = &lazy;
 }
 
-SizedLayer::SizedLayer(Module& m, int64_t size)
-    : lazy(ModuleRef::share(&m)), made(m.lazy->construct(m, size, unsized_of(m))) {
+SizedLayer::SizedLayer(Module& m, int64_t size) : lazy(ModuleRef::share(&m)) {
   check_not_frozen(m);
+  if (ctx().graph)
+    fail_arg(TT_INVALID_ARG, "m",
+             "Lazy{} has no parameters before its first call or a state is loaded, which is not "
+             "recorded: do it once before",
+             m.type->name);
+  const MaskGuard plain(kModeKeys | bit(kKeyAutograd));
+  made = m.lazy->construct(m, size, unsized_of(m));
   for (int64_t i = 0; i < made->slots.size(); i++) {
     const Tensor* t = m.slots[i].tensor.get();
     if (!t || t->ndim == 0) continue;
@@ -65,16 +71,10 @@ void SizedLayer::commit() noexcept {
 void materialize(Module& m, TensorSpan in) {
   const LazyLayer& lazy = *m.lazy;
   const Tensor& input = *in[0];
-  if (ctx().graph)
-    fail_arg(TT_INVALID_ARG, "m",
-             "Lazy{} has no parameters before its first call, which is not recorded: call it once",
-             m.type->name);
   if (input.ndim < lazy.min_ndim || input.ndim > lazy.max_ndim)
     fail_arg(TT_SHAPE, "input", "input is {}: must have {} to {} dimensions", input.sizes(),
              int64_t(lazy.min_ndim), int64_t(lazy.max_ndim));
-  const int64_t size = input.size(lazy.dim);
-  const MaskGuard plain(kModeKeys | bit(kKeyAutograd));
-  SizedLayer(m, size).commit();
+  SizedLayer(m, input.size(lazy.dim)).commit();
 }
 
 const SizedLayer* LazyLoads::find(const Module& m) const {
@@ -92,11 +92,13 @@ LazyLoads::LazyLoads(Module& root, StateDict& own, const StateDict& from) {
       return dict.find(name.add(m.slots[slot].name.c_str()).c_str());
     };
     const SizedLayer* sized = find(m);
+    const bool is_norm = m.lazy->weight_ndim == 1;
     for (const int64_t slot : {kWeight, kMean}) {
-      const int64_t k = sized || slot >= m.slots.size() ? -1 : position(from, slot);
+      if (sized || (slot == kMean && !is_norm) || !m.slots[slot].tensor) continue;
+      const int64_t k = position(from, slot);
       if (k < 0) continue;
       const Tensor& t = *from.entries[k].tensor;
-      if (is_unsized(t) || t.ndim != (slot == kWeight ? m.lazy->weight_ndim : 1)) continue;
+      if (is_unsized(t) || t.ndim != m.lazy->weight_ndim) continue;
       layers_.push_back(SizedLayer(m, m.lazy->size_in(m, t)));
       sized = &layers_.back();
     }

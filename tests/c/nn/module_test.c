@@ -785,6 +785,50 @@ static void test_lazy_layers(void** state) {
   tt_module_release(m);
 }
 
+/* A state gives a size by the layer's own tensors; what a call or a capture lends gives none. */
+static void test_what_sizes_no_lazy_layer(void** state) {
+  (void)state;
+  tt_module* m;
+  tt_state_dict* part;
+  tt_tensor *x, *y, *six;
+  tt_graph* g;
+  int64_t n;
+  const tt_module_load_state_dict_opts loose = {TT_MODULE_LOAD_STATE_DICT_STRICT, 0};
+  OK(tt_ones(c, SHAPE(6), NULL, &six));
+  OK(tt_ones(c, SHAPE(2, 3), NULL, &x));
+  OK(tt_nn_linear(c, TT_NN_LAZY, 4, NULL, &m));
+  OK(tt_module_register_buffer(c, m, "other", six, 1)); /* where norms have a mean */
+  OK(tt_state_dict_new(c, &part));
+  OK(tt_state_dict_set(c, part, "other", six));
+  OK(tt_module_load_state_dict(c, m, part, &loose));
+  HAS_SHAPE(tensor_at(m, "weight"), 0, 0);
+  tt_state_dict_release(part);
+
+  OK(tt_state_dict_new(c, &part));
+  OK(tt_state_dict_set(c, part, "weight", x));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  FAILS(tt_module_load_state_dict(c, m, part, &loose), TT_INVALID_ARG, "is not recorded");
+  if (tt_capture_end(c, LIST(x), &g) == TT_OK) tt_graph_release(g);
+  tt_state_dict_release(part);
+  OK(tt_module_state_dict(c, m, &part));
+  FAILS(tt_functional_call(c, m, part, LIST(x), &y, 1, &n), TT_INVALID_ARG, "no parameters yet");
+  tt_state_dict_release(part);
+  OK(tt_module_call(c, m, x, &y));
+  HAS_SHAPE(tensor_at(m, "weight"), 4, 3);
+  tt_module_release(m);
+
+  const tt_nn_batch_norm1d_opts plain = {.set = TT_NN_BATCH_NORM1D_AFFINE, .affine = 0};
+  OK(tt_nn_batch_norm1d(c, TT_NN_LAZY, &plain, &m)); /* has no weight */
+  OK(tt_state_dict_new(c, &part));
+  OK(tt_state_dict_set(c, part, "weight", six));
+  OK(tt_ones(c, SHAPE(5), NULL, &y));
+  OK(tt_state_dict_set(c, part, "running_mean", y));
+  OK(tt_module_load_state_dict(c, m, part, &loose));
+  HAS_SHAPE(tensor_at(m, "running_var"), 5);
+  tt_state_dict_release(part);
+  tt_module_release(m);
+}
+
 /* Stacks pass all inputs to their layers in turn, then the result to norm. */
 static void test_stacks_of_transformers(void** state) {
   (void)state;
@@ -896,6 +940,7 @@ int main(void) {
       SCOPED(test_stacks_of_transformers),
       SCOPED(test_lstm),
       SCOPED(test_lazy_layers),
+      SCOPED(test_what_sizes_no_lazy_layer),
       SCOPED(test_frozen_modules_do_not_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
