@@ -941,10 +941,11 @@ impl Tensor {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, out| sys::tt_tensor_variable_data(c, self.raw(), out)) }
     }
-    /// Replaces the storage, shape and dtype of a leaf by those of src; of a result of an operator,
-    /// of whose shape, dtype and device src must be, the storage. Handles to it stay valid. A view
-    /// of a tensor without a gradient becomes a tensor of its own. A graph that needs the leaf in
-    /// its former shape, dtype or device fails with `Status::Autograd` in backward.
+    /// Replaces the storage, shape and dtype of a leaf by those of src. A result of an operator
+    /// keeps its shape, dtype and device, which src must have. Handles stay valid. A view of a
+    /// tensor without a gradient becomes a tensor of its own; other views, tensors of vmap and dual
+    /// tensors are refused. A graph that needs the leaf in its former shape, dtype or device fails
+    /// with `Status::Autograd` in backward.
     ///
     /// # Safety
     /// While it runs, nothing else may use `self`, clones included, and no slice of its memory,
