@@ -4,9 +4,10 @@ A record holds the operators of one call, as kernel launches in memory of its ow
 Python code: they do not print or change counters and lists. A function that reads elements of
 tensors (`if loss.item() < 1`) is not recorded and runs unchanged. A record is valid for tensors of
 the same shapes, strides, dtypes and devices, equal values of other arguments and of closed-over and
-global numbers, the same closed-over and global objects, and modules with the same attributes. A
-function that sets an attribute of a module runs unchanged. Attributes of other objects and items of
-containers are not watched: call `tt.compiler.reset()` after a change.
+global numbers, the same closed-over and global objects, and modules with the same attributes,
+parameters, buffers and children. A function that sets one of these runs unchanged. Attributes of
+other objects, items of containers, and what is written into the dicts of a module are not watched:
+call `tt.compiler.reset()` after a change.
 """
 from __future__ import annotations
 
@@ -42,6 +43,7 @@ MAX_RESULTS = 1024  # of a function in C
 LIMIT = 8  # records of one function, and structures of its arguments
 OPTIONS = Struct("Qqii").pack  # tt_compile_opts
 INFO = Struct("qqqP")  # tt_compiled_info
+NOTES = {"_single", "_held", "_watches"}  # of layers
 PLAIN = (int, float, complex, str, bytes, bool, type(None))  # watched by value
 NUMBERS = [c_int64.from_param(n) for n in range(16)]
 ONE, TWO = NUMBERS[1:3]
@@ -246,8 +248,10 @@ class Watched:
     def __init__(self, fn: Any) -> None:
         self.cells: list[Any] = []
         self.names: list[tuple[dict[str, Any], str]] = []
-        self.modules: list[Any] = []
+        self.roots: list[Any] = []
         self.modes: list[object] = [None]
+        self.of_modules: list[Any] = []  # the state of modules
+        self.mode: object = Watched  # modes[0] at that time; at first no such object
         seen: set[int] = set()
         waiting = [fn]
         while waiting and len(seen) < 64:
@@ -265,7 +269,7 @@ class Watched:
         from .nn.module import Module, modes
 
         if isinstance(x, Module):
-            self.modules += [m for m in x.modules() if m not in self.modules]
+            self.roots.append(x)
             self.modes = modes
 
     def read(self, f: FunctionType) -> list[Any]:
@@ -299,28 +303,36 @@ class Watched:
         )
 
     def state(self, held: list[Any] | None = None) -> tuple[Any, ...]:
-        """Returns the state that must be equal for a record. held receives the objects compared by
-        identity."""
+        """Returns the state that must be equal for a record. That of modules is computed anew after
+        an attribute has been set, and for held, which receives the objects compared by identity.
+        """
         values = [cell.cell_contents for cell in self.cells]
         values += [space.get(name) for space, name in self.names]
         if held is not None:
             held += values
         parts = [(type(x), x) if isinstance(x, PLAIN) else id(x) for x in values]
-        for m in self.modules:
-            self.add_attributes(m, parts, held)
-        return tuple(parts)
+        if held is not None or self.mode is not self.modes[0]:
+            self.mode, self.of_modules = self.modes[0], []
+            for m in {id(m): m for root in self.roots for m in root.modules()}.values():
+                self.add_attributes(m, self.of_modules, held)
+        return (*parts, *self.of_modules)
 
     @staticmethod
     def add_attributes(module: Any, parts: list[Any], held: list[Any] | None) -> None:
-        """Adds the attributes of a module but for its own notes, and for those that hooks compute
-        from parameters, such as weight from weight_orig or weight_g."""
-        computed = {name.rpartition("_")[0] for name in module._parameters} | {"_single"}
+        """Adds the attributes, parameters, buffers and children of a module but for its own notes,
+        and for attributes that hooks compute from parameters, such as weight from weight_orig or
+        weight_g."""
+        computed = {name.rpartition("_")[0] for name in module._parameters} | NOTES
         for name, x in module.__dict__.items():
             if name in computed:
                 continue
             parts.append((name, type(x), x) if isinstance(x, PLAIN) else (name, id(x)))
             if held is not None:
                 held.append(x)
+        for group in (module._parameters, module._buffers, module._modules):
+            parts += [(name, id(x)) for name, x in group.items()]
+            if held is not None:
+                held += group.values()
 
 
 def frozen(structure: Any) -> Any:
@@ -398,8 +410,8 @@ class Compiled:
             reason = entry.plain or entry.info()[3]
             if reason and not entry.has_history:  # PyTorch records a call with history
                 raise RuntimeError(f"compile: fullgraph is set, but {reason}")
-        if first and not entry.plain and self.watched.state() != key[1]:
-            entry.plain = "it sets an attribute of a module, or a name, that it reads"
+        if first and not entry.plain and self.watched.state([]) != key[1]:
+            entry.plain = "it sets what it reads: an attribute of a module, or a name"
             self.last = None
         return result
 

@@ -208,6 +208,59 @@ def test_attributes_of_modules():
     assert "attribute" in list(compiled._compiled.entries.values())[-1].plain
 
 
+class Weighted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(tt.ones(2), requires_grad=False)
+        self.register_buffer("sum", tt.zeros(2))
+        self.inner = nn.Sequential(nn.ReLU())
+        self.adds = False
+
+    def forward(self, x):
+        if self.adds:
+            self.sum = self.sum + x
+        return self.inner(x) * self.weight + self.sum
+
+
+def test_a_module_before_any_attribute_is_set():
+    """As in a process whose first module is a layer."""
+    nn.module.modes[0] = None
+    layer = nn.Linear(2, 2).requires_grad_(False)
+    compiled = tt.compile(lambda x: layer(x))
+    compiled(tt.ones(2))
+    assert [entry.plain for entry in compiled.entries.values()] == [None]
+
+
+def test_parameters_and_children_of_modules():
+    m = Weighted()
+    compiled = tt.compile(m)
+    run = tt.compile(lambda x: m(x))
+    x = tt.tensor([-1.0, 2.0])
+
+    def check():
+        for f in (compiled, run):
+            assert tt.equal(f(x), m(x)) and tt.equal(f(x), m(x))
+
+    check()
+    m.weight = nn.Parameter(tt.tensor([3.0, 4.0]), requires_grad=False)
+    check()
+    m.sum = tt.ones(2)
+    check()
+    m.inner[0] = nn.Tanh()
+    check()
+    m.inner.append(nn.Sigmoid())
+    check()
+    m.inner = nn.Sequential(Scaled())
+    check()
+    m.inner[0].factor = 5.0
+    check()
+    given = {"_orig_mod.weight": tt.zeros(2)}
+    assert tt.func.functional_call(compiled, given, x).tolist() == [1, 1]
+    check()
+    m.adds = True
+    assert [compiled(x).tolist()[1] - m.inner(x)[1].item() * 4 for _ in range(3)] == [3, 5, 7]
+
+
 def test_a_seed_inside():
     def f(x):
         tt.manual_seed(3)

@@ -20,7 +20,7 @@ from .._tensor import Tensor, exchanged, from_address, leaves, tensor_result, wr
 from ..autograd import no_grad
 from ..errors import TtError
 from ..random import thread_generator
-from .module import Module, is_sparse
+from .module import Module, is_sparse, modes
 from .parameter import Parameter
 
 MAX_RESULTS = 16
@@ -657,8 +657,10 @@ def functional_tensors(
                 call("tt_state_dict_set", state, own_name.encode(), t)
                 exchange(owner, state)
                 states.append((owner, state))
+        modes[0] = object()
         yield
     finally:
+        modes[0] = object()
         for tensors_of_owner, own_name, t in reversed(former):
             tensors_of_owner[own_name] = t
         for owner, state in states:

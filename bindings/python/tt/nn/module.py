@@ -25,7 +25,8 @@ hook_numbers = count(1)
 # What each call of a module runs: block(module), a context manager that encloses it (a profile's),
 # and the hooks of all modules
 enclosing: list[Callable[[Module], Any] | GlobalHook] = []
-modes: list[object] = [None]  # one object, another whenever an attribute of a module is set
+# one object, another whenever an attribute, parameter, buffer or child of a module is set
+modes: list[object] = [None]
 
 
 class RemovableHandle:
@@ -158,6 +159,7 @@ class Module:
         self._check_free(name, self._parameters)
         self._check_kind(name, param, Parameter, "parameter")
         self._parameters[name] = param
+        modes[0] = object()
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a buffer, a tensor that is no parameter, as the attribute `name`.
@@ -169,6 +171,7 @@ class Module:
         self._check_kind(name, tensor, Tensor, "buffer")
         self._buffers[name] = tensor
         self._set_persistent(name, persistent)
+        modes[0] = object()
 
     def _set_persistent(self, name: str, persistent: bool) -> None:
         if persistent:
@@ -183,6 +186,7 @@ class Module:
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{kind_name(module)} is not a Module")
         self._modules[name] = module
+        modes[0] = object()
 
     add_module = register_module
 
@@ -224,7 +228,7 @@ class Module:
             self._buffers[name] = value
         else:
             object.__setattr__(self, name, value)
-            modes[0] = object()
+        modes[0] = object()
 
     def _forget(self, name: str, but: str) -> None:
         """Removes the attribute from all other groups."""
@@ -244,8 +248,9 @@ class Module:
         for group in GROUPS:
             if name in self.__dict__.get(group, ()):
                 del self.__dict__[group][name]
-                return
-        object.__delattr__(self, name)
+                break
+        else:
+            object.__delattr__(self, name)
         modes[0] = object()
 
     def __dir__(self) -> list[str]:
