@@ -653,6 +653,18 @@ def test_dicts_of_tensors_are_plain():
     assert attention(y, y, y)[0].tolist() == [[[7, 7]]]
 
 
+def test_copies_of_a_layer_whose_dict_has_a_plain_tensor():
+    layer, x = nn.Linear(2, 2, bias=False), tt.ones(1, 2)
+    layer._parameters["weight"] = tt.full((2, 2), 3.0)
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert type(other.weight) is tt.Tensor and other(x).tolist() == [[6, 6]]
+        other.weight = nn.Parameter(tt.ones(2, 2))
+        assert other(x).tolist() == [[2, 2]]
+    layer._parameters["weight"] = 5
+    with pytest.raises(TypeError, match="Linear.*weight.*Tensor, not int"):
+        layer(x)
+
+
 def test_a_layer_keeps_no_tensor_that_its_dict_has_lost():
     """As programs do that load weights for each call."""
     layer = nn.Linear(64, 64, bias=False)

@@ -257,6 +257,8 @@ class Layer(Module):
                 fail()
         elif isinstance(value, Tensor) or value is None:
             self._lend(name, value)
+        else:
+            raise wrong_kind(self._class, name, "Tensor", value)
 
     def _is_argument(self, name: str) -> bool:
         """Returns whether an attribute is an argument of the constructor."""
@@ -404,8 +406,12 @@ class Layer(Module):
         for group, items in groups.items():
             self.__dict__[group].update(items)
         for name in self._slots:
-            if name in tensors:
-                setattr(self, name, tensors[name])
+            value = tensors.get(name)
+            is_plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
+            if is_plain and name in self._parameters:  # a program has put it there
+                self._lend(name, value)
+            elif name in tensors:
+                setattr(self, name, value)
             else:
                 delattr(self, name)
                 if isinstance(self.__dict__.get(name), Tensor):
@@ -581,7 +587,7 @@ def let_go(owner: ref[Layer], name: str, gone: ref[Tensor]) -> None:
     layer.__dict__["_held"] = []  # another tensor may get the same id
     try:
         layer._follow_slot(name)
-    except TtError:
+    except (TtError, TypeError):
         pass  # the next call of the layer raises it
 
 
