@@ -148,6 +148,9 @@ class QuantizedTensor:
             integer,
         )
 
+    def __bool__(self) -> bool:
+        return bool(self.dequantize())
+
     def item(self) -> float:
         return self.dequantize().item()
 
@@ -296,6 +299,11 @@ def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: DType) -
     op = "quantize_per_tensor"
     if isinstance(input, (list, tuple)):
         scales, zeros = scale.tolist(), zero_point.tolist()
+        if not len(input) == len(scales) == len(zeros):
+            raise ShapeError(
+                f"{op}: there are {len(input)} tensors, {len(scales)} scales and {len(zeros)} zero "
+                "points: must be as many of each"
+            )
         return tuple(quantize_per_tensor(x, s, z, dtype) for x, s, z in zip(input, scales, zeros))
     x = numbers_of(input, op)
     check_dtype(dtype, op)
@@ -328,6 +336,12 @@ def quantize_per_channel(
         if instance(Tensor, t, op, name).shape != (x.shape[axis],):
             raise ShapeError(f"{op}: {name} are {list(t.shape)}: must be [{x.shape[axis]}]")
     steps, zeros = scales.detach().to(BY_NAME["float64"]), zero_points.to(BY_NAME["int64"])
+    _, least, greatest = INTEGERS[dtype]
+    if any(not least <= zero <= greatest for zero in zeros.tolist()):
+        raise InvalidArgumentError(
+            f"{op}: zero_points are {zeros.tolist()}: must be in [{least}, {greatest}], the "
+            f"integers of {dtype}"
+        )
     return QuantizedTensor(rounded(x, dtype, steps, zeros, axis), dtype, steps, zeros, axis)
 
 

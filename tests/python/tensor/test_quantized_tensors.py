@@ -51,6 +51,7 @@ def test_moves_and_comparisons():
     assert tt.relu(q).int_repr().tolist() == [[10, 10, 23], [30, 36, 255]]
     assert tt.equal(q, q.clone()) and not tt.equal(q, tt.relu(q))
     assert (q > 2).tolist() == [[False] * 3, [False, True, True]] and (q == q).all()
+    assert q[1, 0] and not q[0, 1]
     again = pickle.loads(pickle.dumps(q))
     assert again.equal(q) and q.copy_(tt.zeros(2, 3)).int_repr().unique().tolist() == [10]
     coarse = tt.quantize_per_tensor(X[:1], 1.0, 0, tt.qint8)
@@ -73,6 +74,21 @@ def test_moves_and_comparisons():
             lambda: tt.quantize_per_channel(X, tt.ones(2), tt.zeros(2), 1, tt.qint8),
             ValueError,
             r"scales are \[2\]: must be \[3\]",
+        ),
+        (
+            lambda: tt.quantize_per_channel(X, tt.ones(2), tt.tensor([0, 128]), 0, tt.qint8),
+            ValueError,
+            r"zero_points are \[0, 128\]: must be in \[-128, 127\]",
+        ),
+        (
+            lambda: tt.quantize_per_tensor([X, X], tt.ones(1), tt.zeros(1), tt.qint8),
+            ValueError,
+            "2 tensors, 1 scales and 1 zero points",
+        ),
+        (
+            lambda: bool(tt.quantize_per_tensor(X, 1, 0, tt.qint8)),
+            RuntimeError,
+            "more than one value is ambiguous",
         ),
         (lambda: tt.int_repr(X), TypeError, "must be a quantised tensor"),
         (
