@@ -589,7 +589,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     """
     rows = instance(Tensor, diagonals, "spdiags", "diagonals")
     places = instance(Tensor, offsets, "spdiags", "offsets")
-    if rows.ndim not in (1, 2) or places.ndim > 1 or len(shape) != 2:
+    is_matrix = len(shape) == 2 and min(shape) >= 0
+    if rows.ndim not in (1, 2) or places.ndim > 1 or not is_matrix:
         raise ShapeError(
             f"spdiags: diagonals are {list(rows.shape)}, offsets {list(places.shape)}, shape is "
             f"{list(shape)}: must be a matrix, a vector and two sizes"

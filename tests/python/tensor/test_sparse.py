@@ -675,6 +675,8 @@ def test_matrices_with_given_diagonals():
         sparse.spdiags(rows, tt.tensor([0, 0, 1]), (3, 3))
     with pytest.raises(tt.errors.DtypeError, match="offsets are tt.float32: must be int64"):
         sparse.spdiags(rows, tt.ones(3), (3, 3))
+    with pytest.raises(tt.errors.ShapeError, match=r"shape is \[-3, 3\]: must be .* two sizes"):
+        sparse.spdiags(rows, tt.arange(3), (-3, 3))
 
 
 def test_printing_coordinates():
