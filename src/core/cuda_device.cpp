@@ -170,22 +170,57 @@ static void order_after(CudaDevice& d, void* stream, void* other) noexcept {
   if (event) b.event_free(d.index, event);
 }
 
+// Takes a stream from those of the device. Requires d.mutex. Who waits for it from now on waits for
+// the device's own.
+static void end_stream(CudaDevice& d, DeviceStream* s) noexcept {
+  const bool usable = !d.lost && *d.alive;
+  if (usable) order_after(d, d.own.handle, s->handle);
+  device_alloc_stream(d.alloc, s->number, d.own.handle);  // others use the handle until then
+  if (usable && !s->imported) d.backend->stream_free(d.index, s->handle);
+  d.streams[s->number] = nullptr;
+  d.ended |= uint32_t(1) << s->number;
+}
+
 void DeviceStream::destroy(DeviceStream* s) noexcept {
   CudaDevice& d = *s->device;
-  if (!s->number) return free_stream(s);
-  // Who waits for this stream from now on waits for the device's own.
-  if (!d.lost && *d.alive) {
-    order_after(d, d.own.handle, s->handle);
-    if (!s->imported) d.backend->stream_free(d.index, s->handle);
-  }
-  device_alloc_stream(d.alloc, s->number, d.own.handle);
-  {
+  if (s->number) {
     Lock lock(d.mutex);
-    d.streams[s->number] = nullptr;
-    d.ended |= uint32_t(1) << s->number;
+    s->released = true;
+    if (s->borrowers) return;
+    end_stream(d, s);
   }
   free_stream(s);
 }
+
+namespace {
+
+// A stream of the device by number, if there is one: it exists as long as this does. A reference
+// could be added to one whose last has just been dropped.
+class BorrowedStream {
+ public:
+  BorrowedStream(CudaDevice& d, int32_t number) noexcept : d_(d) {
+    Lock lock(d.mutex);
+    s_ = d.streams[number];
+    if (s_) s_->borrowers++;
+  }
+  ~BorrowedStream() {
+    if (!s_) return;
+    {
+      Lock lock(d_.mutex);
+      if (--s_->borrowers || !s_->released) return;
+      end_stream(d_, s_);
+    }
+    free_stream(s_);
+  }
+  BorrowedStream(const BorrowedStream&) = delete;
+  DeviceStream* get() const { return s_; }
+
+ private:
+  CudaDevice& d_;
+  DeviceStream* s_;
+};
+
+}  // namespace
 
 static DeviceStream* alloc_stream(CudaDevice& d, int32_t number) {
   auto* s = static_cast<DeviceStream*>(os_alloc(sizeof(DeviceStream), 64));
@@ -313,13 +348,9 @@ void cuda_synchronize(CudaDevice& d, DeviceStream* only) {
   // A failure is reported after all streams have been waited for.
   int32_t failed = TT_OK;
   for (int32_t k = 0; k < kMaxStreams; k++) {
-    Ref<DeviceStream> s;
-    {
-      Lock lock(d.mutex);
-      s = Ref<DeviceStream>::share(d.streams[k]);
-    }
-    if (!s) continue;
-    const int32_t status = d.backend->stream_sync(d.index, s->handle);
+    const BorrowedStream s(d, k);
+    if (!s.get()) continue;
+    const int32_t status = d.backend->stream_sync(d.index, s.get()->handle);
     if (!failed) failed = status;
   }
   cuda_check(d, failed, what);
@@ -371,12 +402,8 @@ DeviceBlock* cuda_block(CudaDevice& d, int64_t bytes) noexcept {
 // A stream that has ended is ordered before the device's own.
 static void wait_for_number(DeviceStream& stream, int32_t number) {
   CudaDevice& d = *stream.device;
-  Ref<DeviceStream> other;
-  {
-    Lock lock(d.mutex);
-    other = Ref<DeviceStream>::share(d.streams[number] ? d.streams[number] : &d.own);
-  }
-  cuda_wait_stream(stream, *other);
+  const BorrowedStream other(d, number);
+  cuda_wait_stream(stream, other.get() ? *other.get() : d.own);
 }
 
 void wait_for_writer(DeviceStream& stream, const Storage& s) {

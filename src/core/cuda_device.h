@@ -26,6 +26,10 @@ struct DeviceStream {
   int32_t number;
   DevicePool* pool;
   bool imported;  // the handle is the application's
+  // Guarded by the device's mutex: threads that use the stream without a reference, and whether it
+  // has none left. The last of both ends it.
+  int32_t borrowers = 0;
+  bool released = false;
   static void destroy(DeviceStream*) noexcept;
 };
 

@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #ifndef _WIN32
 #include <sys/mman.h>
 #endif
@@ -471,6 +472,41 @@ static void test_fork(void** state) {
   tt_tensor_release(x);
 }
 
+/* Makes and ends streams. */
+static void* run_streams(void* user) {
+  tt_runtime* rt = user;
+  tt_ctx* own;
+  int k, bad = tt_ctx_new(rt, &own) != TT_OK;
+  for (k = 0; k < 3000 && !bad; k++) {
+    tt_stream* s = NULL;
+    bad = tt_stream_new(own, &kCuda0, 0, &s) != TT_OK;
+    tt_stream_release(s);
+  }
+  tt_ctx_release(own);
+  return bad ? user : NULL;
+}
+/* Threads wait for the streams that others end meanwhile. */
+static void test_wait_for_ending_streams(void** state) {
+  CTX;
+  pthread_t threads[3];
+  tt_runtime* rt;
+  void* failed;
+  int64_t before;
+  int i;
+  load_fake(c);
+  OK(tt_synchronize(c, &kCuda0));
+  before = fake_live(0);
+  OK(tt_ctx_runtime(c, &rt));
+  for (i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, run_streams, rt), 0);
+  for (i = 0; i < 3000; i++) OK(tt_synchronize(c, &kCuda0));
+  for (i = 0; i < 3; i++) {
+    assert_int_equal(pthread_join(threads[i], &failed), 0);
+    assert_null(failed);
+  }
+  tt_runtime_release(rt);
+  assert_int_equal(fake_live(0), before);
+}
+
 /* Streams, events and memory that outlive the runtime. */
 static void test_outlive(void** state) {
   const int64_t before = fake_live(1);
@@ -504,6 +540,7 @@ int main(void) {
       TEST(test_pinned),
       TEST(test_lost_device),
       TEST(test_fork),
+      TEST(test_wait_for_ending_streams),
       cmocka_unit_test(test_outlive),
   };
   return cmocka_run_group_tests(tests, open_fake, NULL);
