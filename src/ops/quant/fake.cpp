@@ -146,6 +146,15 @@ TensorRef fake_quantize_per_channel_affine(Call, const Tensor& input, const Tens
 
 // ---- integers ----
 
+// Positions as integers. float32 lacks the largest of int32: as a bound it would be one more.
+static TensorRef integers_of(const Tensor& positions, int64_t quant_min, int64_t quant_max,
+                             Dtype dtype) {
+  constexpr int64_t kExact = int64_t(1) << 24;  // of float32
+  const bool is_wide = quant_max > kExact || quant_min < -kExact;
+  TensorRef q = is_wide ? cast_input(positions, Dtype::kF64) : TensorRef::share(&positions);
+  return cast_input(*clamped(*q, quant_min, quant_max), dtype);
+}
+
 TensorRef quantize_per_tensor(Call, const Tensor& input, double scale, int64_t zero_point,
                               int64_t quant_min, int64_t quant_max, Dtype dtype) {
   MaskGuard no_grad(bit(kKeyAutograd));
@@ -155,7 +164,7 @@ TensorRef quantize_per_tensor(Call, const Tensor& input, double scale, int64_t z
   const Dtype compute = compute_dtype(input);
   TensorRef q = positions(input, *number(scale, compute, input.device),
                           *number(double(zero_point), compute, input.device));
-  return cast_input(*clamped(*q, quant_min, quant_max), dtype);
+  return integers_of(*q, quant_min, quant_max, dtype);
 }
 
 TensorRef dequantize_per_tensor(Call, const Tensor& input, double scale, int64_t zero_point,
@@ -176,7 +185,7 @@ TensorRef quantize_per_channel(Call, const Tensor& input, const Tensor& scales,
   check_stored(dtype, quant_min, quant_max);
   TensorRef q = positions(input, *along(scales, "scales", input, axis),
                           *along(zero_points, "zero_points", input, axis));
-  return cast_input(*clamped(*q, quant_min, quant_max), dtype);
+  return integers_of(*q, quant_min, quant_max, dtype);
 }
 
 TensorRef dequantize_per_channel(Call, const Tensor& input, const Tensor& scales,

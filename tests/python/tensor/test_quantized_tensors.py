@@ -37,6 +37,14 @@ def test_a_scale_for_each_channel():
         q.reshape(6)
 
 
+def test_integers_of_32_bits_do_not_wrap():
+    x = tt.tensor([[3e9, -3e9, 2**31 - 128, float("inf")]])
+    want = [[2**31 - 1, -(2**31), 2**31 - 128, 2**31 - 1]]
+    assert tt.quantize_per_tensor(x, 1, 0, tt.qint32).int_repr().tolist() == want
+    ones, zeros = tt.ones(1), tt.zeros(1)
+    assert tt.quantize_per_channel(x, ones, zeros, 0, tt.qint32).int_repr().tolist() == want
+
+
 def test_scales_from_the_elements():
     q = tt.quantize_per_tensor_dynamic(X, tt.quint8, False)
     assert q.q_scale() == pytest.approx(41 / 255) and q.q_zero_point() == 6
