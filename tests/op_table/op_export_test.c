@@ -196,6 +196,24 @@ static void export_layouts(void) {
   export_program("layouts", (const tt_tensor* const*)in, 3, outs, 6);
 }
 
+/* Borders around a part of the elements. */
+static void export_borders(void) {
+  static const int32_t kModes[] = {TT_PADDING_REFLECT, TT_PADDING_REPLICATE, TT_PADDING_CIRCULAR};
+  double x[24];
+  tt_tensor *in[1], *outs[6];
+  int i;
+  for (i = 0; i < 24; i++) x[i] = i;
+  in[0] = numbers(TT_F32, x, 24);
+  OK(tt_view(c, in[0], SHAPE(1, 2, 3, 4), &in[0]));
+  OK(tt_capture_begin(c, (const tt_tensor* const*)in, 1, NULL));
+  for (i = 0; i < 3; i++) {
+    const tt_pad_opts opts = {.set = TT_PAD_MODE, .mode = kModes[i]};
+    OK(tt_pad(c, in[0], SHAPE(3, -2, -1, 2), &opts, &outs[2 * i]));
+    OK(tt_pad(c, in[0], SHAPE(-1, 3, 2, -1), &opts, &outs[2 * i + 1]));
+  }
+  export_program("borders", (const tt_tensor* const*)in, 1, outs, 6);
+}
+
 /* Operators of layers that a network of the usual kinds has. */
 static void check_layers(void) {
   static const char* const kLayers[] = {"linear",
@@ -279,6 +297,7 @@ static void test_all(void** state) {
   export_numbers();
   export_integers();
   export_layouts();
+  export_borders();
   OK(tt_scope_pop(c, NULL, 0));
   check_layers();
   fclose(all);

@@ -1,5 +1,6 @@
 #include "graph/c/exporter.h"
 #include "graph/gen/c_expressions.h"
+#include "ops/gen/ops.h"
 
 #include <string.h>
 
@@ -178,25 +179,18 @@ int64_t CExporter::pad_before(int64_t dim) const {
   return k < pad.n ? pad[k] : 0;
 }
 
-// Borders by the elements inside: reflected, the nearest, or those of the other end.
+// Borders by the elements inside: reflected, the nearest, or those that remain of a cropped
+// dimension, repeated.
 void CExporter::emit_border() {
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
-  const int64_t mode = integer("mode");
   if (!c_type(x.dtype)) refuse("a dtype other than float32, int8 to int64, uint8 and bool");
   open_loops(y.sizes);
   for (int64_t d = 0; d < x.ndim(); d++) {
-    const int64_t n = x.sizes[d];
-    const int64_t last = n - 1;
-    body_.add("const long t").add(d).add(" = i").add(d).add(" - ").add(pad_before(d));
-    body_.add(", s").add(d).add(" = t").add(d).add(" < 0 ? ");
-    if (mode == 1) body_.add("-t").add(d);
-    if (mode == 2) body_.add("0");
-    if (mode == 3) body_.add("t").add(d).add(" + ").add(n);
-    body_.add(" : t").add(d).add(" < ").add(n).add(" ? t").add(d).add(" : ");
-    if (mode == 1) body_.add(2 * last).add(" - t").add(d);
-    if (mode == 2) body_.add(last);
-    if (mode == 3) body_.add("t").add(d).add(" - ").add(n);
+    body_.add("const long s").add(d).add(" = ");
+    if (!pad_before(d) && x.sizes[d] == y.sizes[d]) body_.add("i").add(d);
+    else if (integer("mode") == kPaddingCircular) add_circular_source(d);
+    else add_border_source(d);
     body_.add(";\n    ");
   }
   add_pointer(body_, node().outs[0]);
@@ -208,6 +202,29 @@ void CExporter::emit_border() {
   for (int64_t d = 0; d < x.ndim(); d++) body_.add(" + s").add(d).add(" * ").add(x.strides[d]);
   body_.add("];\n");
   close_loops(y.ndim());
+}
+
+// The index of an element of dimension d of the input, of the loop's variable.
+void CExporter::add_border_source(int64_t d) {
+  const int64_t last = value(tensor("self")).sizes[d] - 1;
+  const int64_t before = pad_before(d);
+  const bool reflects = integer("mode") == kPaddingReflect;
+  body_.add("i").add(d).add(" < ").add(before).add(" ? ");
+  if (reflects) body_.add(before).add(" - i").add(d);
+  else body_.add("0");
+  body_.add(" : i").add(d).add(" <= ").add(last + before).add(" ? i").add(d).add(" - ");
+  body_.add(before).add(" : ");
+  if (reflects) body_.add(2 * last + before).add(" - i").add(d);
+  else body_.add(last);
+}
+void CExporter::add_circular_source(int64_t d) {
+  const int64_t n = value(tensor("self")).sizes[d];
+  const int64_t after = value(node().outs[0]).sizes[d] - n - pad_before(d);
+  const int64_t from = max(-pad_before(d), int64_t(0));
+  const int64_t before = max(pad_before(d), int64_t(0));
+  const int64_t rest = n - from + min(after, int64_t(0));
+  const int64_t shift = round_up(before, rest) - before;
+  body_.add(from).add(" + (i").add(d).add(" + ").add(shift).add(") % ").add(rest);
 }
 
 void CExporter::emit_fill(const Scalar& v) {

@@ -64,6 +64,8 @@ class CExporter {
   void emit_pad();
   int64_t pad_before(int64_t dim) const;
   void emit_border();
+  void add_border_source(int64_t d);
+  void add_circular_source(int64_t d);
   void emit_position(const char* beats);
   void emit_fill(const Scalar& v);
   void emit_linear();
