@@ -354,7 +354,11 @@ bool OnnxExporter::emit_elementwise() {
     const ModelValue x = cast(tensor("self"), d);
     const bool is_tensor = arg("other").kind == Value::kTensor;
     const ModelValue y = is_tensor ? cast(tensor("other"), d) : number_of("other", d);
-    give(node("Div", {node("Sub", {x, node("Mod", {x, y}, d)}, d), y}, d));
+    // Where the remainders of both kinds differ, it is by y; x less one of them could overflow.
+    const ModelValue floor_rest = node("Mod", {x, y}, d);
+    const ModelValue rest = node("Mod", {x, y}, d, AttrWriter().integer("fmod", 1));
+    const ModelValue less = node("Div", {node("Sub", {rest, floor_rest}, d), y}, d);
+    give(node("Add", {node("Div", {x, y}, d), less}, d));
     return true;
   }
   const Term t = Expression(*this, text, d).run();

@@ -880,3 +880,15 @@ def test_integers_that_a_double_rounds(tmp_path):
     tt.onnx.export(Large(), (x,), tmp_path / "net.onnx")
     found = tt.onnx.load(tmp_path / "net.onnx").run(x)
     assert [t.tolist() for t in found] == [t.tolist() for t in Large()(x)]
+
+
+def test_floors_of_the_largest_integers(tmp_path):
+    class Floors(nn.Module):
+        def forward(self, x):
+            return x // 7, x // -7, tt.floor_divide(x, tt.full_like(x, 3))
+
+    for dtype, bits in ((tt.int32, 31), (tt.int64, 63)):
+        x = tt.tensor([-(2**bits), 1 - 2**bits, -1, 0, 1, 2**bits - 1], dtype=dtype)
+        tt.onnx.export(Floors(), (x,), tmp_path / "net.onnx")
+        found = tt.onnx.load(tmp_path / "net.onnx").run(x)
+        assert [t.tolist() for t in found] == [t.tolist() for t in Floors()(x)]
