@@ -106,6 +106,13 @@ void test_captured(const int* last, int (*has)(int)) {
   for (int64_t outer = 1; outer <= kMost; outer++) transform(outer, 2, nullptr);
   check(has(handle), "a captured plan", handle);
   check(!has(other), "another plan", other);
+  // Each of a graph finds a place, or own kernels would get the memory that cuFFT asked for.
+  for (int64_t n = 3; n < 43; n++) transform(3, n, &captured);
+  for (int64_t n = 3; n < 43; n++) {
+    FftPlan p;
+    build_fft(&p, TT_F64, kFftComplex, false, 3, n, 1, 0.5);
+    check(cuda::cufft::serves(p), "one of many captured plans", int(n));
+  }
   emu::late_streams = nullptr;
 }
 

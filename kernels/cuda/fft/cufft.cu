@@ -90,8 +90,7 @@ struct Entry {
   bool captured;  // a graph launches kernels that read the plan's memory: it stays
   size_t bytes;   // of its work area
 };
-constexpr uint64_t kEntries = 64;
-constexpr uint64_t kProbes = 4;  // entries that a geometry may be in
+constexpr uint64_t kEntries = 64;  // each may have any geometry
 Entry g_entries[kEntries];
 Entry g_full;    // of geometries that found no entry: never ready
 int32_t g_busy;  // whether a thread uses an entry
@@ -130,10 +129,10 @@ Entry& entry_of(const FftPlan& p) {
   const uint64_t first = (h ^ uint64_t(g.device)) >> 32;
   Entry* free = nullptr;
   Entry* replaceable = nullptr;
-  for (uint64_t i = 0; i < kProbes; i++) {
+  for (uint64_t i = 0; i < kEntries && !free; i++) {
     Entry* const entry = &g_entries[(first + i) % kEntries];
     if (entry->geometry.n && memcmp(&entry->geometry, &g, sizeof g) == 0) return *entry;
-    if (!entry->geometry.n && !free) free = entry;
+    if (!entry->geometry.n) free = entry;
     if (!entry->captured && !replaceable) replaceable = entry;
   }
   if (!replaceable) return g_full;
