@@ -618,7 +618,7 @@ tt_status tt_tensor_variable_data(tt_ctx *c, const tt_tensor *self, tt_tensor **
 
 /* Replaces the storage, shape and dtype of a leaf by those of src. A result of an operator keeps
    its shape, dtype and device, which src must have. Handles stay valid. A view of a tensor without
-   a gradient becomes a tensor of its own; other views, tensors of vmap and dual tensors are refused.
+   a gradient becomes a tensor of its own; other views, tensors of vmap and duals are refused.
    A graph that needs the leaf in its former shape, dtype or device fails with TT_AUTOGRAD in
    backward. */
 tt_status tt_tensor_set_data(tt_ctx *c, tt_tensor *leaf, const tt_tensor *src);

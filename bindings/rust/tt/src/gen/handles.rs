@@ -943,8 +943,8 @@ impl Tensor {
     }
     /// Replaces the storage, shape and dtype of a leaf by those of src. A result of an operator
     /// keeps its shape, dtype and device, which src must have. Handles stay valid. A view of a
-    /// tensor without a gradient becomes a tensor of its own; other views, tensors of vmap and dual
-    /// tensors are refused. A graph that needs the leaf in its former shape, dtype or device fails
+    /// tensor without a gradient becomes a tensor of its own; other views, tensors of vmap and
+    /// duals are refused. A graph that needs the leaf in its former shape, dtype or device fails
     /// with `Status::Autograd` in backward.
     ///
     /// # Safety
