@@ -46,8 +46,8 @@ def lazy_constructor(cls, with_opts):
         ps.append(f"opts: {opts_type(cls.rust_name)}")
     values = [p.split(":")[0] for p in ps]
     text = (
-        f"Makes the layer of [`{own}`] with the `{size.name}` of the first input, or of a state that "
-        "is loaded. Until then its parameters have the size 0; they remain the same tensors."
+        f"Makes the layer of [`{own}`] with the `{size.name}` of the first input, or of a state "
+        "that is loaded. Until then its parameters have the size 0; they remain the same tensors."
     )
     return docs.lines(text) + [
         f'#[doc(alias = "Lazy{cls.host}")]',

@@ -461,16 +461,11 @@ TT_SHARED_FN Wide bell(Wide a, double factor) {
   const Wide y = exp(-factor * square);
   return y - y * (factor * rest_of_square(c, square));
 }
-// exp(-a^2) exp(a^2) erfc(a), a >= 0.
-TT_SERIES_FN Wide erfc_of_positive(Wide a) { return erfcx_of_positive(a) * bell(a, 1.0); }
-TT_SERIES_FN Wide erfc(Wide x) {
-  const Wide right = erfc_of_positive(magnitude(x));
-  return chosen(x < all(0.0), 2.0 - right, right);
-}
 TT_SERIES_FN Wide erf(Wide x) {
   const Wide a = magnitude(x);
   const Wide near = a + a * erf_near(a * a);
-  return with_sign(chosen(a < all(1.0), near, 1.0 - erfc_of_positive(a)), x);
+  const Wide far = 1.0 - erfcx_of_positive(a) * bell(a, 1.0);
+  return with_sign(chosen(a < all(1.0), near, far), x);
 }
 TT_SERIES_FN Wide erfcx(Wide x) {
   const Wide a = magnitude(x);

@@ -104,8 +104,10 @@ TT_INLINE constexpr bool matmul_rows_by_dot(const MatmulPlan& p) {
 }
 TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
   if (matmul_rows_by_dot(p)) return kMatmulRowsUnit;
-  if (matmul_is_half(p.dtype))
-    return p.m <= 2 ? kMatmulHalfCols : kMatmulHalfCols / (p.m <= 4 ? 2 : 4);
+  if (matmul_is_half(p.dtype)) {
+    if (p.m <= 2) return kMatmulHalfCols;
+    return p.m <= 4 ? kMatmulHalfCols / 2 : kMatmulHalfCols / 4;
+  }
   const int64_t row_bytes = p.m <= 4 ? 4096 : kMatmulRowsSums / kMatmulRowsMax;
   return row_bytes / kItemSize[p.dtype];
 }

@@ -250,14 +250,14 @@ template <class F> void measure_doubles(const char* name, const KernelRow& row, 
 TEST(MathUlp, doubles) {
   using Wide = long double;
   const auto erf = [](Wide x) -> Wide { return std::erf(x); };
-  const auto erfc = [](Wide x) -> Wide { return std::erfc(x); };
   const auto atanh = [](Wide x) -> Wide { return std::atanh(x); };
   const auto logit = [](Wide x) -> Wide { return std::log(x / (1 - x)); };
   measure_doubles("erf", KERNEL_ROW(erf), erf, -6.5, 6.5, 1.5);
   measure_doubles("erf", KERNEL_ROW(erf), erf, -1e-300, 1e-300, 1.5);
-  measure_doubles("erfc", KERNEL_ROW(erfc), erfc, -6, 26.5, 4);
   measure_doubles("atanh", KERNEL_ROW(atanh), atanh, -1, 1, 2);
   measure_doubles("atanh", KERNEL_ROW(atanh), atanh, 1e-300, 1e-3, 2);
+  // Nearer to 1/2 the logarithm is small, and the rounding of x / (1 - x) most of its error, as in
+  // PyTorch.
   measure_doubles("logit", KERNEL_ROW(logit), logit, 0, 0.25, 2);
 }
 TEST(MathUlp, doubles_at_the_ends) {

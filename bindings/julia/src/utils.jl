@@ -45,7 +45,8 @@ function fuse_conv_bn_weights(weight::Tensor, bias, mean::Tensor, var::Tensor, e
         bn_weight === nothing || (factor = factor .* bn_weight)
         offset = (bias === nothing ? .-mean : bias .- mean) .* factor
         bn_bias === nothing || (offset = offset .+ bn_bias)
-        shape = [d == (transposed ? 2 : 1) ? -1 : 1 for d in 1:ndims(weight)]
+        shape = ones(Int, ndims(weight))
+        shape[transposed ? 2 : 1] = -1
         fused = weight .* reshape(factor, shape...)
         return to(fused; dtype=eltype(weight)), to(offset; dtype=eltype(weight))
     end

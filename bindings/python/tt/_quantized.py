@@ -26,13 +26,12 @@ INTEGERS = {
     ABSENT_DTYPES["quint8"]: (BY_NAME["uint8"], 0, 255),
     ABSENT_DTYPES["qint32"]: (BY_NAME["int32"], -(2**31), 2**31 - 1),
 }
-SMALLEST_SCALE = (
-    6.0999998822808266e-05  # of quantize_per_tensor_dynamic: PyTorch's 6.1e-5 is a float32
-)
+# of quantize_per_tensor_dynamic: PyTorch's 6.1e-5, which is a float32
+SMALLEST_SCALE = 6.0999998822808266e-05
 # of tensors with one scale
 MOVES = (
-    "__getitem__ expand flatten movedim narrow permute reshape select squeeze t transpose unflatten "
-    "unsqueeze view"
+    "__getitem__ expand flatten movedim narrow permute reshape select squeeze t transpose "
+    "unflatten unsqueeze view"
 ).split()
 COPIES = "clone contiguous cpu detach".split()
 COMPARISONS = "__eq__ __ne__ __lt__ __le__ __gt__ __ge__".split()
@@ -204,10 +203,9 @@ class QuantizedTensor:
     def __repr__(self) -> str:
         facts = [f"size={tuple(self.shape)}", f"dtype={self.dtype}"]
         facts.append(f"quantization_scheme={self.qscheme()}")
-        if self._axis is None:
-            facts += [f"scale={self._scale}", f"zero_point={self._zero}"]
-        else:
-            facts += [f"scale={self._scale}", f"zero_point={self._zero}", f"axis={self._axis}"]
+        facts += [f"scale={self._scale}", f"zero_point={self._zero}"]
+        if self._axis is not None:
+            facts.append(f"axis={self._axis}")
         shown = repr(self.dequantize())[:-1]
         for fact in facts:
             width = len(shown) - shown.rfind("\n") - 1

@@ -192,8 +192,7 @@ RecurrentGrads recurrent_layer_grads(TensorSpan g, const Tensor& gates, const Te
 TensorRef sum_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
 TensorRef mean_backward(const Tensor& g, Ints size);
 TensorRef mean_dim_backward(const Tensor& g, Ints size, Ints dim, bool keepdim);
-// Equal maxima share the gradient.
-// The same over several dimensions, for the maximum or minimum y.
+// The elements equal to y, the maximum or minimum over several dimensions, share the gradient.
 TensorRef extreme_dims_backward(const Tensor& g, const Tensor& self, const Tensor& y, Ints dim,
                                 bool keepdim);
 TensorRef var_backward(const Tensor& g, const Tensor& self, Ints dim, double correction,

@@ -89,7 +89,8 @@ void CExporter::emit_group_norm() {
   add_groups(x.sizes[0], integer("num_groups"), 3);
 }
 
-// group_norm of so many images and groups, with n results.
+// Writes a call of group_norm that has `images` images and `groups` groups in each; the first n of
+// its three results are stored.
 void CExporter::add_groups(int64_t images, int64_t groups, int64_t n) {
   use("group_norm");
   const IrValue& x = value(tensor("input"));

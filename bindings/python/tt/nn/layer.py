@@ -70,7 +70,7 @@ class Layer(Module):
     _lent: set[str]  # slots whose tensors in C are not those of the Python object
     _known: dict[str, Any]  # _parameters, unless a program has replaced it
     _held: list[int]  # what _ids() was when C got the tensors of _parameters and _buffers
-    _watches: list[ref[Tensor]]  # of these: C lets go of a tensor that is gone
+    _watches: list[ref[Tensor]]  # of the tensors that C has: it lets go of one when Python does
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
