@@ -15,7 +15,7 @@ enum CudaMath : uint16_t {
   kOwnMatmul = 8,         // own kernels serve in place of cuBLASLt
   kOwnConv = 16,          // of cuDNN, in convolutions
   kOwnAttention = 32,     // of cuDNN, in attention
-  kOwnLinalg = 64,        // of cuSOLVER
+  kOwnLinalg = 64,        // of cuSOLVER, and of cuBLAS's functions for batches
   kOwnFft = 128,          // of cuFFT
 };
 

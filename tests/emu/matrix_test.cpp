@@ -7,6 +7,7 @@
 #include <complex>
 
 #include "check.h"
+#include "kernels/cuda/linalg/batched.h"
 #include "kernels/cuda/linalg/solver.h"
 #include "plan/linalg_plan.h"
 
@@ -535,7 +536,67 @@ void test_cholesky_batch(bool complex) {
   }
 }
 
-// Large matrices, as cuSOLVER sees them. Argument of the program: the stub (solver_stub.cpp).
+// Factors of several matrices in one call, and solutions with them in two. The second matrix is
+// singular, and so has a determinant of 0 and no solution.
+void test_lu_batch(bool complex) {
+  constexpr int64_t kBatch = 3, kN = 33, kSides = 2;
+  const Case t = {complex ? "LU of a batch, complex" : "LU of a batch", kN, kSides, complex};
+  Numbers numbers;
+  Call f(t);
+  one_stage(&f.p.run, kBatch, 1);
+  f.info.assign(kBatch, -1);
+  f.pivots.resize(kBatch * kN);
+  f.det.resize(6 * kBatch);
+  std::vector<Matrix> all, sides;
+  std::vector<double> b;
+  const auto append = [&](std::vector<double>* to, const Matrix& a) {
+    const std::vector<double> x = packed(a, complex);
+    to->insert(to->end(), x.begin(), x.end());
+  };
+  const auto part = [&](const std::vector<double>& from, int64_t i, int64_t columns) {
+    const int64_t size = kN * columns * (complex ? 2 : 1);
+    return unpacked({from.begin() + i * size, from.begin() + (i + 1) * size}, kN, columns, complex);
+  };
+  for (int64_t i = 0; i < kBatch; i++) {
+    all.push_back(random_matrix(kN, kN, complex, &numbers));
+    for (int64_t j = 0; j < kN && i == 1; j++) all[1].at(j, 4) = 0;
+    append(&f.a, all.back());
+    sides.push_back(random_matrix(kN, kSides, complex, &numbers));
+    append(&b, sides.back());
+  }
+  f.launch(cuda::lu_factor, cuda::lu_factor_workspace);
+  for (int64_t i = 0; i < kBatch; i++) {
+    check(f.info[size_t(i)] == (i == 1 ? 5 : 0), t.name, int(i));
+    const Matrix lu = part(f.a, i, kN);
+    Matrix rows = all[size_t(i)];
+    Matrix lower = triangle(lu, false, -1);
+    Number det = 1;
+    for (int64_t j = 0; j < kN; j++) {
+      const int64_t other = f.pivots[size_t(i * kN + j)] - 1;
+      for (int64_t c = 0; c < kN && other != j; c++) std::swap(rows.at(j, c), rows.at(other, c));
+      lower.at(j, j) = 1;
+      det *= other == j ? lu.at(j, j) : -lu.at(j, j);
+    }
+    expect(t, distance(product(lower, triangle(lu, true)), rows), 10 + int(i));
+    const Number found = {f.det[size_t(6 * i)], complex ? f.det[size_t(6 * i + 1)] : 0};
+    check(abs(found - det) <= 1e-10 * abs(det), t.name, 20 + int(i));
+  }
+  for (bool adjoint : {false, true}) {
+    f.p.k = kSides;
+    f.p.adjoint = adjoint;
+    f.b = b;
+    f.pivots[kN] = 0;  // names no row
+    f.launch(cuda::lu_solve, cuda::lu_solve_workspace);
+    for (int64_t i : {0, 2}) {
+      const Matrix& a = all[size_t(i)];
+      const Matrix back = product(adjoint ? adjoint_of(a) : a, part(f.b, i, kSides));
+      expect(t, distance(back, sides[size_t(i)]), 30 + int(i));
+    }
+  }
+}
+
+// Large matrices and batches, as cuSOLVER and cuBLAS see them. Argument of the program: the stub
+// (solver_stub.cpp).
 constexpr Case kLargeCases[] = {{"library", 129, 2, false}, {"library, complex", 130, 3, true}};
 
 int test_library(const char* stub) {
@@ -544,6 +605,7 @@ int test_library(const char* stub) {
       library ? static_cast<int*>(dlsym(library, "solver_stub_calls")) : nullptr;
   if (!calls) return printf("no stub: %s\n", dlerror()), 1;
   cuda::cusolver::use_library(stub);
+  cuda::cublas::use_library(stub);
   for (const Case& t : kLargeCases) {
     const int before = *calls;
     test_lu(t);
@@ -561,12 +623,20 @@ int test_library(const char* stub) {
     const int before = *calls;
     test_cholesky_batch(complex);
     check(*calls - before == 2, "a call for all matrices", complex);
+    test_lu_batch(complex);
+    check(*calls - before == 5, "a call for all factors, one for solutions", complex);
   }
   MatrixPlan p = {};
   one_stage(&p.run, 1, 1);
   p.m = p.n = 200;
   check(cuda::cusolver::serves(cuda::cusolver::kQr, p), "a large matrix", 0);
   p.math = kOwnLinalg;
+  MatrixPlan several = {};
+  one_stage(&several.run, 2, 1);
+  several.m = several.n = 200;
+  check(cuda::cublas::serves(several), "a batch", 0);
+  several.math = kOwnLinalg;
+  check(!cuda::cublas::serves(several), "a batch for own kernels", 0);
   check(!cuda::cusolver::serves(cuda::cusolver::kQr, p), "a large matrix for own kernels", 0);
   return finished();
 }

@@ -1,6 +1,7 @@
-// A cuSOLVER that decomposes matrices by columns, one element after the other, from what it is
-// given: leading dimensions, sizes of the scratch memory and status numbers as in its manual. It
-// counts its calls, and refuses less scratch memory than it asked for.
+// A cuSOLVER, and the batched functions of a cuBLAS, that decompose matrices by columns, element by
+// element, from what they are given: leading dimensions, sizes of the scratch memory and status
+// numbers as in the manuals. They count the calls, and refuse less scratch memory than they asked
+// for.
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -124,6 +125,30 @@ template <class T> int getrs(void* handle, int operation, int n, int k, const T*
   return 0;
 }
 
+// The batched functions of cuBLAS; each counts as one call.
+template <class T>
+int getrf_batched(void* handle, int n, T* const* a, int ld, int* pivots, int* info, int batch) {
+  for (int i = 0; i < batch; i++) {
+    std::vector<T> unused(kScratch);
+    const int status =
+        getrf(handle, n, n, a[i], ld, unused.data(), pivots + int64_t(i) * n, info + i);
+    if (status) return status;
+  }
+  solver_stub_calls -= batch - 1;
+  return 0;
+}
+template <class T> int getrs_batched(void* handle, int operation, int n, int k, const T* const* lu,
+                                     int ld, const int* pivots, T* const* b, int ldb,
+                                     int* status_of_arguments, int batch) {
+  for (int i = 0; i < batch; i++) {
+    const int status = getrs(handle, operation, n, k, lu[i], ld, pivots + int64_t(i) * n, b[i], ldb,
+                             status_of_arguments);
+    if (status) return status;
+  }
+  solver_stub_calls -= batch - 1;
+  return 0;
+}
+
 // x -= tau v (v^H x) for a column x; v is below the diagonal of column k, with 1 on it.
 template <class T>
 void reflect(const Columns<T>& a, int k, int m, T tau, const Columns<T>& to, int j) {
@@ -225,6 +250,22 @@ EXPORT int cusolverDnSetStream(void*, void* stream) {
   g_stream = stream;
   return 0;
 }
+EXPORT int cublasCreate_v2(void** handle) { return cusolverDnCreate(handle); }
+EXPORT int cublasSetStream_v2(void* handle, void* stream) {
+  return cusolverDnSetStream(handle, stream);
+}
+#define BATCHED_FUNCTIONS(letter, T)                                                               \
+  EXPORT int cublas##letter##getrfBatched(void* h, int n, T* const* a, int ld, int* pivots,        \
+                                          int* info, int batch) {                                  \
+    return getrf_batched(h, n, a, ld, pivots, info, batch);                                        \
+  }                                                                                                \
+  EXPORT int cublas##letter##getrsBatched(void* h, int operation, int n, int k, const T* const* a, \
+                                          int ld, const int* pivots, T* const* b, int ldb,         \
+                                          int* status, int batch) {                                \
+    return getrs_batched(h, operation, n, k, a, ld, pivots, b, ldb, status, batch);                \
+  }
+BATCHED_FUNCTIONS(D, double)
+BATCHED_FUNCTIONS(Z, Complex)
 #define FUNCTIONS(letter, T, gqr_name, evd_name)                                                  \
   EXPORT int cusolverDn##letter##potrf_bufferSize(void*, int, int, T*, int, int* n) {             \
     return ask(n);                                                                                \

@@ -418,6 +418,8 @@ static const Row kRows[] = {
         0.5 * M26, 0, 0, 0),
     ROW("solve, 4096 x 32 x 32 f32", "linalg", definite, solve, F32, SIZES(4096, 32, 32),
         0.25 * M26, 0, 0, 0),
+    ROW("solve, 64 x 256 x 256 f32", "linalg", definite, solve, F32, SIZES(64, 256, 256),
+        0.25 * M26, 0, 0, 0),
 };
 
 /* ---- measuring ---- */

@@ -263,6 +263,7 @@ ROWS |= {
     "cholesky, 4096 x 32 x 32 f32": (definite(4096, 32), lambda x, right: torch.linalg.cholesky(x)),
     "cholesky, 64 x 256 x 256 f32": (definite(64, 256), lambda x, right: torch.linalg.cholesky(x)),
     "solve, 4096 x 32 x 32 f32": (definite(4096, 32), torch.linalg.solve),
+    "solve, 64 x 256 x 256 f32": (definite(64, 256), torch.linalg.solve),
 }
 
 

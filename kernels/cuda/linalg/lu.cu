@@ -1,6 +1,7 @@
 // lu_factor and lu_solve.
 #include "kernels/functors/linalg/lu.h"
 
+#include "kernels/cuda/linalg/batched.h"
 #include "kernels/cuda/linalg/dense.h"
 #include "kernels/cuda/linalg/small.h"
 #include "kernels/cuda/linalg/solver.h"
@@ -132,22 +133,28 @@ namespace cuda {
 
 int32_t lu_factor(const void* plan, void* stream, void* workspace) {
   const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);
+  if (cublas::serves(p)) return cublas::lu_factor(p, stream, workspace);
   if (cusolver::serves(cusolver::kLu, p)) return cusolver::run(cusolver::kLu, p, stream, workspace);
   if (is_small(p)) return launch_small(small_lu, p, stream);
   return launch_matrices<LuFactor>(plan, stream);
 }
 size_t lu_factor_workspace(const void* plan) {
-  return cusolver::workspace_bytes(cusolver::kLu, *static_cast<const MatrixPlan*>(plan));
+  const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);
+  return cublas::serves(p) ? cublas::workspace_bytes(p)
+                           : cusolver::workspace_bytes(cusolver::kLu, p);
 }
 int32_t lu_solve(const void* plan, void* stream, void* workspace) {
   const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);
+  if (cublas::serves(p)) return cublas::lu_solve(p, stream, workspace);
   if (cusolver::serves(cusolver::kLuSolve, p))
     return cusolver::run(cusolver::kLuSolve, p, stream, workspace);
   if (is_small(p)) return launch_small(p.k == 1 ? small_lu_solve<1> : small_lu_solve<4>, p, stream);
   return launch_matrices<LuSolve>(plan, stream);
 }
 size_t lu_solve_workspace(const void* plan) {
-  return cusolver::workspace_bytes(cusolver::kLuSolve, *static_cast<const MatrixPlan*>(plan));
+  const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);
+  return cublas::serves(p) ? cublas::workspace_bytes(p)
+                           : cusolver::workspace_bytes(cusolver::kLuSolve, p);
 }
 
 }  // namespace cuda

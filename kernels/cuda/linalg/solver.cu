@@ -10,23 +10,11 @@
 #include "kernels/cuda/linalg/solver.h"
 
 #include "kernels/cuda/library.h"
-#include "kernels/cuda/nest.h"
-#include "kernels/functors/linalg/lu.h"
+#include "kernels/cuda/linalg/columns.h"
 
 namespace TT_NS {
 namespace {
 
-constexpr int kThreads = 256;
-
-// to[j * rows + i] = from[i * columns + j], or its conjugate.
-template <class T> __global__ void __launch_bounds__(kThreads)
-    transpose(const T* from, T* to, int64_t rows, int64_t columns, bool conjugate) {
-  for (int64_t at = first_item(); at < rows * columns; at += item_step()) {
-    const int64_t i = quotient(at, columns);
-    const int64_t j = at - i * columns;
-    to[j * rows + i] = conjugate ? conj_of(from[at]) : from[at];
-  }
-}
 // Of all n x n matrices in `items` numbers.
 template <class T> __global__ void __launch_bounds__(kThreads)
     clear_triangle(T* a, int64_t n, bool upper, int64_t items) {
@@ -36,24 +24,6 @@ template <class T> __global__ void __launch_bounds__(kThreads)
     const int64_t j = at - row * n;
     if (upper ? j > i : j < i) a[at] = from_real<T>(0);
   }
-}
-template <class T> __global__ void __launch_bounds__(kThreads)
-    list_matrices(T* a, int64_t size, T** list, int64_t n) {
-  for (int64_t i = first_item(); i < n; i += item_step()) list[i] = a + i * size;
-}
-// The determinant of the factors, by one thread.
-template <class T> __global__ void __launch_bounds__(kWarp)
-    determinant(const T* a, const int32_t* pivots, int64_t n, double* out) {
-  if (threadIdx.x != 0) return;
-  bool odd = false;
-  for (int64_t i = 0; i < n; i++) odd = odd != (pivots[i] != i + 1);
-  write_determinant(a, n, odd, out);
-}
-// An exchange that names no row becomes none: the library would write elsewhere.
-__global__ void __launch_bounds__(kThreads)
-    valid_pivots(const int32_t* from, int32_t* to, int64_t n) {
-  for (int64_t i = first_item(); i < n; i += item_step())
-    to[i] = from[i] >= 1 && from[i] <= n ? from[i] : int32_t(i + 1);
 }
 // *flag: whether an element is not finite. Then the matrix becomes zeros, for which the library
 // ends.
@@ -195,35 +165,21 @@ Room room_of(const MatrixPlan& p, int64_t numbers, char* workspace) {
   return r;
 }
 
-// As matrix_of, for the host: nvcc makes a call of code of the device there the end of the process.
-template <class T> T* matrix_at(double* list, int64_t i, int64_t size) {
-  return reinterpret_cast<T*>(list + i * size * kParts<T>);
-}
-
 // What one matrix is computed with.
-template <class T> struct Job {
+template <class T> struct Job : Sequence {
   const Functions& f;
   Handle handle;
   const MatrixPlan& p;
   Room room;
   int scratch;
-  void* stream;
-  int32_t status = TT_OK;
 
-  template <class... A, class... B> void launch(void (*kernel)(A...), int64_t items, B... args) {
-    if (status != TT_OK) return;
-    status = device::launch(kernel, grid_of(items, kThreads), kThreads, 0, stream, args...);
-  }
   void to_columns(const T* from, char* to, int64_t rows, int64_t columns) {
-    launch(transpose<T>, rows * columns, from, reinterpret_cast<T*>(to), rows, columns, false);
+    launch(transpose<T>, rows * columns, from, reinterpret_cast<T*>(to), rows, columns,
+           rows * columns, false);
   }
   void to_rows(const char* from, T* to, int64_t rows, int64_t columns, bool conjugate = false) {
     launch(transpose<T>, rows * columns, reinterpret_cast<const T*>(from), to, columns, rows,
-           conjugate);
-  }
-  // Calls the library unless something failed before.
-  template <class F> void call(const F& function) {
-    if (status == TT_OK && function() != 0) status = TT_INTERNAL;
+           rows * columns, conjugate);
   }
 
   void cholesky(int64_t at) {
@@ -255,15 +211,14 @@ template <class T> struct Job {
     call(
         [&] { return f.getrf(handle, m, int(p.n), room.a, m, room.scratch, pivots, p.info + at); });
     to_rows(room.a, a, p.m, p.n);
-    if (p.det && status == TT_OK)
-      status = device::launch(determinant<T>, 1, kWarp, 0, stream, a, pivots, p.n, p.det + at * 6);
+    if (p.det) write_determinants(a, pivots, p.n, 1, p.det + at * 6);
   }
   void lu_solve(int64_t at) {
     T* b = matrix_at<T>(p.b, at, p.n * p.k);
     const int n = int(p.n);
     to_columns(matrix_at<T>(p.a, at, p.n * p.n), room.a, p.n, p.n);
     to_columns(b, room.b, p.n, p.k);
-    launch(valid_pivots, p.n, p.pivots + at * p.n, room.pivots, p.n);
+    launch(valid_pivots, p.n, p.pivots + at * p.n, room.pivots, p.n, p.n);
     call([&] {
       return f.getrs(handle, p.adjoint ? kAdjoint : kAsItIs, n, int(p.k), room.a, n, room.pivots,
                      room.b, n, room.status);
@@ -330,9 +285,8 @@ bool takes_all(Task task, const MatrixPlan& p) {
 
 template <class T> int32_t run_all(Task task, const MatrixPlan& p, Handle handle, int64_t numbers,
                                    void* stream, void* workspace) {
-  Job<T> job = {
-      g_functions[p.complex], handle, p, room_of(p, numbers, static_cast<char*>(workspace)),
-      int(numbers),           stream};
+  const Room room = room_of(p, numbers, static_cast<char*>(workspace));
+  Job<T> job = {{stream}, g_functions[p.complex], handle, p, room, int(numbers)};
   if (takes_all(task, p)) job.cholesky_of_all(workspace);
   else
     for (int64_t i = 0; i < p.run.units[0]; i++) job.run(task, i);
