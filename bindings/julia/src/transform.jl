@@ -69,6 +69,59 @@ function jvp(f, x, tangents)
 end
 
 """
+    y, derivative = TT.linearize(f, x…)
+
+The results of f(x…) and their derivative as a linear function of the tangents of x:
+`derivative(v…)` gives Jacobian-vector products and does not call f again. Neither is recorded for
+gradients; `TT.jvp` is.
+"""
+function linearize(f, x::Tensor...)
+    leaf(t, learns) = requires_grad!(detach(t), learns)
+    enable_grad() do
+        primals = map(t -> leaf(t, true), x)
+        value = f(primals...)
+        results = listed(value)
+        weights = [leaf(zeros_like(y), y.requires_grad) for y in results]
+        # Products with Jacobian matrices from the left are linear in the weights of the results:
+        # their derivative in the direction of the tangents is the product from the right.
+        recorded = [y for y in results if y.requires_grad]
+        given = [w for w in weights if w.requires_grad]
+        products = isempty(recorded) ? [nothing for _ in x] : grad(recorded, collect(primals);
+            grad_outputs=given, create_graph=true, allow_unused=true)
+        results = map(detach, results)
+        return value isa Tensor ? results[1] : (results...,),
+            Linearized(primals, weights, products, value isa Tensor)
+    end
+end
+
+"The derivative of a function, which `TT.linearize` has recorded."
+struct Linearized
+    primals::Tuple{Vararg{Tensor}}
+    weights::Vector{Tensor}                  # of the results
+    products::Vector{Union{Tensor, Nothing}} # of each x, linear in the weights
+    of_one::Bool                             # f has returned a tensor, not several
+end
+Base.show(io::IO, d::Linearized) =
+    print(io, "Linearized(of ", length(d.primals), " tensors to ", length(d.weights), ")")
+function (d::Linearized)(tangents::Tensor...)
+    length(tangents) == length(d.primals) || throw(DimensionMismatch(
+        "linearize: $(length(tangents)) tangents for $(length(d.primals)) tensors"))
+    for (i, (t, x)) in enumerate(zip(tangents, d.primals))
+        size(t) == size(x) && eltype(t) == eltype(x) || throw(DimensionMismatch(
+            "linearize: tangent $i is $(eltype(t)) of size $(size(t)): must be $(eltype(x)) of " *
+            "size $(size(x))"))
+    end
+    used = [i for (i, p) in enumerate(d.products) if p !== nothing && p.requires_grad]
+    weights = [w for w in d.weights if w.requires_grad]
+    found = isempty(used) ? [nothing for _ in weights] : grad([d.products[i] for i in used],
+        weights; grad_outputs=[tangents[i] for i in used], retain_graph=true, allow_unused=true)
+    left = Iterators.Stateful(found)
+    of(w) = w.requires_grad ? popfirst!(left) : nothing
+    products = [p === nothing ? zeros_like(w) : p for (w, p) in ((w, of(w)) for w in d.weights)]
+    return d.of_one ? products[1] : (products...,)
+end
+
+"""
     TT.hvp(f, x, v)
 
 Computes f(x…), a tensor of one element, and the products of its Hessian matrix and v, one for each
@@ -221,12 +274,47 @@ reset!(g::Compiled) = check(C.tt_compiled_reset(ctx(), g))
     TT.functional_call(m, tensors, x…)
 
 Calls a module with other tensors in the place of the parameters and buffers of their names;
-tensors: a StateDict.
+tensors: a StateDict, a Dict or pairs.
 """
-function functional_call(m::Module, tensors::StateDict, x::Union{Tensor, Nothing}...)
-    outs = list_out((outs, cap, n) -> GC.@preserve x C.tt_functional_call(ctx(), m, tensors,
+function functional_call(m::Module, tensors, x::Union{Tensor, Nothing}...)
+    state = StateDict(tensors)
+    outs = list_out((outs, cap, n) -> GC.@preserve state x C.tt_functional_call(ctx(), m, state,
         handles(x), length(x), outs, cap, n))
     return one_or_all(outs)
+end
+
+"""
+    params, buffers = TT.stack_module_state(models)
+
+The parameters and the buffers of modules of one class, stacked by name along a new first dim: for
+`TT.vmap` over `TT.functional_call`, which then computes all models at once. The parameters are
+leaves, and require gradients where those of the first model do.
+
+    names = keys(params)
+    y = TT.vmap((tensors...) -> TT.functional_call(models[1], Dict(zip(names, tensors)), x),
+        values(params)...)
+"""
+function stack_module_state(models)
+    models = collect(Module, models)
+    isempty(models) && throw(ArgumentError("stack_module_state: there are no models"))
+    first_one = models[1]
+    Base.all(m -> module_type(m) == module_type(first_one), models) ||
+        throw(ArgumentError("stack_module_state: all models must be of the same class"))
+    Base.all(m -> m.training == first_one.training, models) ||
+        throw(ArgumentError("stack_module_state: all models must be in the same training mode"))
+    return stacked_by_name(named_parameters, models), stacked_by_name(named_buffers, models)
+end
+function stacked_by_name(tensors_of, models)
+    all_tensors = [collect(tensors_of(m)) for m in models]
+    names = first.(all_tensors[1])
+    Base.all(tensors -> first.(tensors) == names, all_tensors) || throw(ArgumentError(
+        "stack_module_state: all models must have tensors of the same names"))
+    made = StateDict()
+    for (i, (name, t)) in enumerate(all_tensors[1])
+        stacked = stack([detach(last(tensors[i])) for tensors in all_tensors])
+        made[name] = requires_grad!(stacked, t.requires_grad)
+    end
+    return made
 end
 
 """

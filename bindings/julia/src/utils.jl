@@ -56,6 +56,59 @@ function fuse_conv_bn_weights(weight::Tensor, bias, mean::Tensor, var::Tensor, e
 end
 
 """
+    TT.fuse_conv_bn_eval(conv, bn)
+
+A copy of a convolution, transposed or not, that includes the batch normalisation behind it. Both
+must be in evaluation mode (`TT.eval!`).
+"""
+function fuse_conv_bn_eval(conv::Module, bn::Module)
+    kind = module_type(conv)
+    startswith(kind, "Conv") ||
+        throw(ArgumentError("fuse_conv_bn_eval: $kind: must be a convolution"))
+    return fused_with_bn("fuse_conv_bn_eval", conv, bn, startswith(kind, "ConvTranspose") ? 2 : 1)
+end
+"""
+    TT.fuse_linear_bn_eval(linear, bn)
+
+A copy of a linear layer that includes the batch normalisation behind it. Both must be in evaluation
+mode. The normalisation has as many channels as the layer has outputs, or one.
+"""
+function fuse_linear_bn_eval(linear::Module, bn::Module)
+    kind = module_type(linear)
+    kind == "Linear" || throw(ArgumentError("fuse_linear_bn_eval: $kind: must be a linear layer"))
+    return fused_with_bn("fuse_linear_bn_eval", linear, bn, 1)
+end
+"Fuses a layer whose weight has the output channels in a dim with a normalisation."
+function fused_with_bn(op, layer, bn, channels_dim)
+    refuse(m, rule) = throw(ArgumentError("$op: $(module_type(m)): $rule"))
+    occursin("BatchNorm", module_type(bn)) || refuse(bn, "must be a batch normalisation")
+    foreach(m -> m.training && refuse(m, "must be in evaluation mode"), (layer, bn))
+    mean, weight, bias = bn.running_mean, layer.weight, layer.bias
+    mean === nothing && refuse(bn, "must have running statistics")
+    outputs, channels = size(weight, channels_dim), length(mean)
+    channels == outputs || channels == 1 && module_type(layer) == "Linear" ||
+        refuse(bn, "has $channels channels, the layer $outputs outputs: must be equal")
+    w, b = no_grad() do
+        # The normalisation of 1 without mean and shift is the factor of each channel, that of the
+        # bias is the new bias.
+        tensors = (name => getproperty(bn, Symbol(name)) for name in ("running_mean", "bias"))
+        scaling = [name => zeros_like(t) for (name, t) in tensors if t !== nothing]
+        ones_of_rank = Base.ones(Int, ndims(weight) - 2)
+        shape = (outputs ÷ channels, channels, ones_of_rank...)
+        factor = functional_call(bn, scaling, expand(ones_like(mean)[1:1], shape))
+        start = bias === nothing ? expand(zeros_like(mean), outputs) : to(bias; dtype=eltype(mean))
+        offset = reshape(bn(reshape(start, shape...)), -1)
+        along = channels_dim == 1 ? (outputs, 1, ones_of_rank...) : (1, outputs, ones_of_rank...)
+        return to(weight .* reshape(factor, along...); dtype=eltype(weight)),
+            to(offset; dtype=eltype(weight))
+    end
+    made = copy(layer)
+    made.weight = requires_grad!(w, weight.requires_grad)
+    made.bias = requires_grad!(b, (bias === nothing ? weight : bias).requires_grad)
+    return made
+end
+
+"""
     TT.gumbel_softmax(logits; tau=1, hard=false, dim=ndims(logits))
 
 Draws from the Gumbel-softmax distribution (Jang et al. 2016) of logits along dim, with the

@@ -286,6 +286,64 @@ end
     @test near(conv(x), Array(both); atol=1e-4)
 end
 
+@testset "batch normalisations fused with layers" begin
+    for (layer, norm, dims) in [
+            (nn.Conv1d(2, 4, 3), nn.BatchNorm1d(4), (3, 2, 9)),
+            (nn.Conv2d(2, 4, 3; groups=2, bias=false), nn.BatchNorm2d(4; affine=false, eps=0.1),
+                (3, 2, 5, 5)),
+            (nn.ConvTranspose2d(2, 4, 3), nn.BatchNorm2d(4), (3, 2, 5, 5)),
+            (nn.Linear(5, 4), nn.BatchNorm1d(4), (3, 5)),
+            (nn.Linear(5, 4), nn.BatchNorm1d(1), (3, 1, 5))]
+        is_linear = TT.module_type(layer) == "Linear"
+        fuse = is_linear ? TT.fuse_linear_bn_eval : TT.fuse_conv_bn_eval
+        x = TT.randn(dims...)
+        norm(layer(x) .* 3 .+ 1)
+        @test_throws ArgumentError fuse(layer, norm)
+        TT.eval!(layer)
+        TT.eval!(norm)
+        fused = fuse(layer, norm)
+        @test near(fused(x), Array(norm(layer(x))); atol=1e-4) && fused.weight.requires_grad
+        wrong = is_linear ? TT.fuse_conv_bn_eval : TT.fuse_linear_bn_eval
+        @test_throws ArgumentError wrong(layer, norm)
+    end
+end
+
+@testset "linearize, stacked states" begin
+    calls, w = Ref(0), TT.requires_grad!(TT.randn(2, 3))
+    function f(x, z)
+        calls[] += 1
+        return TT.mv(w, TT.sin(x)), TT.argsort(x), TT.ones(2), x .* z, z
+    end
+    x, v = (TT.randn(3), TT.randn(3)), (TT.randn(3), TT.randn(3))
+    results, derivative = no_grad(() -> TT.linearize(f, x...))
+    products = derivative(v...)
+    @test derivative(v...)[1] == products[1] && calls[] == 1
+    for (y, p, t) in zip(results, products, TT.jvp(f, x, v).tangent)
+        @test near(p, t === nothing ? Array(TT.zeros_like(y)) : Array(t); atol=1e-6)
+        @test eltype(p) == eltype(y) && !y.requires_grad && !p.requires_grad
+    end
+    y, derivative_of_one = TT.linearize(sum, x[1])
+    @test y == sum(x[1]) && derivative_of_one(v[1]) ≈ sum(v[1])
+    @test_throws DimensionMismatch derivative(v[1])
+    @test_throws DimensionMismatch derivative(v[1], TT.ones(2))
+
+    models = [nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)) for _ in 1:2]
+    params, buffers = TT.stack_module_state(models)
+    @test keys(params) == first.(TT.named_parameters(models[1]))
+    @test size(buffers["1.num_batches_tracked"]) == (2,)
+    @test Base.all(t -> t.requires_grad && TT.is_leaf(t), values(params))
+    foreach(TT.eval!, models)
+    states = [keys(params); keys(buffers)]
+    rows = TT.randn(4, 3)
+    both = TT.vmap((t...) -> TT.functional_call(models[1], zip(states, t), rows),
+        values(params)..., values(buffers)...)
+    @test near(both[2, :, :], Array(models[2](rows)); atol=1e-6)
+    TT.train!(models[1])
+    for wrong in (models, [], [nn.ReLU(), nn.Linear(1, 1)], [models[2], TT.eval!(nn.Sequential())])
+        @test_throws ArgumentError TT.stack_module_state(wrong)
+    end
+end
+
 @testset "pruning" begin
     m = twelve()
     nn.prune.l1_unstructured!(m, "weight"; amount=4)

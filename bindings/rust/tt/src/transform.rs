@@ -3,8 +3,9 @@ use crate::callback::{drop_user, user};
 use crate::error::{Error, Result};
 use crate::generated::callbacks;
 use crate::handle::*;
-use crate::opts::TripletMarginWithDistanceLossOpts;
-use crate::{DType, DeviceType, GradScaler, Module, Op, Optimizer, StateDict, Status, Tensor};
+use crate::opts::{GradOpts, TripletMarginWithDistanceLossOpts};
+use crate::{enable_grad, grad, DType, DeviceType, GradScaler, Layer, Module, Op, Optimizer};
+use crate::{StateDict, Status, Tensor};
 use std::borrow::Borrow;
 use std::mem::ManuallyDrop;
 use std::os::raw::c_void;
@@ -334,6 +335,91 @@ pub fn jvp(
     unsafe { Ok((taken(&outs, n).into_iter().flatten().collect(), taken(&products, n))) }
 }
 
+/// Computes `f` and returns, beside its results, their derivative as a linear function of the
+/// tangents of the inputs: Jacobian-vector products that do not call `f` again. Neither is recorded
+/// for gradients; [`jvp`] is.
+///
+/// ```
+/// let x = tt::Tensor::from([1.0, 2.0]);
+/// let (y, derivative) = tt::linearize(|x| Ok(vec![x[0].pow_scalar(3)?]), &[&x])?;
+/// assert_eq!(y[0].to_vec::<f64>()?, [1.0, 8.0]);
+/// for v in [[1.0, -1.0], [0.0, 1.0]] {
+///     let product = derivative.call(&[tt::Tensor::from(v)])?.remove(0);
+///     assert_eq!(product.to_vec::<f64>()?, [3.0 * v[0], 12.0 * v[1]]);
+/// }
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn linearize(
+    f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    inputs: &[impl Borrow<Tensor>],
+) -> Result<(Vec<Tensor>, Linearized)> {
+    enable_grad(|| {
+        let leaf = |x: &Tensor, learns| x.detach()?.requires_grad_(learns);
+        let primals = inputs.iter().map(|x| leaf(x.borrow(), true)).collect::<Result<Vec<_>>>()?;
+        let results = f(&primals)?;
+        let weight = |y: &Tensor| leaf(&y.zeros_like()?, y.requires_grad());
+        let weights = results.iter().map(weight).collect::<Result<Vec<_>>>()?;
+        // Products with Jacobian matrices from the left are linear in the weights of the results:
+        // their derivative in the direction of the tangents is the product from the right.
+        let recorded: Vec<&Tensor> = results.iter().filter(|y| y.requires_grad()).collect();
+        let given: Vec<Option<Tensor>> =
+            weights.iter().filter(|w| w.requires_grad()).cloned().map(Some).collect();
+        let opts = GradOpts::new().grad_outputs(&given).create_graph(true).allow_unused(true);
+        let products = match recorded.is_empty() {
+            true => vec![None; primals.len()],
+            false => grad(&recorded, &primals, opts)?,
+        };
+        let results = results.iter().map(Tensor::detach).collect::<Result<_>>()?;
+        Ok((results, Linearized { primals, weights, products }))
+    })
+}
+
+/// The derivative of a function, which [`linearize`] has recorded. Threads may share it.
+#[derive(Debug)]
+pub struct Linearized {
+    primals: Vec<Tensor>,
+    weights: Vec<Tensor>,          // of the results
+    products: Vec<Option<Tensor>>, // of each input, linear in the weights
+}
+
+impl Linearized {
+    /// Returns the derivative of each result in the direction of the tangents, which have the
+    /// shapes and dtypes of the inputs.
+    pub fn call(&self, tangents: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
+        let n = self.primals.len();
+        if tangents.len() != n {
+            let why = format!("linearize: {} tangents for {} inputs", tangents.len(), n);
+            return Err(Error::new(Status::InvalidArg, why));
+        }
+        for (i, (t, x)) in tangents.iter().zip(&self.primals).enumerate() {
+            let t = t.borrow();
+            if t.shape() != x.shape() || t.dtype() != x.dtype() {
+                let why = format!("linearize: tangent {} is {:?}: must be as {:?}", i, t, x);
+                return Err(Error::new(Status::Shape, why));
+            }
+        }
+        let (mut from, mut directions) = (vec![], vec![]);
+        for (product, t) in self.products.iter().zip(tangents) {
+            if let Some(product) = product.as_ref().filter(|p| p.requires_grad()) {
+                from.push(product);
+                directions.push(Some(t.borrow().clone()));
+            }
+        }
+        let to: Vec<&Tensor> = self.weights.iter().filter(|w| w.requires_grad()).collect();
+        let opts = GradOpts::new().grad_outputs(&directions).retain_graph(true).allow_unused(true);
+        let found = match from.is_empty() {
+            true => vec![None; to.len()],
+            false => grad(&from, &to, opts)?,
+        };
+        let mut found = found.into_iter();
+        let of = |w: &Tensor| {
+            let product = if w.requires_grad() { found.next().flatten() } else { None };
+            product.map_or_else(|| w.zeros_like(), Ok)
+        };
+        self.weights.iter().map(of).collect()
+    }
+}
+
 /// Runs a transform that returns matrices: one row per result or input, one matrix per input.
 fn matrices(
     f: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -508,6 +594,52 @@ impl Module {
             Ok(taken(&outs, n).into_iter().flatten().collect())
         }
     }
+}
+
+/// Returns the parameters and the buffers of models of one class, stacked by name along a new first
+/// dimension: for [`vmap`] over [`Module::functional_call`], which computes all models at once. The
+/// parameters are leaves, and require gradients where those of the first model do.
+///
+/// ```
+/// use tt::{nn, Layer, StateDict};
+/// let models = [nn::linear(3, 2)?, nn::linear(3, 2)?, nn::linear(3, 2)?];
+/// let (params, _) = tt::stack_module_state(&models)?;
+/// let x = tt::randn(&[5, 3])?;
+/// let (names, tensors): (Vec<_>, Vec<_>) = params.iter().unzip();
+/// let of_one = |tensors: &[tt::Tensor]| {
+///     let params: StateDict = names.iter().zip(tensors).collect();
+///     models[0].functional_call(&params, &[&x])
+/// };
+/// let y = tt::vmap(of_one, &tensors, &[Some(0), Some(0)])?.remove(0);
+/// assert_eq!(y.shape(), [3, 5, 2]);
+/// assert!(y.select(0, 1)?.allclose(&models[1].forward(&x)?, 1e-5, 1e-6, false)?);
+/// # Ok::<(), tt::Error>(())
+/// ```
+pub fn stack_module_state(models: &[impl Layer]) -> Result<(StateDict, StateDict)> {
+    let refused =
+        |why: &str| Error::new(Status::InvalidArg, format!("stack_module_state: {}", why));
+    let models = models.iter().map(Layer::module).collect::<Result<Vec<_>>>()?;
+    let first = models.first().ok_or_else(|| refused("there are no models"))?;
+    if models.iter().any(|m| m.class() != first.class()) {
+        return Err(refused("all models must be of the same class"));
+    }
+    if models.iter().any(|m| m.training() != first.training()) {
+        return Err(refused("all models must be in the same training mode"));
+    }
+    let stacked = |tensors_of: fn(&Module) -> Result<StateDict>| -> Result<StateDict> {
+        let all = models.iter().map(tensors_of).collect::<Result<Vec<_>>>()?;
+        if all.iter().any(|state| state.names() != all[0].names()) {
+            return Err(refused("all models must have tensors of the same names"));
+        }
+        let mut made = StateDict::new()?;
+        for (name, t) in &all[0] {
+            let parts = all.iter().map(|state| state.tensor(&name)?.detach());
+            let stack = crate::stack(&parts.collect::<Result<Vec<_>>>()?)?;
+            made.insert(&name, &stack.requires_grad_(t.requires_grad())?)?;
+        }
+        Ok(made)
+    };
+    Ok((stacked(Module::named_parameters)?, stacked(Module::named_buffers)?))
 }
 
 /// Calls `f` under autocast for tensors on devices of a kind: matrix products and convolutions

@@ -4,12 +4,14 @@ use crate::error::{Error, Result};
 use crate::{Module, Scalar, Status, Tensor};
 use std::borrow::Borrow;
 
+mod fusion;
 mod gradcheck;
 pub(crate) mod hooked;
 pub mod parametrize;
 pub mod prune;
 pub mod special;
 
+pub use fusion::*;
 pub use gradcheck::*;
 
 /// Returns the norm of order `norm_type` of all tensors as one vector, of shape (). Without tensors

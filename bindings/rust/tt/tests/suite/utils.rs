@@ -414,6 +414,81 @@ fn batch_normalizations_are_fused() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn batch_normalizations_are_fused_with_layers() -> Result<()> {
+    use tt::utils::{fuse_conv_bn_eval, fuse_linear_bn_eval};
+    let grouped = nn::Conv2dOpts::new().groups(2).bias(false);
+    let plain = nn::BatchNorm2dOpts::new().affine(false).eps(0.1);
+    for (layer, norm, shape) in [
+        (nn::conv1d(2, 4, &[3])?, nn::batch_norm1d(4)?, &[3, 2, 9][..]),
+        (nn::conv2d_with(2, 4, &[3], grouped)?, nn::batch_norm2d_with(4, plain)?, &[3, 2, 5, 5]),
+        (nn::conv_transpose2d(2, 4, &[3])?, nn::batch_norm2d(4)?, &[3, 2, 5, 5]),
+        (nn::linear(5, 4)?, nn::batch_norm1d(4)?, &[3, 5]),
+        (nn::linear(5, 4)?, nn::batch_norm1d(1)?, &[3, 1, 5]),
+    ] {
+        let is_linear = layer.class() == "Linear";
+        let fuse = if is_linear { fuse_linear_bn_eval } else { fuse_conv_bn_eval };
+        let x = tt::randn(shape)?;
+        norm.forward(&layer.forward(&x)?.mul_scalar(3)?.add_scalar(1)?)?; // statistics
+        assert!(fuse(&layer, &norm).unwrap_err().to_string().contains("evaluation mode"));
+        layer.train(false)?;
+        norm.train(false)?;
+        let both = norm.forward(&layer.forward(&x)?)?;
+        let fused = fuse(&layer, &norm)?;
+        assert!(fused.forward(&x)?.allclose(&both, 1e-4, 1e-5, false)?);
+        assert!(tensor(&fused, "weight")?.requires_grad());
+        let wrong = if is_linear { fuse_conv_bn_eval } else { fuse_linear_bn_eval };
+        assert_eq!(wrong(&layer, &norm).unwrap_err().status, Status::InvalidArg);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_function_is_linearized_once() -> Result<()> {
+    let calls = std::cell::Cell::new(0);
+    let w = tt::randn(&[2, 3])?.requires_grad_(true)?;
+    let f = |x: &[Tensor]| {
+        calls.set(calls.get() + 1);
+        let sorted = x[0].argsort()?;
+        Ok(vec![w.mv(&x[0].sin()?)?, sorted, tt::ones(&[2])?, x[0].mul(&x[1])?, x[1].clone()])
+    };
+    let (x, v) = ([tt::randn(&[3])?, tt::randn(&[3])?], [tt::randn(&[3])?, tt::randn(&[3])?]);
+    let (results, derivative) = tt::no_grad(|| tt::linearize(f, &x))?;
+    let products = [derivative.call(&v)?, derivative.call(&v)?];
+    assert_eq!(calls.get(), 1);
+    let (_, tangents) = tt::jvp(f, &x, &[Some(&v[0]), Some(&v[1])])?;
+    for (i, tangent) in tangents.iter().enumerate() {
+        assert_eq!(products[0][i].dtype(), results[i].dtype());
+        let tangent = tangent.clone().map_or_else(|| results[i].zeros_like(), Ok)?;
+        assert!(products.iter().all(|p| p[i].allclose(&tangent, 1e-6, 1e-6, false).unwrap()));
+        assert!(!results[i].requires_grad() && !products[0][i].requires_grad());
+    }
+    let e = derivative.call(&v[..1]).unwrap_err();
+    assert_eq!(e.to_string(), "linearize: 1 tangents for 2 inputs");
+    let e = derivative.call(&[&v[0], &tt::ones(&[2])?]).unwrap_err();
+    assert_eq!((e.status, e.to_string().contains("tangent 1")), (Status::Shape, true));
+    Ok(())
+}
+
+#[test]
+fn states_of_models_are_stacked() -> Result<()> {
+    let model = || tt::sequential([nn::linear(3, 2)?, nn::batch_norm1d(2)?]);
+    let models = [model()?, model()?];
+    let (params, buffers) = tt::stack_module_state(&models)?;
+    assert_eq!(params.names(), models[0].named_parameters()?.names());
+    assert_eq!(buffers.tensor("1.num_batches_tracked")?.shape(), [2]);
+    assert!(params.values().all(|t| t.requires_grad() && t.is_leaf()));
+    let second = params.tensor("0.weight")?.select(0, 1)?;
+    assert!(second.equal(&tensor(&models[1], "0.weight")?)?);
+    models[1].train(false)?;
+    let why = |models: &[Module]| tt::stack_module_state(models).unwrap_err().to_string();
+    assert!(why(&models).ends_with("the same training mode"));
+    assert!(why(&[nn::linear(1, 1)?, nn::relu()?]).ends_with("the same class"));
+    assert!(why(&[model()?, tt::sequential([nn::relu()?])?]).ends_with("the same names"));
+    assert!(why(&[]).ends_with("there are no models"));
+    Ok(())
+}
+
 fn mask(m: &Module) -> Result<Vec<i32>> {
     tensor(m, "weight_mask")?.to_dtype(DType::I32)?.reshape(&[-1])?.to_vec()
 }
