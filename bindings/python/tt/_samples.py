@@ -17,6 +17,9 @@ class Histogram(NamedTuple):
     hist: Tensor
     bin_edges: Tensor
 
+    def __repr__(self) -> str:
+        return f"tt.return_types.histogram(\nhist={self.hist!r},\nbin_edges={self.bin_edges!r})"
+
 
 @overridable
 def histogram(

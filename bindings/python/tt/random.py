@@ -83,6 +83,9 @@ class Generator(GeneratorHandle):
             raise TypeError(f"set_state(): the state must be a Tensor of {STATE.size} bytes")
         super().set_state(STATE.unpack(new_state._bytes()))
 
+    def __reduce__(self) -> Any:
+        return restored, (str(self.device), self.get_state())
+
     def clone_state(self) -> Generator:
         """Returns a generator that draws the same numbers from now on."""
         clone = Generator(device=self.device)
@@ -106,6 +109,13 @@ class Generator(GeneratorHandle):
     def graphsafe_set_state(self, state: Generator) -> None:
         """Continues where another generator is."""
         self.set_state(state.get_state())
+
+
+def restored(device: str, state: Tensor) -> Generator:
+    """Unpickles a generator: see Generator.__reduce__."""
+    generator = Generator(device=device)
+    generator.set_state(state)
+    return generator
 
 
 def thread_generator() -> Generator:

@@ -52,13 +52,14 @@ CONTAINERS: dict[str, Callable[..., Any]] = {
 class Writer:
     """Converts structures to JSON values, which tt.h describes; tensors become names of `tensors`.
 
-    marks_parameters: loading restores each nn.Parameter as such.
+    keeps_classes: loading restores each nn.Parameter as such, and containers of other classes, such
+    as named tuples, are refused.
     """
 
-    def __init__(self, marks_parameters: bool) -> None:
+    def __init__(self, keeps_classes: bool) -> None:
         self.tensors: dict[str, Tensor] = {}
         self.names: dict[int, str] = {}  # id of a tensor -> its name
-        self.marks_parameters = marks_parameters
+        self.keeps_classes = keeps_classes
 
     def tensor(self, t: Tensor, path: tuple[str, ...]) -> dict[str, str]:
         if id(t) not in self.names:
@@ -67,7 +68,7 @@ class Writer:
             while name in self.tensors:
                 name, k = f"{base}#{k}", k + 1
             self.names[id(t)], self.tensors[name] = name, t
-        is_parameter = self.marks_parameters and isinstance(t, Parameter)
+        is_parameter = self.keeps_classes and isinstance(t, Parameter)
         return {"parameter" if is_parameter else "tensor": self.names[id(t)]}
 
     def pack(self, x: Any, path: tuple[str, ...] = ()) -> Any:
@@ -78,6 +79,8 @@ class Writer:
             return x
         if isinstance(x, float):
             return {"float": float.hex(x)}
+        if self.keeps_classes and is_of_others(x):
+            raise TypeError(f"save(): a {type(x).__name__} has to be pickled")
         if isinstance(x, dict):
             kind = "ordered" if isinstance(x, OrderedDict) else "dict"
             items = [[self.pack(k), self.pack(v, (*path, str(k)))] for k, v in x.items()]
@@ -90,6 +93,13 @@ class Writer:
             f"save(): cannot keep a {type(x).__name__} at '{'.'.join(path)}': only tensors, "
             f"numbers, strings, dicts, lists and tuples (of a module: its state_dict())"
         )
+
+
+def is_of_others(x: Any) -> bool:
+    """Returns whether x is a container of a class of the application, which JSON cannot restore."""
+    if type(x) in (dict, list, tuple, OrderedDict, _types.Size):
+        return False
+    return isinstance(x, (dict, list, tuple)) and not type(x).__module__.startswith("tt.")
 
 
 def sequence_kind(x: list[Any] | tuple[Any, ...]) -> str:

@@ -181,10 +181,11 @@ TensorRef join(TensorRef a, TensorRef b, int64_t n_out, int64_t n, int64_t* user
   }
   if (!of_a.empty()) a = op::sum_dim(a, of_a, true);
   if (!of_b.empty()) b = op::sum_dim(b, of_b, true);
-  // Sums of integers are int64.
+  // Sums of integers are int64. contract takes operands of one dtype.
   if (a->dtype != b->dtype && category(a->dtype) < 2 && category(b->dtype) < 2) {
-    a = op::to_dtype(a, Dtype::kI64);
-    b = op::to_dtype(b, Dtype::kI64);
+    const Dtype common = promote(a->dtype, b->dtype);
+    a = op::to_dtype(a, common);
+    b = op::to_dtype(b, common);
   }
   return both ? contract(a, b, both) : op::mul(a, b);
 }

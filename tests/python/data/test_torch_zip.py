@@ -7,7 +7,7 @@ import pickle
 import struct
 import tarfile
 import zipfile
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict, namedtuple
 
 import pytest
 
@@ -371,3 +371,19 @@ def test_hostile_sparse_tensors_are_refused(tmp_path, values, size, reason):
     tt.save({"t": t}, path)
     with pytest.raises(tt.errors.TtError, match=reason):
         tt.load(path)
+
+
+Point = namedtuple("Point", "x y")
+
+
+def test_containers_keep_their_classes(tmp_path):
+    path = tmp_path / "classes.pt"
+    lists = defaultdict(list, a=[1])
+    tt.save({"point": Point(tt.ones(2), 3), "lists": lists, "counts": Counter("aab")}, path)
+    found = tt.load(path, weights_only=False)
+    assert found["point"].x.tolist() == [1, 1] and found["point"].y == 3
+    assert found["lists"]["b"] == [] and found["counts"]["c"] == 0
+    with pytest.raises(pickle.UnpicklingError, match="Point|defaultdict"):
+        tt.load(path)
+    tt.save(Counter("aab"), path)
+    assert tt.load(path) == Counter("aab") and type(tt.load(path)) is Counter

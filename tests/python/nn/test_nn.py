@@ -764,3 +764,33 @@ def test_attributes_that_layers_of_pytorch_have():
 def test_state_dicts_of_arrays_are_refused():
     with pytest.raises(RuntimeError, match="weight is numpy.ndarray: must be a Tensor"):
         nn.Linear(2, 1, bias=False).load_state_dict({"weight": np.ones((1, 2), "float32")})
+
+
+def test_type_converts_buffers_of_integers():
+    m = nn.BatchNorm1d(2).type(tt.float16)
+    assert {t.dtype for t in m.state_dict().values()} == {tt.float16}
+    assert nn.Linear(2, 2).type("torch.DoubleTensor").weight.dtype is tt.float64
+
+
+def test_state_dicts_from_before_batches_were_counted():
+    m = nn.Sequential(nn.BatchNorm1d(2), nn.InstanceNorm1d(2, track_running_stats=True))
+    m[0].num_batches_tracked += 3
+    state = m.state_dict()
+    old = {name: t for name, t in state.items() if "num_batches" not in name}
+    assert m.load_state_dict(old) == ([], []) and m[0].num_batches_tracked == 3
+    del state["0.num_batches_tracked"]  # its _metadata has version 2 of the layer
+    with pytest.raises(RuntimeError, match="Missing.*0.num_batches_tracked"):
+        m.load_state_dict(state)
+
+
+def test_what_lists_refuse():
+    with pytest.raises(TypeError, match="not a Tensor"):
+        nn.ParameterList(tt.ones(2))
+    with pytest.raises(ValueError, match="not to int"):
+        nn.Sequential(nn.ReLU()) + 3
+
+
+def test_flat_weights():
+    m = nn.LSTM(2, 3)
+    assert m._flat_weights_names == [name for name, _ in m.named_parameters()]
+    assert all(a is b for a, b in zip(m._flat_weights, m.parameters()))

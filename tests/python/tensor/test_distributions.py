@@ -8,6 +8,7 @@ import pytest
 
 import tt
 from tt import distributions as D
+from tt.distributions import transforms
 
 T = tt.tensor
 CONTINUOUS = [
@@ -797,3 +798,47 @@ def test_constraints_have_pytorchs_private_names():
     assert isinstance(c.positive, c._GreaterThan) and isinstance(c.simplex, c._Simplex)
     assert c._DependentProperty is c.dependent_property
     assert not hasattr(c, "_Unknown") and not hasattr(c, "__wrapped__")
+
+
+def test_event_dims_of_composed_transforms():
+    reshape = transforms.ReshapeTransform((4,), (2, 2))
+    t = transforms.ComposeTransform([reshape, transforms.ExpTransform()])
+    x = tt.arange(12.0).reshape(3, 4) / 8
+    assert tt.allclose(t.log_abs_det_jacobian(x, t(x)), x.sum(-1))
+    assert (t.domain.event_dim, t.codomain.event_dim) == (1, 2)
+    d = D.TransformedDistribution(D.Normal(tt.zeros(4), 1.0), [reshape, transforms.ExpTransform()])
+    assert (d.batch_shape, d.event_shape) == ((), (2, 2)) and d.sample((3,)).shape == (3, 2, 2)
+    rows = D.TransformedDistribution(D.LKJCholesky(3), transforms.CorrCholeskyTransform().inv)
+    assert (rows.batch_shape, rows.event_shape, rows.sample((4,)).shape) == ((), (3,), (4, 3))
+
+
+def test_parameters_of_transforms_are_batches():
+    shift = transforms.AffineTransform(tt.tensor([1.0, 2.0]), 1.0)
+    d = D.TransformedDistribution(D.Normal(0.0, 1.0), shift)
+    assert d.batch_shape == (2,) and tt.unique(d.sample() - shift.loc).numel() == 2
+    power = transforms.PowerTransform(tt.tensor([[1.0], [2.0]]))
+    d = D.TransformedDistribution(D.Exponential(tt.ones(1)), [power, shift])
+    assert d.batch_shape == (2, 2) and d.sample((3,)).shape == (3, 2, 2)
+
+
+def test_supports_of_batches():
+    d = D.Independent(D.Uniform(tt.zeros(2, 3), 1.0), 1)
+    t = D.biject_to(d.support)
+    x = tt.zeros(2, 3)
+    assert d.support.event_dim == 1 and t.log_abs_det_jacobian(x, t(x)).shape == (2,)
+    assert D.Independent(D.Normal(0.0, 1.0), 0).support is D.constraints.real
+    ends = D.Uniform(tt.tensor([0.0, 0.2]), tt.tensor([1.0, 2.0]))
+    mixture = D.MixtureSameFamily(D.Categorical(tt.tensor([0.5, 0.5])), ends)
+    assert mixture.log_prob(tt.tensor([0.5, 0.6, 0.7])).shape == (3,)
+    assert mixture.support.check(tt.tensor([0.1, 0.5, 1.5])).tolist() == [False, True, False]
+    with pytest.raises(ValueError, match="total_count is -1"):
+        D.Multinomial(-1, tt.tensor([0.5, 0.5]))
+
+
+def test_texts_of_transforms_and_mixtures():
+    t = transforms.ComposeTransform([transforms.ExpTransform(), transforms.TanhTransform().inv])
+    text = "ComposeTransform(\n    ExpTransform(),\n    _InverseTransform(TanhTransform())\n)"
+    assert repr(t) == text and repr(transforms.IndependentTransform(t, 1)).endswith("), 1)")
+    mixture = D.MixtureSameFamily(D.Categorical(tt.tensor([0.5, 0.5])), D.Normal(tt.zeros(2), 1.0))
+    assert repr(mixture).splitlines()[2] == "  Normal(loc: tt.Size([2]), scale: tt.Size([2])))"
+    assert D.Normal(tt.zeros(2), 1.0).sample_n(3).shape == (3, 2)

@@ -1066,3 +1066,10 @@ def test_a_source_of_which_nothing_is_taken_has_zeros():
     x, source = tt.ones(3, requires_grad=True), tt.ones(2, requires_grad=True)
     x.masked_scatter(tt.zeros(3, dtype=tt.bool), source).sum().backward()
     assert x.grad.tolist() == [1] * 3 and source.grad.tolist() == [0] * 2
+
+
+def test_einsum_promotes_integers():
+    a, b = tt.tensor([3, -2], dtype=tt.int16), tt.tensor([255, 2], dtype=tt.uint8)
+    outer = tt.einsum("a,b->ab", a, b)
+    assert outer.dtype is tt.int16 and outer.tolist() == [[765, 6], [-510, -4]]
+    assert tt.einsum("a,a->a", b, a).dtype is tt.int16

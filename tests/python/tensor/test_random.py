@@ -1,5 +1,7 @@
 """Random numbers and modes of several threads: each has its own, and a seed repeats them all."""
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -194,3 +196,13 @@ def test_bernoulli_in_place():
     assert x.bernoulli_(certain) is x and x.tolist() == [[0, 1, 1]] * 2
     assert 400 < tt.empty(1000).bernoulli_().sum().item() < 600
     assert tt.empty(2).bernoulli_(1).tolist() == [1, 1]
+
+
+def test_generators_are_copied_and_pickled():
+    g = tt.Generator().manual_seed(5)
+    tt.rand(3, generator=g)
+    twins = [copy.deepcopy(g), pickle.loads(pickle.dumps(g))]
+    expected = tt.rand(4, generator=g)
+    for twin in twins:
+        assert tt.equal(tt.rand(4, generator=twin), expected)
+        assert twin.initial_seed() == 5 and twin.device == g.device

@@ -238,7 +238,11 @@ class MixtureSameFamily(Distribution):
 
     @property
     def support(self) -> constraints.Constraint:
-        return self.component_distribution.support
+        return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
+
+    def __repr__(self) -> str:
+        parts = (self.mixture_distribution, self.component_distribution)
+        return f"MixtureSameFamily(\n  {parts[0]},\n  {parts[1]})"
 
     def _weights(self) -> Tensor:
         """Returns the weights in the shape of the components' values."""

@@ -200,6 +200,24 @@ class Independent(Constraint):
         return f"IndependentConstraint({self.base_constraint}, {self.reinterpreted_batch_ndims})"
 
 
+class MixtureSameFamilyConstraint(Constraint):
+    """Values that satisfy base_constraint, which the components of a mixture have, in each of
+    them."""
+
+    def __init__(self, base_constraint: Constraint) -> None:
+        self.base_constraint = base_constraint
+        self.is_discrete = base_constraint.is_discrete
+        self.event_dim = base_constraint.event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        batch = value.shape[: value.ndim - self.event_dim]
+        satisfied = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        return satisfied.reshape((*batch, -1)).all(-1)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamilyConstraint({self.base_constraint})"
+
+
 class Simplex(Constraint):
     event_dim = 1
 

@@ -256,6 +256,8 @@ class Multinomial(Distribution):
     ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("Multinomial: total_count must be an int")
+        if total_count < 0:
+            raise ValueError(f"Multinomial: total_count is {total_count}: must be at least 0")
         self.total_count = total_count
         self._categorical = Categorical(probs, logits)
         shape = self._categorical.param_shape

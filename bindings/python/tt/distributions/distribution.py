@@ -91,6 +91,10 @@ class Distribution:
         with no_grad():
             return self.rsample(sample_shape)
 
+    def sample_n(self, n: int) -> Tensor:
+        """Returns sample((n,)). Deprecated."""
+        return self.sample((n,))
+
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """Draws samples that are differentiable in the parameters."""
         raise NotImplementedError(f"{type(self).__name__} has no rsample")

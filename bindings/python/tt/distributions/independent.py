@@ -34,7 +34,10 @@ class Independent(Distribution):
 
     @property
     def support(self) -> constraints.Constraint:
-        return self.base_dist.support
+        region = self.base_dist.support
+        if not self.reinterpreted_batch_ndims:
+            return region
+        return constraints.independent(region, self.reinterpreted_batch_ndims)
 
     @property
     def mean(self) -> Tensor:

@@ -41,7 +41,11 @@ class TransformedDistribution(Distribution):
             )
         self._joined = joined - n  # batch dims of the base that are event dims here
         shape = tuple(self._whole.forward_shape(base_shape))
-        event_dims = max(joined, self._whole.event_dim_out)
+        expanded = tuple(self._whole.inverse_shape(shape))
+        if expanded != base_shape:  # parameters of the transforms are batches
+            self.base_dist = base_distribution.expand(expanded[: len(expanded) - n])
+        more = self._whole.event_dim_out - self._whole.event_dim_in
+        event_dims = max(self._whole.event_dim_out, joined + more)
         super().__init__(
             shape[: len(shape) - event_dims], shape[len(shape) - event_dims :], validate_args
         )

@@ -9,6 +9,7 @@ from typing import Any, Sequence
 from .. import _ops as ops
 from .. import linalg
 from .._limits import finfo
+from .._settings import broadcast_shapes
 from .._tensor import Tensor
 from . import constraints
 from .distribution import last_dims_summed
@@ -189,6 +190,9 @@ class InverseTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self._of.log_abs_det_jacobian(y, x)
 
+    def __repr__(self) -> str:
+        return f"_InverseTransform({self._of!r})"
+
     def forward_shape(self, shape: Any) -> Any:
         return self._of.inverse_shape(shape)
 
@@ -227,6 +231,17 @@ class AffineTransform(Transform):
         else:
             log_scale = ops.full_like(x, log(abs(self.scale)))
         return last_dims_summed(log_scale, self.event_dim_in)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return with_shapes_of(shape, self.loc, self.scale)
+
+    inverse_shape = forward_shape
+
+
+def with_shapes_of(shape: Any, *parameters: Any) -> Any:
+    """Returns the shape to which a shape and those of parameters broadcast."""
+    shapes = (p.shape for p in parameters if isinstance(p, Tensor))
+    return broadcast_shapes(shape, *shapes)
 
 
 class ExpTransform(Transform):
@@ -268,6 +283,11 @@ class PowerTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        return with_shapes_of(shape, self.exponent)
+
+    inverse_shape = forward_shape
 
 
 class SigmoidTransform(Transform):
@@ -408,6 +428,13 @@ class IndependentTransform(Transform):
         self.domain = constraints.independent(base_transform.domain, self.n)
         self.codomain = constraints.independent(base_transform.codomain, self.n)
 
+    @property
+    def sign(self) -> Any:
+        return self.base_transform.sign
+
+    def __repr__(self) -> str:
+        return f"IndependentTransform({self.base_transform!r}, {self.n})"
+
     def _call(self, x: Tensor) -> Tensor:
         return self.base_transform(x)
 
@@ -431,10 +458,22 @@ class ComposeTransform(Transform):
         super().__init__(cache_size)
         self.parts = list(parts)
         self.bijective = all(part.bijective for part in self.parts)
-        if self.parts:
-            self.domain, self.codomain = self.parts[0].domain, self.parts[-1].codomain
-            self.event_dim_in = max(part.event_dim_in for part in self.parts)
-            self.event_dim_out = max(part.event_dim_out for part in self.parts)
+        if not self.parts:
+            return
+        dims = 0
+        for part in reversed(self.parts):
+            dims = max(dims + part.event_dim_in - part.event_dim_out, part.event_dim_in)
+        self.event_dim_in = dims
+        dims = 0
+        for part in self.parts:
+            dims = max(dims + part.event_dim_out - part.event_dim_in, part.event_dim_out)
+        self.event_dim_out = dims
+        self.domain = widened(self.parts[0].domain, self.event_dim_in)
+        self.codomain = widened(self.parts[-1].codomain, self.event_dim_out)
+
+    def __repr__(self) -> str:
+        parts = ",\n    ".join(repr(part) for part in self.parts)
+        return f"ComposeTransform(\n    {parts}\n)"
 
     @property
     def sign(self) -> Any:
@@ -455,10 +494,12 @@ class ComposeTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         total: Any = 0
+        dims = self.event_dim_in  # of x
         for i, part in enumerate(self.parts):
             following = y if i == len(self.parts) - 1 else part(x)
             term = part.log_abs_det_jacobian(x, following)
-            total = total + last_dims_summed(term, self.event_dim_in - part.event_dim_in)
+            total = total + last_dims_summed(term, dims - part.event_dim_in)
+            dims += part.event_dim_out - part.event_dim_in
             x = following
         return total if self.parts else ops.zeros_like(x)
 
@@ -474,6 +515,13 @@ class ComposeTransform(Transform):
 
 
 identity_transform = ComposeTransform([])
+
+
+def widened(region: constraints.Constraint, event_dim: int) -> constraints.Constraint:
+    """Returns the constraint with as many event dims."""
+    if event_dim <= region.event_dim:
+        return region
+    return constraints.independent(region, event_dim - region.event_dim)
 
 
 class ReshapeTransform(Transform):

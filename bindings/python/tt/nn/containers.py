@@ -236,6 +236,11 @@ class Sequential(ListContainer):
             return type(self)(OrderedDict(list(self._modules.items())[i]))
         return super().__getitem__(i)
 
+    def __add__(self, others: Iterable[Any]) -> Self:
+        if not isinstance(others, Iterable):
+            raise ValueError(f"a Sequential can be added to modules, not to {kind_name(others)}")
+        return super().__add__(others)
+
     def __mul__(self, times: int) -> Self:
         """Returns a Sequential that calls the modules of self several times in turn."""
         return self._of(list(self) * repetitions(times))
@@ -279,6 +284,12 @@ class ModuleDict(DictContainer):
 
 class ParameterList(OfParameters, ListContainer):
     """A list of parameters. Tensors that are added become parameters."""
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Adds parameters, tensors or other objects at the end. Returns self."""
+        if isinstance(values, Tensor):
+            raise TypeError("ParameterList.extend takes an iterable of tensors, not a Tensor")
+        return super().extend(values)
 
 
 class ParameterDict(OfParameters, DictContainer):

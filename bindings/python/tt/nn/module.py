@@ -761,7 +761,8 @@ class Module:
             key = prefix + name
             known.add(key)
             if key not in state_dict:
-                if strict:
+                counts = name == "num_batches_tracked"  # since version 2 of the layers that have it
+                if strict and not (counts and local_metadata.get("version", 1) < 2):
                     missing_keys.append(key)
                 continue
             value = state_dict[key]
@@ -894,9 +895,9 @@ class Module:
 
         return self._apply(converted)
 
-    def type(self, dst_type: DType) -> Self:
-        """Calls to(dst_type)."""
-        return self.to(dst_type)
+    def type(self, dst_type: DType | str) -> Self:
+        """Converts all parameters and buffers, those of integers too, in place. Returns self."""
+        return self._apply(lambda t: t.type(dst_type))
 
     def cpu(self) -> Self:
         """Calls to("cpu")."""

@@ -35,6 +35,16 @@ class RNNBase(ParameterLayer):
         own = [getattr(self, name) for name in self._slots]
         return [own[i : i + each] for i in range(0, len(own), each)]
 
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        """The names of the parameters, by PyTorch's name."""
+        return list(self._slots)
+
+    @property
+    def _flat_weights(self) -> list[Tensor]:
+        """The parameters in one list, by PyTorch's name."""
+        return [getattr(self, name) for name in self._slots]
+
     def flatten_parameters(self) -> None:
         """Does nothing: parameters need no common memory."""
 
