@@ -158,7 +158,7 @@ template <class T> struct WeightUnit {
     fill_addresses<const T>(all_y[1], edge, kConvNr<T>, n);
     const int64_t last = j0 + (j1 - j0 - 1) / kConvNr<T> * kConvNr<T>;  // the last panel
     if (!whole(cols - last))
-      pack_copy(y + m * y_row + last, y_row, int(cols - last), kConvNr<T>, n, edge);
+      pack_panel(y + m * y_row + last, 1, y_row, int(cols - last), kConvNr<T>, n, edge);
     for (int64_t t = t0; t < t1; t++) {
       const ConvTap tap(t, p.gather.taps);
       int64_t shift[kConvDims];

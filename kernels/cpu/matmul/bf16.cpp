@@ -43,7 +43,7 @@ TT_ENTRY_BEGIN
 bool matmul_bf16_groups_pay() noexcept { return true; }
 TT_MATMUL_DEFINE_PACKED(matmul_bf16_groups, Bf16, float, Bf16Quad)
 void matmul_bf16_groups_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
-  tile_units<float, float, Bf16Quad>(k, begin, end);
+  tile_units<float, Bf16Quad>(k, begin, end);
 }
 #elif TT_SVE
 // BFMMLA of two vectors of NEON per cycle does as much as one of SVE.
@@ -69,7 +69,7 @@ bool matmul_bf16_groups_pay() noexcept {
 }
 TT_MATMUL_DEFINE_PACKED(matmul_bf16_groups, Bf16, float, Bf16Pair)
 void matmul_bf16_groups_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
-  tile_units<float, float, Bf16Pair>(k, begin, end);
+  tile_units<float, Bf16Pair>(k, begin, end);
 }
 #else
 bool matmul_bf16_groups_pay() noexcept { return false; }

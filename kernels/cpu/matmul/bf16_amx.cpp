@@ -72,8 +72,9 @@ void pack_amx_cols(const MatmulBlock& k, PanelRange cols) {
   }
 }
 
-// Stores the sums of blocks in c, in the block's f32 sums, or in a block that finish() converts.
-template <class S> struct AmxSink {
+// Stores the sums of blocks in c, in the block's f32 sums, or in a block that matmul_finish()
+// converts.
+struct AmxSink {
   const MatmulBlock& k;
   const bool first, last;
   const bool direct;  // c itself holds the sums
@@ -83,7 +84,7 @@ template <class S> struct AmxSink {
       : k(b),
         first(b.k0 == 0),
         last(b.k0 + b.nk == b.plan->k),
-        direct(sizeof(S) == sizeof(float) && b.plan->c_col == 1 && !b.plan->scaled &&
+        direct(b.plan->dtype == TT_F32 && b.plan->c_col == 1 && !b.plan->scaled &&
                !(first && b.plan->d)) {}
 
   // Rows r, columns [j, j + w) from one panel of each.
@@ -129,7 +130,7 @@ template <class S> struct AmxSink {
       ld = matmul_sum_pitch(k.nj);
     }
     if (k.sum && !last) return;
-    finish<S, float>(p, k.c, k.d, i, k.j0 + j, h, w, out, ld, first || k.sum);
+    matmul_finish(p, k.c, k.d, i, k.j0 + j, h, w, out, ld, first || k.sum);
   }
 
  private:
@@ -145,8 +146,8 @@ template <class S> struct AmxSink {
   }
 };
 
-template <class S> void amx_units(const MatmulBlock& k, int64_t begin, int64_t end) {
-  AmxSink<S> sink(k);
+void amx_units(const MatmulBlock& k, int64_t begin, int64_t end) {
+  AmxSink sink(k);
   const AmxTiles tiles;
   const int64_t depth = amx_steps(k) * kStep;
   for (int64_t u = begin; u < end; u++) {
@@ -176,10 +177,10 @@ void matmul_bf16_amx_pack(const MatmulBlock& k, int64_t begin, int64_t end) noex
   }
 }
 void matmul_bf16_amx_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
-  amx_units<Bf16>(k, begin, end);
+  amx_units(k, begin, end);
 }
 void matmul_bf16_amx_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept {
-  amx_units<float>(k, begin, end);
+  amx_units(k, begin, end);
 }
 TT_ENTRY_END
 

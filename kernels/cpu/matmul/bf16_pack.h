@@ -31,8 +31,8 @@ void pack_zip(const Bf16* x, int64_t k_stride, int w, int pitch, int64_t nk, Bf1
   int64_t done = 0;
   if (k_stride == 1 && i_stride % 2 == 0) {  // a pair of bf16 is one int32
     done = nk & ~int64_t(1);
-    pack_transpose(reinterpret_cast<const int32_t*>(x), i_stride / 2, w, pitch, done / 2,
-                   reinterpret_cast<int32_t*>(out));
+    pack_panel(reinterpret_cast<const int32_t*>(x), i_stride / 2, 1, w, pitch, done / 2,
+               reinterpret_cast<int32_t*>(out));
   }
   for (int64_t p = done; p < nk; p += 2)
     for (int i = 0; i < pitch; i++) {

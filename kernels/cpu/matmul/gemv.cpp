@@ -4,6 +4,7 @@
 //   columns contiguous (b_row == 1): c(i, j) is the dot product of two runs (dot_*)
 //   rows contiguous    (b_col == 1): c(i, :) is a sum of rows of b, each times a(i, p) (axpy_*)
 #include "kernels/cpu/matmul/epilogue.h"
+#include "kernels/cpu/matmul/pack.h"
 #include "kernels/cpu/matmul/walk.h"
 
 TT_ENTRY_BEGIN
@@ -126,7 +127,7 @@ void dot_group(const MatmulPlan& p, const BatchWalk& w, int64_t r0, int64_t j, i
   for (int r = 0; r < kRows; r++)
     for (int i = cols; i < kL; i++) sums[r][i] = Vec<T>{};
   for (int r = 0; r < kRows; r++) add_lanes<T>(sums[r], out + r * kL);
-  finish<T, T>(p, w.c, w.d, r0, j, kRows, cols, out, kL, true);
+  matmul_finish(p, w.c, w.d, r0, j, kRows, cols, out, kL, true);
 }
 
 // One row with a long k: columns [j, j + n), n <= kMatmulRowsUnit. Two columns at a time, one of
@@ -139,7 +140,7 @@ template <class T> void dot_long(const MatmulPlan& p, const BatchWalk& w, int64_
   for (int64_t i = 0; i < half; i++)
     dot_runs<T, 2>(a, b + i * p.b_col, half * p.b_col, p.k, out + i, half);
   if (n % 2) dot_runs<T, 1>(a, b + (n - 1) * p.b_col, 0, p.k, out + n - 1, 0);
-  finish<T, T>(p, w.c, w.d, 0, j, 1, int(n), out, kMatmulRowsUnit, true);
+  matmul_finish(p, w.c, w.d, 0, j, 1, int(n), out, kMatmulRowsUnit, true);
 }
 
 // y (kRows, n) += a (kRows, kDepth) · b (kDepth, n); y has rows of n rounded up to whole vectors.
@@ -244,7 +245,7 @@ template <class T> void axpy_unit(const MatmulPlan& p, const BatchWalk& w, int64
       store(y + i, Vec<T>{});
     }
   }
-  finish<T, T>(p, w.c, w.d, 0, j, int(p.m), int(n), chain < p.k ? total : y, ld, true);
+  matmul_finish(p, w.c, w.d, 0, j, int(p.m), int(n), chain < p.k ? total : y, ld, true);
 }
 
 // --- rows of f16 or bf16: sums are those of f32 ---

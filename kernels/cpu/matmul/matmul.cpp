@@ -3,9 +3,6 @@
 
 TT_ENTRY_BEGIN
 
-// Integer products are not part of builds for microcontrollers.
-constexpr bool kIntegerProducts = !TT_MINIMAL;
-
 #define TT_CASE(has, name, stage)         \
   if (!(has)) return TT_NOT_IMPLEMENTED;  \
   matmul_##name##_##stage(k, begin, end); \

@@ -3,11 +3,12 @@
 //
 //   panel of a: [nk][kMr]     panel of b: [nk][kNr]     tile of c: [kMr][kNr]
 //
-// S: stored type; T: compute type; P: packed type, which is T, or Bf16Pair or Bf16Quad for two or
-// four k positions that one instruction multiplies and adds.
+// S: stored type of an operand; T: compute type; P: packed type, which is T, or Bf16Pair or
+// Bf16Quad for two or four k positions that one instruction multiplies and adds.
 #pragma once
 
 #include "kernels/cpu/matmul/epilogue.h"
+#include "kernels/cpu/matmul/pack.h"
 #include "kernels/cpu/simd/mmla.h"
 
 TT_ISA_BEGIN
@@ -321,8 +322,8 @@ struct Ahead {
 };
 
 // Runs micro-kernels and stores their sums: directly in c, in the block's f32 sums, or in a tile
-// that finish() converts.
-template <class S, class T, class P> struct TileSink {
+// that matmul_finish() converts.
+template <class T, class P> struct TileSink {
   const MatmulBlock& k;
   const bool first, last;
   const char* const addend;  // what is added to this block's products: d, or earlier sums in c
@@ -336,8 +337,8 @@ template <class S, class T, class P> struct TileSink {
         last(block.k0 + block.nk == block.plan->k),
         addend(first ? first_addend(block) : block.c),
         addend_row(first ? block.plan->d_row : block.plan->c_row),
-        direct(sizeof(S) == sizeof(T) && block.plan->c_col == 1 && !block.plan->scaled &&
-               (!first || !addend || is_plain_addend(*block.plan))) {}
+        direct(kItemSize[block.plan->dtype] == sizeof(T) && block.plan->c_col == 1 &&
+               !block.plan->scaled && (!first || !addend || is_plain_addend(*block.plan))) {}
 
   static const char* first_addend(const MatmulBlock& k) { return k.plan->d ? k.d : nullptr; }
   static bool is_plain_addend(const MatmulPlan& p) {
@@ -382,7 +383,7 @@ template <class S, class T, class P> struct TileSink {
     }
     micro_of<T, P>(h, copy ? 2 : width / kLanes<T> - 1)(args);
     if (to_c || (k.sum && !last)) return;
-    finish<S, T>(p, k.c, k.d, i, col, h, w, args.out, args.ld, first || k.sum);
+    matmul_finish(p, k.c, k.d, i, col, h, w, args.out, args.ld, first || k.sum);
   }
 };
 
@@ -408,9 +409,8 @@ TT_INLINE Ahead next_operand(const MatmulBlock& k, PanelRange cols, int64_t v, i
   return {k.b + (row * p.b_row + k.j0 + j) * item, p.b_row * item};
 }
 
-template <class S, class T, class P>
-void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
-  TileSink<S, T, P> sink(k);
+template <class T, class P> void tile_units(const MatmulBlock& k, int64_t begin, int64_t end) {
+  TileSink<T, P> sink(k);
   const P* a_pack = reinterpret_cast<const P*>(k.a_pack);
   P* b_pack = reinterpret_cast<P*>(k.b_pack);
   const int64_t nk = packed_depth<P>(k.nk);
@@ -476,6 +476,6 @@ TT_ENTRY_END
     pack_units<S, P>(k, begin, end);                                             \
   }                                                                              \
   void name##_tiles(const MatmulBlock& k, int64_t begin, int64_t end) noexcept { \
-    tile_units<S, T, P>(k, begin, end);                                          \
+    tile_units<T, P>(k, begin, end);                                             \
   }
 #define TT_MATMUL_DEFINE(name, S, T) TT_MATMUL_DEFINE_PACKED(name, S, T, T)

@@ -1,6 +1,7 @@
 // The small path: m, n and k up to kMatmulSmallMax, straight from the operands; only a b whose rows
 // are not contiguous is packed.
 #include "kernels/cpu/matmul/epilogue.h"
+#include "kernels/cpu/matmul/pack.h"
 #include "kernels/cpu/matmul/walk.h"
 #include "kernels/cpu/simd/broadcast.h"
 
@@ -153,7 +154,7 @@ template <class T> void small_matmul(const MatmulPlan& p, const char* a, const c
       s.out = direct ? c + i * p.c_row * kSize + j * kSize : reinterpret_cast<char*>(tile);
       s.ld = direct ? p.c_row * kSize : kNr * kSize;
       micro(s);
-      if (!direct) finish<T, T>(p, c, d, i, j, h, w, tile, kNr, true);
+      if (!direct) matmul_finish(p, c, d, i, j, h, w, tile, kNr, true);
       if (chain < p.k) {
         s.k = p.k - chain;
         s.a += chain * s.a_col;
@@ -161,7 +162,7 @@ template <class T> void small_matmul(const MatmulPlan& p, const char* a, const c
         s.out = reinterpret_cast<char*>(tile);
         s.ld = kNr * kSize;
         micro(s);
-        finish<T, T>(p, c, d, i, j, h, w, tile, kNr, false);
+        matmul_finish(p, c, d, i, j, h, w, tile, kNr, false);
       }
       i += h;
     }
