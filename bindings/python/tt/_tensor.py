@@ -347,7 +347,15 @@ class Tensor(Arithmetic, TensorLayout):
         """Calls hook(self) after a gradient was added to .grad. self must be a leaf."""
         from . import _handles
 
-        return _handles.register_post_accumulate_grad_hook(self, hook)
+        if not callable(hook):
+            raise TypeError(f"a hook must be callable, not {type(hook).__name__}")
+        alive = weakref.ref(self)
+
+        def with_object(leaf: Tensor) -> None:
+            known = alive()
+            hook(leaf if known is None else known)
+
+        return _handles.register_post_accumulate_grad_hook(self, with_object)
 
     # ---- conversions ----
 

@@ -73,6 +73,64 @@ def test_a_mixin_for_modules_of_the_application():
     assert isinstance(m.scale, nn.Parameter) and list(m.state_dict()) == ["scale", "seen"]
 
 
+def test_only_lazy_layers_are_lazy():
+    for make in (
+        lambda: nn.Linear(-2147483647, 3),
+        lambda: nn.Conv2d(-2147483647, 3, 1),
+        lambda: nn.ConvTranspose1d(-2147483647, 3, 1),
+        lambda: nn.BatchNorm1d(-2147483647),
+        lambda: nn.InstanceNorm2d(-2147483647),
+    ):
+        with pytest.raises(
+            ValueError, match="(in_features|in_channels|num_features) is -2147483647"
+        ):
+            make()
+
+
+def test_functional_calls_of_lazy_layers():
+    m, x = nn.Sequential(nn.LazyLinear(3), nn.ReLU()), tt.randn(2, 4)
+    given = {"0.weight": tt.ones(3, 4), "0.bias": tt.zeros(3)}
+    out = tt.func.functional_call(m, given, (x,))
+    assert tt.equal(out, nn.functional.linear(x, tt.ones(3, 4)).relu())
+    assert type(m[0]) is nn.LazyLinear and m[0].has_uninitialized_params()
+    with pytest.raises(RuntimeError, match="LazyLinear.*bias"):
+        tt.func.functional_call(m, {"0.weight": tt.ones(3, 4)}, (x,))
+    assert m(x).shape == (2, 3) and type(m[0]) is nn.Linear and m[0].in_features == 4
+
+
+def test_shallow_copies_of_lazy_layers_share_what_the_first_call_makes():
+    m, x = nn.LazyLinear(3), tt.randn(2, 4)
+    twin = copy.copy(m)
+    out = twin(x)
+    assert m.weight is twin.weight and tt.equal(m(x), out)
+    assert type(twin) is nn.Linear and not m.has_uninitialized_params()
+
+
+def test_tensors_that_a_program_gives_a_lazy_layer():
+    m = nn.LazyLinear(2)
+    weight, bias = m.weight, m.bias
+    weight.materialize((2, 5))
+    bias.materialize((2,))
+    nn.init.ones_(weight)
+    nn.init.zeros_(bias)
+    state = tt.get_rng_state()
+    assert m(tt.ones(1, 5)).tolist() == [[5, 5]] and m.weight is weight and m.in_features == 5
+    assert tt.equal(tt.get_rng_state(), state)
+    norm = nn.LazyBatchNorm1d(affine=False, track_running_stats=False)
+    assert norm(tt.randn(4, 3)).shape == (4, 3) and type(norm) is nn.BatchNorm1d
+    without = nn.LazyLinear(2)
+    without.bias = None
+    assert without(tt.ones(1, 5)).shape == (1, 2) and without.bias is None
+
+
+def test_the_state_of_a_lazy_layer():
+    m, other = nn.Sequential(nn.LazyLinear(3)), nn.Sequential(nn.LazyLinear(3))
+    assert str(m.load_state_dict(other.state_dict())) == "<All keys matched successfully>"
+    assert m[0].has_uninitialized_params()
+    with pytest.raises(RuntimeError, match="uninitialized"):
+        nn.Sequential(nn.Linear(2, 3)).load_state_dict(other.state_dict())
+
+
 def test_adaptive_log_softmax():
     m, x = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10], head_bias=True), tt.randn(6, 8)
     target = tt.tensor([0, 4, 5, 9, 10, 19])

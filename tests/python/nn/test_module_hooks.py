@@ -177,3 +177,53 @@ def test_replaced_registration_sees_all_tensors(monkeypatch):
     own.load_state_dict(filled.state_dict(), assign=True)
     x = tt.randn(2, 3)
     assert tt.equal(own.layers[0](x), filled.layers[0](x))
+
+
+def test_dicts_of_hooks_have_the_hooks_themselves():
+    m = nn.Linear(2, 2)
+
+    def hook(*args, **kwargs):
+        pass
+
+    plain = m.register_forward_pre_hook(hook)
+    with_kwargs = m.register_forward_pre_hook(hook, with_kwargs=True, prepend=True)
+    after = m.register_forward_hook(hook, with_kwargs=True, always_call=True)
+    assert list(m._forward_pre_hooks) == [with_kwargs.id, plain.id]
+    assert list(m._forward_pre_hooks.values()) == [hook, hook]
+    assert list(m._forward_pre_hooks_with_kwargs) == [with_kwargs.id]
+    assert m._forward_hooks == {after.id: hook}
+    assert list(m._forward_hooks_always_called) == [after.id]
+    after.remove()
+    assert not m._forward_hooks and not m._forward_hooks_with_kwargs
+    assert not m._forward_hooks_always_called
+
+    hooks = {}
+    with tt.utils.hooks.RemovableHandle(hooks) as handle:
+        hooks[handle.id] = hook
+    assert not hooks
+
+
+def test_prunings_are_found_among_the_hooks():
+    m = nn.Linear(4, 2)
+    tt.nn.utils.prune.l1_unstructured(m, "weight", 2)
+    tt.nn.utils.prune.random_unstructured(m, "weight", 1)
+    (found,) = [h for h in m._forward_pre_hooks.values() if h._tensor_name == "weight"]
+    assert [type(method).__name__ for method in found] == ["L1Unstructured", "RandomUnstructured"]
+
+
+def test_optimizer_steps_in_the_backward_pass():
+    m, x = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1)), tt.randn(4, 3)
+    optimizers = {p: tt.optim.SGD([p], lr=0.1) for p in m.parameters()}
+
+    def step(p):
+        optimizers[p].step()
+        optimizers[p].zero_grad()
+
+    for p in m.parameters():
+        p.register_post_accumulate_grad_hook(step)
+    before = [p.detach().clone() for p in m.parameters()]
+    m(x).sum().backward()
+    assert all(p.grad is None for p in m.parameters())
+    assert not any(tt.equal(p, b) for p, b in zip(m.parameters(), before))
+    with pytest.raises(TypeError, match="callable"):
+        x.requires_grad_().register_post_accumulate_grad_hook(3)

@@ -273,13 +273,70 @@ def test_a_layer_without_its_weight_says_so():
     with pytest.raises(ValueError, match="has no q_proj_weight"):
         m(*[tt.ones(2, 1, 4)] * 3)
     m = nn.Linear(2, 2)
-    del m.bias
+    m.bias = None
     assert m(tt.zeros(1, 2)).tolist() == [[0, 0]] and list(m.state_dict()) == ["weight"]
     del m.weight
-    with pytest.raises(ValueError, match="has no weight"):
+    with pytest.raises(AttributeError, match="no attribute 'weight'"):
         m(tt.ones(1, 2))
     m.weight = tt.ones(2, 2)  # a tensor that is no parameter serves, as in PyTorch
     assert m(tt.ones(1, 2)).tolist() == [[2, 2]] and not m.state_dict()
+
+
+@pytest.mark.parametrize(
+    "make, shape",
+    [
+        (lambda: nn.Linear(4, 3), (2, 4)),
+        (lambda: nn.Conv2d(2, 3, 1), (1, 2, 3, 3)),
+        (lambda: nn.BatchNorm1d(3), (4, 3)),
+        (lambda: nn.LSTM(3, 4), (2, 1, 3)),
+    ],
+)
+def test_shallow_copies_share_parameters_and_keep_sharing(make, shape):
+    m = make().eval()
+    twin, x = copy.copy(m), tt.randn(*shape)
+    assert twin._parameters is m._parameters and twin._buffers is m._buffers
+
+    def results():
+        outs = [layer(x) for layer in (m, twin)]
+        return [out[0] if isinstance(out, tuple) else out for out in outs]
+
+    before = results()
+    assert tt.equal(*before)
+    name, weight = next(iter(m.named_parameters()))
+    setattr(twin, name, nn.Parameter(weight.detach() + 1))
+    after = results()
+    assert tt.equal(*after) and not tt.equal(after[0], before[0])
+    twin.train()
+    assert twin.training and not m.training
+
+
+def test_a_bias_that_is_deleted_and_set_again():
+    m, x = nn.Linear(2, 2), tt.ones(1, 2)
+    with tt.no_grad():
+        m.weight.fill_(1)
+    del m.bias
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="'Linear' object has no attribute 'bias'"):
+            m(x)
+    m.bias = None
+    assert m(x).tolist() == [[2, 2]] and "bias" not in m._parameters
+    del m.bias
+    m.bias = tt.ones(2)  # a plain attribute
+    for layer in (m, copy.copy(m), copy.deepcopy(m)):
+        assert layer(x).tolist() == [[3, 3]] and list(layer.state_dict()) == ["weight"]
+    del m.bias
+    m.register_buffer("bias", tt.full((2,), 2.0))
+    for layer in (m, copy.deepcopy(m)):
+        assert layer(x).tolist() == [[4, 4]] and list(layer.state_dict()) == ["weight", "bias"]
+        assert list(dict(layer.named_buffers())) == ["bias"]
+    del m.bias
+    m.bias = nn.Parameter(tt.zeros(2))
+    assert m(x).tolist() == [[2, 2]]
+    m(x).sum().backward()
+    assert m.bias.grad.tolist() == [1, 1]
+    m._parameters.pop("bias")
+    with pytest.raises(AttributeError, match="bias"):
+        m(x)
 
 
 def test_new_first_values():

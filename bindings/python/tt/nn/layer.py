@@ -21,9 +21,11 @@ from ..autograd import no_grad
 from ..errors import TtError
 from ..random import thread_generator
 from .module import Module, is_sparse, modes
-from .parameter import Parameter
+from .parameter import Parameter, is_lazy
 
 MAX_RESULTS = 16
+LAZY_SIZE = -2147483647  # TT_NN_LAZY: C's constructors make a lazy layer of this size
+LAZY_SIZES = ("in_features", "in_channels", "num_features")
 module_forward = lib.tt_module_forward
 ONE = c_int64(1)
 UNREAD = byref(c_int64())  # a number of results that is known
@@ -94,6 +96,12 @@ class Layer(Module):
     def _new_module(self, values: dict[str, Any]) -> ModuleHandle:
         """Calls the C constructor with Python values."""
         given = dict(values)
+        for name in LAZY_SIZES:
+            if given.get(name) == LAZY_SIZE:
+                raise ValueError(
+                    f"{self._class}: {name} is {LAZY_SIZE}: must not be negative; "
+                    f"Lazy{self._class} infers it"
+                )
         if isinstance(given.get("padding"), str):
             given.update(padding=0, auto_padding=given["padding"])
         if "momentum" in given and given["momentum"] is None:
@@ -164,15 +172,11 @@ class Layer(Module):
             self._part()
         if self._ids() != self._held:
             for name in self._slots:
-                self._follow_slot(name)
+                if name not in self._computed:
+                    self._take(name, getattr(self, name))
             self._remember()
         for name in self._computed:
             self._lend(name, getattr(self, name))
-
-    def _follow_slot(self, name: str) -> None:
-        """Gives the C module the tensor that an attribute is now."""
-        if name not in self._computed:
-            self._take(name, getattr(self, name, None))
 
     def _hold_other(self, handle: ModuleHandle) -> None:
         """Takes ownership of another C module, which gets the tensors of self."""
@@ -203,10 +207,10 @@ class Layer(Module):
         """
         values = {}
         for name, kind, default, _ in self._arguments:
-            if name in tensors:
-                values[name] = tensors[name] if kind == "Tensor?" else tensors[name] is not None
-            else:
-                values[name] = self.__dict__.get(name, default[0] if default else None)
+            own = self.__dict__.get(name, default[0] if default else None)
+            value = tensors.get(name, own)
+            is_tensor = name in tensors or isinstance(value, Tensor)  # which a program may have set
+            values[name] = value is not None if is_tensor and kind != "Tensor?" else value
         return self._new_module(values)
 
     def _change_argument(self, name: str, value: Any) -> None:
@@ -236,6 +240,8 @@ class Layer(Module):
             self._end_loan(name)
             registered = self._parameters[name]
             status = lib.tt_module_register_parameter(ctx, module, key, registered)
+        elif name in self._buffers and self._takes_parameter(name):
+            self._lend(name, value)
         elif name in self._buffers and not is_sparse(value):
             persistent = c_int32(name not in self._non_persistent)
             status = lib.tt_module_register_buffer(ctx, module, key, value, persistent)
@@ -266,11 +272,15 @@ class Layer(Module):
             return False
         return any(name == row[0] for row in self._arguments)
 
+    def _takes_parameter(self, name: str) -> bool:
+        """Returns whether the C module has a slot of this name for a parameter."""
+        return name in self._slots and not self._buffer_flags[self._slots.index(name)]
+
     def _lend(self, name: str, value: Tensor | None) -> None:
         """Makes the C module compute with a tensor that is not its parameter, as a buffer."""
         ctx, module, key = local.ctx, self._module, name.encode()
         status = 0
-        if name not in self._lent and not self._buffer_flags[self._slots.index(name)]:
+        if name not in self._lent and self._takes_parameter(name):
             status = lib.tt_module_register_parameter(ctx, module, key, None)
         self._lent.add(name)
         if status or lib.tt_module_register_buffer(ctx, module, key, value, c_int32(0)):
@@ -294,14 +304,17 @@ class Layer(Module):
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
-        if name not in self._slots:
-            return
+        if name in self._slots:
+            self._empty_slot(name)
+
+    def _empty_slot(self, name: str) -> None:
+        """Takes a tensor from the C module."""
         ctx, module, key = local.ctx, self._module, name.encode()
-        if self._buffer_flags[self._slots.index(name)]:
-            status = lib.tt_module_register_buffer(ctx, module, key, None, c_int32(1))
-        else:
+        if self._takes_parameter(name):
             self._end_loan(name)
             status = lib.tt_module_register_parameter(ctx, module, key, None)
+        else:
+            status = lib.tt_module_register_buffer(ctx, module, key, None, c_int32(1))
         if status:
             fail()
 
@@ -367,6 +380,17 @@ class Layer(Module):
 
         return forward(self, inputs)
 
+    def __copy__(self) -> Self:
+        """Returns a layer with the same dicts of parameters, buffers and hooks, as PyTorch does. A
+        layer with layers inside its C module gets dicts of its own, over the same tensors."""
+        twin = self.__new__(type(self))
+        if self._inner_names():
+            twin.__setstate__(self.__getstate__())
+            return twin
+        twin.__dict__.update(self.__dict__)
+        twin._part()
+        return twin
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         clone = memo[id(self)] = self.__new__(type(self))
         clone.__setstate__(copy.deepcopy(self.__getstate__(), memo))
@@ -403,6 +427,8 @@ class Layer(Module):
         Module.__init__(self)
         self._adopt(handle)
         self.__dict__.update(state)
+        self._parameters.clear()
+        self._buffers.clear()
         for group, items in groups.items():
             self.__dict__[group].update(items)
         for name in self._slots:
@@ -413,7 +439,7 @@ class Layer(Module):
             elif name in tensors:
                 setattr(self, name, value)
             else:
-                delattr(self, name)
+                self._empty_slot(name)
                 if isinstance(self.__dict__.get(name), Tensor):
                     self._lend(name, self.__dict__[name])
         for path, t in inside.items():
@@ -585,8 +611,10 @@ def let_go(owner: ref[Layer], name: str, gone: ref[Tensor]) -> None:
     if layer is None or not any(watch is gone for watch in layer._watches):
         return
     layer.__dict__["_held"] = []  # another tensor may get the same id
+    if name in layer._computed:
+        return
     try:
-        layer._follow_slot(name)
+        layer._take(name, getattr(layer, name, None))
     except (TtError, TypeError):
         pass  # the next call of the layer raises it
 
@@ -648,8 +676,12 @@ def functional_tensors(
     given = {name: t for name, t in given.items() if name in places}
     if tie_weights:
         given = with_ties(places, given)
+    waiting = []  # lazy layers
     for owner in {places[name][0] for name in given}:
-        if isinstance(owner, Layer) and not owner._is_known():
+        if isinstance(owner, Layer) and "_module" not in owner.__dict__:
+            check_all_given(owner, given, places)
+            waiting.append((owner, type(owner), dict(owner.__dict__)))
+        elif isinstance(owner, Layer) and not owner._is_known():
             owner._follow()
     former = []
     states: list[tuple[Any, StateDictHandle]] = []
@@ -658,7 +690,7 @@ def functional_tensors(
             owner, group, own_name = places[name]
             former.append((owner.__dict__[group], own_name, owner.__dict__[group][own_name]))
             owner.__dict__[group][own_name] = t
-            if isinstance(owner, Layer):
+            if isinstance(owner, Layer) and "_module" in owner.__dict__:
                 state = result(StateDictHandle, "tt_state_dict_new")
                 call("tt_state_dict_set", state, own_name.encode(), t)
                 exchange(owner, state)
@@ -669,8 +701,24 @@ def functional_tensors(
         modes[0] = object()
         for tensors_of_owner, own_name, t in reversed(former):
             tensors_of_owner[own_name] = t
+        for lazy, kind, attributes in waiting:
+            if type(lazy) is not kind:
+                lazy.__class__ = kind
+                lazy._wait_again(attributes)
         for owner, state in states:
             exchange(owner, state)
+
+
+def check_all_given(
+    lazy: Any, given: Mapping[str, Tensor], places: dict[str, tuple[Module, str, str]]
+) -> None:
+    """Raises RuntimeError unless all tensors of a lazy layer that have no shape yet are given."""
+    for name, (owner, group, own_name) in places.items():
+        if owner is lazy and name not in given and is_lazy(owner.__dict__[group][own_name]):
+            raise RuntimeError(
+                f"functional_call: {type(lazy).__name__} has no {own_name} before its first call, "
+                f"and '{name}' is not given"
+            )
 
 
 def check_names(given: Mapping[str, Tensor], own: Mapping[str, Any]) -> None:

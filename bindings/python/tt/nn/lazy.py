@@ -11,7 +11,7 @@ from .._types import device as Device
 from .._types import dtype as DType
 from ..autograd import no_grad
 from . import _layers, conv
-from .layer import Layer
+from .layer import Layer, preserve_rng_state
 from .module import Module
 from .parameter import Parameter
 
@@ -194,8 +194,17 @@ class LazyLayer(LazyModuleMixin, Layer):
             if name not in (*self._slots, "device", "dtype"):
                 self.__dict__[name] = value
         self._await_input()
+
+    def _await_input(self) -> None:
+        super()._await_input()
         hook = self.register_load_state_dict_pre_hook(LazyLayer._infer_from_state)
         self.__dict__["_lazy_hooks"].append(hook)
+
+    def _wait_again(self, attributes: dict[str, Any]) -> None:
+        """Restores a layer, which had these attributes, after a call with other tensors."""
+        self.__dict__.clear()
+        self.__dict__.update(attributes)
+        self._await_input()
 
     def _lazy_parameter(self, name: str, **place: Any) -> Parameter | None:
         is_there = self._values.get("affine", True) and (
@@ -219,8 +228,14 @@ class LazyLayer(LazyModuleMixin, Layer):
         return t.shape[0]
 
     def initialize_parameters(self, input: Tensor) -> None:
-        if self.has_uninitialized_params():
+        if "_values" not in self.__dict__:
+            return
+        given = self._parameters["weight"]
+        if given is None or isinstance(given, Uninitialized):
             self._materialize(self._size_of(input))
+        else:  # a program has made the tensors
+            with preserve_rng_state():
+                self._materialize(self._size_in("weight", given))
 
     def _infer_from_state(self, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
         """Materializes the module before a state dict is loaded."""
@@ -235,21 +250,37 @@ class LazyLayer(LazyModuleMixin, Layer):
 
     def _materialize(self, size: int) -> None:
         """Creates the C module. The parameters remain the same objects."""
-        before: dict[str, Any] = {**self._parameters, **self._buffers}
-        like = next(t for t in before.values() if isinstance(t, Uninitialized))
-        values = {**self._values, "device": like.device, "dtype": like.dtype}
-        values[self._missing] = size
+        own: list[dict[str, Any]] = [self._parameters, self._buffers]
+        groups = [(group, dict(group)) for group in own]
+        tensors = [t for _, items in groups for t in items.values() if t is not None]
+        values = {"device": None, "dtype": None, **self._values, self._missing: size}
+        for t in tensors:
+            if t.is_floating_point():
+                values.update(device=t.device, dtype=t.dtype)
         self._adopt(self._new_module(values))
-        for name, t in before.items():
-            if isinstance(t, Uninitialized):
-                t.assume(getattr(self, name))
-                setattr(self, name, t)
+        for group, items in groups:
+            for name, t in items.items():
+                if isinstance(t, Uninitialized):
+                    t.assume(group[name])
+                group[name] = t
+                self._take(name, t)
+        self._remember()
         self.__dict__[self._missing] = size
         del self.__dict__["_values"]
         self.training = self.training
 
+    def _forward(self, *inputs: Any) -> Any:
+        """Is reached if another copy of the layer, with the same hooks, was called before."""
+        self.initialize_parameters(*inputs)
+        return super()._forward(*inputs)
+
     def reset_parameters(self) -> None:
         """Does nothing: there are no values yet."""
+
+    def __copy__(self) -> Self:
+        twin = self.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return Module.__deepcopy__(self, memo)

@@ -15,7 +15,7 @@ from .._types import device as Device
 from .._types import dtype as DType
 from ..autograd import no_grad
 from ._backward import Watch
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, is_lazy
 
 TYPE_CHECKING = False
 
@@ -30,16 +30,25 @@ modes: list[object] = [None]
 
 
 class RemovableHandle:
-    """The handle of a registered hook. remove() unregisters it, as does the end of a with block."""
+    """The handle of a registered hook. remove() unregisters it, as does the end of a with block.
 
-    def __init__(self, hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> None:
-        self.hooks, self.number = hooks, next(hook_numbers)
-        hooks[self.number] = hook
-        if prepend:
-            hooks.move_to_end(self.number, last=False)
+    hooks_dict: the hooks by the id of their handles. The caller adds the hook.
+    extra_dict: a dict, or a list of dicts, that may have entries for the same id.
+    """
+
+    def __init__(
+        self,
+        hooks_dict: dict[int, Any],
+        *,
+        extra_dict: dict[int, Any] | list[dict[int, Any]] | None = None,
+    ) -> None:
+        extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or []
+        self.id = next(hook_numbers)
+        self.dicts = [hooks_dict, *extra]
 
     def remove(self) -> None:
-        self.hooks.pop(self.number, None)
+        for entries in self.dicts:
+            entries.pop(self.id, None)
 
     def __enter__(self) -> Self:
         return self
@@ -48,11 +57,26 @@ class RemovableHandle:
         self.remove()
 
 
+def hook_handle(
+    hooks: OrderedDict[int, Any], hook: Any, prepend: bool, flags: list[dict[int, bool]]
+) -> RemovableHandle:
+    """Registers a hook. flags: the dicts of ids of hooks with a property that this one has."""
+    handle = RemovableHandle(hooks, extra_dict=flags)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    for ids in flags:
+        ids[handle.id] = True
+    return handle
+
+
 class GlobalHook:
     """A hook of all modules, and its handle: kind is the name of the modules' group of hooks."""
 
-    def __init__(self, kind: str, hook: Any) -> None:
-        self.kind, self.hook = kind, hook
+    def __init__(
+        self, kind: str, hook: Any, with_kwargs: bool = False, always_call: bool = False
+    ) -> None:
+        self.kind, self.row = kind, (hook, with_kwargs, always_call)
         enclosing.append(self)
 
     def remove(self) -> None:
@@ -83,6 +107,11 @@ class IncompatibleKeys(NamedTuple):
 
 
 GROUPS = ("_parameters", "_buffers", "_modules")
+HOOK_FLAGS = (
+    "_forward_pre_hooks_with_kwargs",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+)
 EXTRA = "_extra_state"  # last part of the name of get_extra_state() in a state dict
 
 
@@ -111,7 +140,10 @@ class Module:
         _modules: dict[str, Module | None]
         _non_persistent: set[str]
         _forward_pre_hooks: OrderedDict[int, Any]
+        _forward_pre_hooks_with_kwargs: dict[int, bool]  # has the ids of hooks that take kwargs
         _forward_hooks: OrderedDict[int, Any]
+        _forward_hooks_with_kwargs: dict[int, bool]
+        _forward_hooks_always_called: dict[int, bool]
         _backward_pre_hooks: OrderedDict[int, Any]
         _backward_hooks: OrderedDict[int, Any]
         _state_hooks: dict[str, OrderedDict[int, Any]]  # those of state dicts by kind
@@ -125,6 +157,7 @@ class Module:
         state["_parameters"], state["_buffers"], state["_modules"] = {}, {}, {}
         state["_non_persistent"] = set()
         state["_forward_pre_hooks"], state["_forward_hooks"] = OrderedDict(), OrderedDict()
+        state.update({name: {} for name in HOOK_FLAGS})
         state["_backward_pre_hooks"], state["_backward_hooks"] = OrderedDict(), OrderedDict()
         state["_state_hooks"] = {}
         if self.call_super_init:
@@ -289,10 +322,15 @@ class Module:
 
     _wrapped_call_impl = _call_impl
 
-    def _hooks(self, kind: str) -> list[Any]:
-        """Returns hooks by the name of their group: first those of all modules."""
-        everywhere = [e.hook for e in enclosing if isinstance(e, GlobalHook) and e.kind == kind]
-        return [*everywhere, *self.__dict__[kind].values()]
+    def _hooks(self, kind: str) -> list[tuple[Any, bool, bool]]:
+        """Returns (hook, whether it takes kwargs, whether it is always called) of the hooks of a
+        group: first those of all modules."""
+        rows = [e.row for e in enclosing if isinstance(e, GlobalHook) and e.kind == kind]
+        with_kwargs = self.__dict__.get(kind + "_with_kwargs", ())
+        always_called = self.__dict__.get(kind + "_always_called", ())
+        for number, hook in self.__dict__[kind].items():
+            rows.append((hook, number in with_kwargs, number in always_called))
+        return rows
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         waiting = self._hooks("_forward_hooks")
@@ -307,7 +345,7 @@ class Module:
     def _call_with(self, waiting: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls forward between the hooks. waiting: forward hooks; those that have run are
         removed."""
-        for hook, with_kwargs in self._hooks("_forward_pre_hooks"):
+        for hook, with_kwargs, _ in self._hooks("_forward_pre_hooks"):
             changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
             if changed is None:
                 continue
@@ -323,7 +361,7 @@ class Module:
         watch = None
         backward, before = self._hooks("_backward_hooks"), self._hooks("_backward_pre_hooks")
         if backward or before:
-            watch = Watch(self, backward, before)
+            watch = Watch(self, [row[0] for row in backward], [row[0] for row in before])
             args = watch.inputs(args)
         out = self.forward(*args, **kwargs)
         while waiting:
@@ -347,7 +385,8 @@ class Module:
         with_kwargs: calls hook(module, args, kwargs), which may return (args, kwargs).
         prepend: runs before the hooks that are registered already.
         """
-        return RemovableHandle(self._forward_pre_hooks, (hook, with_kwargs), prepend)
+        flags = [self._forward_pre_hooks_with_kwargs] if with_kwargs else []
+        return hook_handle(self._forward_pre_hooks, hook, prepend, flags)
 
     def register_forward_hook(
         self,
@@ -364,14 +403,17 @@ class Module:
         prepend: runs before the hooks that are registered already.
         always_call: calls hook also if forward or a hook raises, with None as output.
         """
-        return RemovableHandle(self._forward_hooks, (hook, with_kwargs, always_call), prepend)
+        flags = [self._forward_hooks_with_kwargs] if with_kwargs else []
+        if always_call:
+            flags.append(self._forward_hooks_always_called)
+        return hook_handle(self._forward_hooks, hook, prepend, flags)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Calls hook(module, grad_output) in backward. A result other than None replaces
         grad_output."""
-        return RemovableHandle(self._backward_pre_hooks, hook, prepend)
+        return hook_handle(self._backward_pre_hooks, hook, prepend, [])
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -381,7 +423,7 @@ class Module:
         A result other than None replaces the gradients of the inputs. The gradients are tuples,
         with None for arguments that are no tensors and for results without a gradient.
         """
-        return RemovableHandle(self._backward_hooks, hook, prepend)
+        return hook_handle(self._backward_hooks, hook, prepend, [])
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls register_full_backward_hook. Deprecated."""
@@ -611,7 +653,7 @@ class Module:
         return list(self._state_hooks.get(kind, {}).values())
 
     def _add_state_hook(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
-        return RemovableHandle(self._state_hooks.setdefault(kind, OrderedDict()), hook)
+        return hook_handle(self._state_hooks.setdefault(kind, OrderedDict()), hook, False, [])
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook(module, prefix, keep_vars) before state_dict reads the module."""
@@ -766,6 +808,8 @@ class Module:
                     missing_keys.append(key)
                 continue
             value = state_dict[key]
+            if is_lazy(old) and is_lazy(value):
+                continue
             if name != EXTRA and len(old.shape) == 0 and tuple(getattr(value, "shape", ())) == (1,):
                 value = value[0]  # of files from before PyTorch had 0-dim tensors
             error = None if name == EXTRA else mismatch(key, value, old)
@@ -952,6 +996,8 @@ class Module:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        for name in HOOK_FLAGS:  # files that were written before have none
+            self.__dict__.setdefault(name, {})
 
     # ---- printing ----
 

@@ -23,7 +23,7 @@ _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> GlobalHook:
     """Calls hook(module, args) before forward of every module, as register_forward_pre_hook does.
     Returns a handle whose remove() unregisters it."""
-    return GlobalHook("_forward_pre_hooks", (hook, False))
+    return GlobalHook("_forward_pre_hooks", hook)
 
 
 def register_module_forward_hook(
@@ -31,7 +31,7 @@ def register_module_forward_hook(
 ) -> GlobalHook:
     """Calls hook(module, args, output) after forward of every module, as register_forward_hook
     does. Returns a handle whose remove() unregisters it."""
-    return GlobalHook("_forward_hooks", (hook, with_kwargs, always_call))
+    return GlobalHook("_forward_hooks", hook, with_kwargs, always_call)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> GlobalHook:

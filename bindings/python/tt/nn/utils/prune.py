@@ -319,7 +319,7 @@ class CustomFromMask(BasePruningMethod):
 
 def hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
     """Returns the hook key and the method of the pruning of module.name."""
-    for number, (hook, _) in module._forward_pre_hooks.items():
+    for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             return number, hook
     return None
@@ -444,5 +444,5 @@ def is_pruned(module: Module) -> bool:
     return any(
         isinstance(hook, BasePruningMethod)
         for m in module.modules()
-        for hook, _ in m._forward_pre_hooks.values()
+        for hook in m._forward_pre_hooks.values()
     )

@@ -15,7 +15,7 @@ M = TypeVar("M", bound=Module)
 
 def hook_of(module: Module, kind: type, name: str) -> int | None:
     """Returns the key of the module's forward pre-hook of this class for this name."""
-    for number, (hook, _) in module._forward_pre_hooks.items():
+    for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, kind) and getattr(hook, "name") == name:
             return number
     return None
@@ -34,7 +34,7 @@ def remove_hook(module: Module, kind: type, name: str, what: str) -> None:
     number = hook_of(module, kind, name)
     if number is None:
         raise ValueError(f"{what} of '{name}' not found in {module}")
-    hook, _ = module._forward_pre_hooks.pop(number)
+    hook = module._forward_pre_hooks.pop(number)
     hook.uninstall(module)
 
 
