@@ -86,6 +86,8 @@ CONVERT = {
     "Str": "pointer({0}_v)",
     "Float[2]": "pair({0})",
 }
+# parameters that are values in a tensor of indices, which count from 0 in Julia, too
+VALUES = ("padding_idx",)
 # parameter -> (Julia's further name of it, its default, what the parameter then is: {0} is that
 # without it)
 JULIAN = {"dim": ("dims", "nothing", "chosen(dims, {0})"), "keepdim": ("", "", "keeps(dims)")}
@@ -127,6 +129,11 @@ def julia_default(a):
 
 def kind(a):
     return "Union{AbstractString, Symbol}" if a.enum else KINDS[a.type]
+
+
+def converted(a, x):
+    """What makes of x an argument of C."""
+    return (CONVERT["Int?"] if a.name in VALUES else CONVERT[a.type]).format(x)
 
 
 def union(kinds):
@@ -225,7 +232,7 @@ class Options:
             elif a.type in LISTS:
                 fields += [f"pointer({x}_v)", f"length({x}_v)"]
             else:
-                fields.append(CONVERT[a.type].format(x))
+                fields.append(converted(a, x))
         word = " | ".join(([f"UInt64({constant})"] if constant else []) + bits)
         return f"C.tt_{api_name(self.op)}_opts({', '.join([word] + fields)})"
 
@@ -525,7 +532,7 @@ class JuliaFunction(Function):
             elif a.type == "Scalar?":
                 out.append(f"scalar_or_null({x})")
             else:
-                out.append(CONVERT[a.type].format(x))
+                out.append(converted(a, x))
         return out
 
     def calls(self, op, variant, results):

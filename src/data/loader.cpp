@@ -44,11 +44,18 @@ bool can_claim(const Loader& l) {
          l.claimed < l.delivered + l.ring.size();
 }
 
+// The error's message without the name of the call, which loader_next writes in front again.
+const char* message_of(const tt_error& e) noexcept {
+  if (!e.message) return "";
+  const size_t n = strlen(tls.op);
+  return strncmp(e.message, tls.op, n) == 0 && e.message[n] == ':' ? e.message + n + 2 : e.message;
+}
+
 void store_error(LoaderSlot& slot) noexcept {
   const tt_error& e = tls.error->view;
   slot.state = LoaderSlot::kFailed;
   slot.code = e.code ? e.code : tt_status(TT_INTERNAL);
-  const FmtArg text[] = {e.message ? e.message : ""};
+  const FmtArg text[] = {message_of(e)};
   format_to(slot.message, int64_t(sizeof slot.message), "{}", {text, 1});
 }
 

@@ -68,6 +68,30 @@ Base.iterate(m::Module, i=1) = i > length(m) ? nothing : (m[i], i + 1)
 Base.eltype(::Type{Module}) = Module
 "name => child of each child, in order."
 named_children(m::Module) = [child_name(m, i) => m[i] for i in 1:length(m)]
+"""
+    TT.modules(model)
+
+The modules in a model, a module or any struct, with all below them: each once, parents first.
+PyTorch's `apply` is `foreach(f, TT.modules(model))`.
+"""
+modules(model) = last.(named_modules(model))
+"As `TT.modules`: path => module of each, under its first path, such as \"layers.0\"."
+function named_modules(model)
+    model isa Handle && !(model isa Module) &&
+        throw(ArgumentError("a $(typeof(model)) has no modules"))
+    found, seen, left = Pair{String, Module}[], Set{Ptr{Cvoid}}(), Pair{String, Module}[]
+    foreach_part((part, place) -> part isa Module && push!(left, name_of(place) => part), model)
+    reverse!(left)
+    while !isempty(left)
+        path, m = pop!(left)
+        handle_of(m) in seen && continue
+        push!(seen, handle_of(m))
+        push!(found, path => m)
+        prefix = isempty(path) ? "" : path * "."
+        append!(left, [prefix * name => child for (name, child) in reverse(named_children(m))])
+    end
+    return found
+end
 function Base.push!(m::Module, children...)
     foreach(x -> check(C.tt_module_append(ctx(), m, as_module(x))), children)
     return m

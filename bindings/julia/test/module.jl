@@ -15,7 +15,8 @@
     @test size(nn.Conv2d(1, 4, 3; padding=1)(TT.ones(2, 1, 5, 5))) == (2, 4, 5, 5)
     @test size(nn.MaxPool2d(2)(TT.ones(1, 1, 4, 4))) == (1, 1, 2, 2)
     @test size(nn.Embedding(5, 3)(Tensor([0, 4]))) == (2, 3)
-    @test near(nn.Embedding(5, 3; padding_idx=2).weight[2, :], zeros(3))
+    embedding = nn.Embedding(5, 3; padding_idx=0)  # as the value 0 in a tensor of indices
+    @test near(embedding(tensor([0, 0])), zeros(2, 3)) && !near(embedding.weight[2, :], zeros(3))
     @test nn.CrossEntropyLoss()(TT.zeros(2, 4), Tensor([0, 3]))[] ≈ log(4)
     @test nn.MSELoss(; reduction="sum")(TT.ones(3), TT.zeros(3))[] == 3
     @test near(nn.LayerNorm(2; elementwise_affine=false)(tensor([1.0, 3])), [-1, 1]; atol=1e-4)
@@ -324,4 +325,16 @@ end
     @test pad_sequence([tensor([1, 2]), tensor([3])]; batch_first=true) == [1 2; 3 0]
     thrown(() -> pack_padded_sequence(x, [2, 5]; batch_first=true), DimensionMismatch)
     thrown(() -> pack_padded_sequence(x, [0, 5, 3]; batch_first=true), ArgumentError)
+end
+
+@testset "modules" begin
+    shared = nn.Linear(2, 2)
+    net = nn.Sequential(nn.Sequential(shared, nn.ReLU()), shared)
+    found = TT.named_modules(net)
+    @test first.(found) == ["", "0", "0.0", "0.1"]
+    @test TT.module_type.(last.(found)) == ["Sequential", "Sequential", "Linear", "ReLU"]
+    @test first.(TT.named_modules((a = net, b = [nn.ReLU()]))) ==
+        ["a", "a.0", "a.0.0", "a.0.1", "b.0"]
+    @test length(TT.modules(net)) == 4
+    @test_throws ArgumentError TT.modules(TT.ones(2))
 end

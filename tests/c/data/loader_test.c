@@ -510,6 +510,7 @@ static void test_bad_arguments(void** state) {
   tt_tensor_release(outs[0]);
   tt_tensor_release(outs[1]);
   FAILS(TT_INDEX, tt_loader_next(c, l, outs, 2, &n));
+  assert_memory_equal(tt_ctx_error(c)->message, "loader_next: index is", 21); /* named once */
   OK(tt_loader_next(c, l, outs, 2, &n));
   assert_int_equal(n, 0);
   tt_loader_release(l);

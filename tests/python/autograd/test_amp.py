@@ -104,6 +104,27 @@ def test_wrong_arguments():
             assert tt.cuda.amp.grad_scaler.GradScaler is tt.amp.GradScaler
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers(layer, packed):
+    model, x = layer(4, 6, bidirectional=True, batch_first=True), tt.randn(2, 3, 4)
+    cell = getattr(nn, layer.__name__ + "Cell")(4, 6)
+    if packed:
+        x = nn.utils.rnn.pack_padded_sequence(x, [3, 2], batch_first=True)
+    with tt.autocast("cpu"):
+        found = model(x)
+        of_cell = cell(tt.ones(2, 4))
+    plain = model(x)
+    for a, b in zip(found, plain):
+        a, b = (t[0] if isinstance(t, tuple) else t for t in (a, b))
+        assert a.dtype == BF16
+        tt.testing.assert_close(a.float(), b, rtol=0.05, atol=0.02)
+    assert (of_cell[0] if layer is nn.LSTM else of_cell).dtype == BF16
+    output = found[0].data if packed else found[0]
+    output.float().sum().backward()
+    assert all(p.grad.dtype == F32 for p in model.parameters())
+
+
 def test_training_keeps_float32_weights():
     tt.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(8, 3))

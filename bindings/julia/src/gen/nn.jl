@@ -261,8 +261,8 @@ function EmbeddingBag(num_embeddings::Integer, embedding_dim::Integer, max_norm_
     device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     opts = Ref(C.tt_nn_embedding_bag_opts(UInt64(62) | given(max_norm, 0) | given(padding_idx, 6) |
         given(device, 7) | given(dtype, 8), f64(max_norm), f64(norm_type), flag(scale_grad_by_freq),
-        choice(BAGMODE, mode, "mode"), flag(sparse), flag(include_last_offset),
-        c_index_of(padding_idx), device_struct(device), dtype_code(dtype)))
+        choice(BAGMODE, mode, "mode"), flag(sparse), flag(include_last_offset), i64(padding_idx),
+        device_struct(device), dtype_code(dtype)))
     return own(Module,
         handle_out(o -> C.tt_nn_embedding_bag(ctx(), i64(num_embeddings), i64(embedding_dim), opts,
         o)))
@@ -622,7 +622,7 @@ function Embedding(num_embeddings::Integer, embedding_dim::Integer;
     norm_type::Real=2.0, scale_grad_by_freq::Bool=false, sparse::Bool=false,
     device::Union{DeviceLike, Nothing}=nothing, dtype::Union{Type, Nothing}=nothing)
     opts = Ref(C.tt_nn_embedding_opts(UInt64(28) | given(padding_idx, 0) | given(max_norm, 1) |
-        given(device, 5) | given(dtype, 6), c_index_of(padding_idx), f64(max_norm), f64(norm_type),
+        given(device, 5) | given(dtype, 6), i64(padding_idx), f64(max_norm), f64(norm_type),
         flag(scale_grad_by_freq), flag(sparse), device_struct(device), dtype_code(dtype)))
     return own(Module,
         handle_out(o -> C.tt_nn_embedding(ctx(), i64(num_embeddings), i64(embedding_dim), opts, o)))

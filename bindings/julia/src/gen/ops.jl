@@ -5490,7 +5490,7 @@ Looks up the rows of weight at indices. The result has the shape of indices foll
 """
 function embedding(input::Tensor, weight::Tensor; padding_idx::Union{Integer, Nothing}=nothing,
     scale_grad_by_freq::Bool=false)
-    opts = Ref(C.tt_embedding_opts(UInt64(2) | given(padding_idx, 0), c_index_of(padding_idx),
+    opts = Ref(C.tt_embedding_opts(UInt64(2) | given(padding_idx, 0), i64(padding_idx),
         flag(scale_grad_by_freq)))
     o = Ref{Ptr{Cvoid}}()
     check(C.tt_embedding(ctx(), weight, input, opts, o))
@@ -5536,7 +5536,7 @@ function embedding_bag(weight::Tensor, indices::Tensor, offsets_=nothing;
     padding_idx::Union{Integer, Nothing}=nothing)
     opts = Ref(C.tt_embedding_bag_opts(UInt64(13) | given(per_sample_weights, 1) |
         given(padding_idx, 4), choice(BAGMODE, mode, "mode"), handle(per_sample_weights),
-        flag(scale_grad_by_freq), flag(include_last_offset), c_index_of(padding_idx)))
+        flag(scale_grad_by_freq), flag(include_last_offset), i64(padding_idx)))
     o = Ref{Ptr{Cvoid}}()
     check(GC.@preserve per_sample_weights C.tt_embedding_bag(ctx(), weight, indices,
         optional(offsets), opts, o))

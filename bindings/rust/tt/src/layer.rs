@@ -1,8 +1,9 @@
 //! Custom layers: the trait [`Layer`], the macro [`module!`](crate::module!) that implements it for
 //! a struct, and sequences of layers.
 use crate::error::{Error, Result};
-use crate::{Module, StateDict, Status, Tensor};
+use crate::{Handle, Module, StateDict, Status, Tensor};
 use std::any::Any;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -29,6 +30,39 @@ pub trait Layer {
         let module = self.module()?;
         let names = (0..module.num_children()).filter_map(|i| Some((i, module.child_name(i)?)));
         names.map(|(i, name)| Ok((name, module.child(i)?))).collect()
+    }
+    /// Returns the layer's module and all below it, each once, the parents first. PyTorch's `apply`
+    /// is a loop over them.
+    ///
+    /// ```
+    /// use tt::{init, nn, Layer};
+    /// let net = tt::sequential([nn::linear(4, 8)?, nn::relu()?, nn::linear(8, 2)?])?;
+    /// for m in net.modules()?.iter().filter(|m| m.class() == "Linear") {
+    ///     let shape = m.get_tensor("weight")?.unwrap().shape().to_vec();
+    ///     let weight = init::normal(&shape, 0.0, 0.02)?.requires_grad_(true)?;
+    ///     m.register_parameter("weight", Some(&weight))?;
+    /// }
+    /// # Ok::<(), tt::Error>(())
+    /// ```
+    #[doc(alias = "apply")]
+    fn modules(&self) -> Result<Vec<Module>> {
+        Ok(self.named_modules()?.into_iter().map(|(_, module)| module).collect())
+    }
+    /// As [`modules`](Layer::modules), by the first path of each, such as "layers.0". The path of
+    /// the layer itself is empty.
+    fn named_modules(&self) -> Result<Vec<(String, Module)>> {
+        let (mut found, mut seen) = (vec![], HashSet::new());
+        let mut left = vec![(String::new(), self.module()?)];
+        while let Some((path, module)) = left.pop() {
+            if !seen.insert(module.raw()) {
+                continue;
+            }
+            let prefix = if path.is_empty() { path.clone() } else { format!("{}.", path) };
+            let children = module.children()?.into_iter().rev();
+            left.extend(children.map(|(name, child)| (format!("{}{}", prefix, name), child)));
+            found.push((path, module));
+        }
+        Ok(found)
     }
     /// Returns the parameters, each once.
     fn parameters(&self) -> Result<Vec<Tensor>> {

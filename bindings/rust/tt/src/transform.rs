@@ -719,7 +719,7 @@ impl GradScaler {
     /// let scaler = tt::GradScaler::new()?;
     /// scaler.scale(&w.mul(&w)?.sum()?)?.backward()?;
     /// assert!(scaler.step(&opt)?);
-    /// scaler.update(0.0)?;
+    /// scaler.update(None)?;
     /// assert_eq!((w.item::<f32>()?, scaler.get_scale()), (0.0, 65536.0));
     ///
     /// let (p, s) = (w.clone(), scaler.clone());
@@ -728,7 +728,7 @@ impl GradScaler {
     ///         opt.zero_grad(true)?;
     ///         s.scale(&p.mul(&x[0])?.sum()?)?.backward()?;
     ///         s.step(&opt)?;
-    ///         s.update(0.0)?;
+    ///         s.update(None)?;
     ///         Ok(vec![])
     ///     },
     ///     8,
@@ -744,6 +744,13 @@ impl GradScaler {
         // SAFETY: the handles are live.
         Ok(unsafe { call_value(|c, out| sys::tt_grad_scaler_step(c, self.raw(), opt.raw(), out))? }
             != 0)
+    }
+    /// Ends an iteration: lowers the scale if a gradient had inf or nan, and raises it after
+    /// growth_interval iterations in a row without one. A new scale takes the place of this rule.
+    pub fn update(&self, new_scale: impl Into<Option<f64>>) -> Result<()> {
+        let scale = new_scale.into().unwrap_or(0.0);
+        // SAFETY: the handle is live.
+        unsafe { call(|c| sys::tt_grad_scaler_update(c, self.raw(), scale)) }
     }
     /// Sets what [`GradScaler::state`] returned.
     pub fn set_state(&self, state: &[f64; 5]) -> Result<()> {

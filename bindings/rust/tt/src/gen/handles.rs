@@ -1684,13 +1684,6 @@ impl GradScaler {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call_value(|c, out| sys::tt_grad_scaler_found_inf(c, self.raw(), opt.raw(), out)) }
     }
-    /// Ends an iteration: lowers the scale if a gradient had inf or nan, and raises it after
-    /// growth_interval iterations in a row without one. new_scale, if it is not 0, becomes the
-    /// scale instead.
-    pub fn update(&self, new_scale: f64) -> Result<()> {
-        // SAFETY: handles, lists and texts are valid during the call.
-        unsafe { call(|c| sys::tt_grad_scaler_update(c, self.raw(), new_scale)) }
-    }
     /// Returns the scale; 1 if scaling is disabled.
     pub fn get_scale(&self) -> f64 {
         // SAFETY: handles, lists and texts are valid during the call.

@@ -373,3 +373,16 @@ fn sequences_are_packed_and_padded() -> Result<()> {
     assert!(tt::pack_padded_sequence(&x, &[0, 5, 3], true).is_err());
     Ok(())
 }
+
+#[test]
+fn modules_are_listed_once_with_their_paths() -> Result<()> {
+    let shared = nn::linear(2, 2)?;
+    let inner = tt::sequential([&shared, &nn::relu()?])?;
+    let net = tt::sequential([&inner, &shared])?;
+    let (paths, classes): (Vec<_>, Vec<_>) =
+        net.named_modules()?.into_iter().map(|(path, m)| (path, m.class())).unzip();
+    assert_eq!(paths, ["", "0", "0.0", "0.1"]);
+    assert_eq!(classes, ["Sequential", "Sequential", "Linear", "ReLU"]);
+    assert_eq!(net.modules()?.len(), 4);
+    Ok(())
+}
