@@ -70,8 +70,7 @@ constexpr uint32_t kBoolOperands = __is_same(T, bool)
 template <class T> struct StoredOf { using type = T; };
 template <> struct StoredOf<bool> { using type = uint8_t; };
 
-template <class T> constexpr int kVector = sizeof(T) >= 16 ? 1
-                                                           : (sizeof(T) == 1 ? 8 : 16 / sizeof(T));
+template <class T> constexpr int kVector = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
 
 template <class X, int n> struct alignas(sizeof(X) * n) Pack { X v[n]; };
 

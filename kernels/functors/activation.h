@@ -128,8 +128,8 @@ struct Selu : Long {
   static constexpr double kScale = 1.0507009873554804934193349852946;
   static constexpr double kScaledAlpha = kScale * 1.6732632423543772848170429916717;
   template <class T> static TT_FN T op(T x, const Param<T>&) {
-    return x > T(0) ? T(kScale) * x
-                    : T(kScaledAlpha) * math::expm1_of_negative(x > T(0) ? T(0) : x);
+    const T negative = x > T(0) ? T(0) : x;
+    return x > T(0) ? T(kScale) * x : T(kScaledAlpha) * math::expm1_of_negative(negative);
   }
 };
 struct SeluBackward : LongInDouble {
@@ -140,7 +140,8 @@ struct SeluBackward : LongInDouble {
 };
 struct Celu : Long {  // param 0: alpha
   template <class T> static TT_FN T op(T x, const Param<T>& p) {
-    return x > T(0) ? x : p.v[0] * math::expm1_of_negative((x > T(0) ? T(0) : x) / p.v[0]);
+    const T negative = x > T(0) ? T(0) : x;
+    return x > T(0) ? x : p.v[0] * math::expm1_of_negative(negative / p.v[0]);
   }
 };
 struct CeluBackward : LongInDouble {

@@ -102,8 +102,9 @@ Ref<Group> new_group(const char* backend, int32_t rank, int32_t size, const char
     const bool is_nccl = !strcmp(backend, "nccl");
     NcclLibrary nccl = {};
     if (is_nccl) nccl = open_nccl(options.library);
-    const DistEngine* engine = is_nccl ? open_engine(rank < 0 || size < 0 ? "mpi" : "gloo", nullptr)
-                                       : open_engine(backend, options.library);
+    const char* const rendezvous_engine = rank < 0 || size < 0 ? "mpi" : "gloo";
+    const DistEngine* engine =
+        is_nccl ? open_engine(rendezvous_engine, nullptr) : open_engine(backend, options.library);
     const bool knows = !strcmp(engine->name, "mpi");
     if (!knows && (rank < 0 || size < 0))
       fail_arg(TT_INVALID_ARG, "rank", "rank is {} and size {}: {} needs both", rank, size,

@@ -44,7 +44,8 @@ def lobpcg(
     """
     check(A, B, method, tracker)
     rows = A.shape[-1]
-    k = (1 if X is None else X.shape[-1]) if k is None else k
+    if k is None:
+        k = 1 if X is None else X.shape[-1]
     n = (n or k) if X is None else X.shape[-1]
     if not 1 <= k <= n:
         raise ValueError(f"lobpcg: k is {k}: must be 1 to {n}, the vectors of the block")

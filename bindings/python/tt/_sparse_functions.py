@@ -167,7 +167,10 @@ def sums(x: SparseTensor, dim: Any, keepdim: bool, dtype: Any) -> Any:
         dtype = int64
     x = x if dtype is None else x.to(dtype)
     n = x.sparse_dim()
-    given = range(x.ndim) if dim is None else (dim,) if is_number(dim) else dim
+    if dim is None:
+        given = range(x.ndim)
+    else:
+        given = (dim,) if is_number(dim) else dim
     dims = {wrapped("sum", x, d) for d in given}
     behind = [d - n + 1 for d in dims if d >= n]
     values = x._values_.sum(behind, keepdim) if behind else x._values_

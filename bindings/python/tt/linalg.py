@@ -118,7 +118,8 @@ def norm(
     converts input first. out: receives the result.
     """
     if isinstance(ord, str):
-        dims = [dim] if isinstance(dim, int) else list(range(input.ndim) if dim is None else dim)
+        dims = range(input.ndim) if dim is None else dim
+        dims = [dims] if isinstance(dims, int) else list(dims)
         if len(dims) != 2:
             raise InvalidArgumentError(f"norm: ord is {ord!r}, dim is {dim}: must be a matrix")
         return _ops.linalg_matrix_norm_str(input, ord, dims, keepdim=keepdim, dtype=dtype, out=out)

@@ -140,12 +140,14 @@ struct VectorTaps {
   static TT_INLINE V cubic_near(V d, int k) {
     if (k == 0) return (d * 1.25f - 2.25f) * d * d + 1.0f;
     if (k == 1) return (d * 3.75f - 4.5f) * d;
-    return k == 2 ? d * 7.5f - 4.5f : splat(k == 3 ? 7.5f : 0.0f);
+    if (k == 2) return d * 7.5f - 4.5f;
+    return splat(k == 3 ? 7.5f : 0.0f);
   }
   static TT_INLINE V cubic_far(V d, int k) {
     if (k == 0) return ((d * -0.75f + 3.75f) * d - 6.0f) * d + 3.0f;
     if (k == 1) return (d * -2.25f + 7.5f) * d - 6.0f;
-    return k == 2 ? d * -4.5f + 7.5f : splat(k == 3 ? -4.5f : 0.0f);
+    if (k == 2) return d * -4.5f + 7.5f;
+    return splat(k == 3 ? -4.5f : 0.0f);
   }
   struct Axis {
     int n;

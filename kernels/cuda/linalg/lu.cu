@@ -105,8 +105,10 @@ template <int kColumns> __global__ void __launch_bounds__(kSmallWarps* kWarp)
   double* const x = matrix_of<double>(p.b, at, p.n * p.k);
   double u[kWarp];
 #pragma unroll
-  for (int j = 0; j < kWarp; j++)
-    u[j] = lane < n && j < n ? a[p.adjoint ? j * n + lane : lane * n + j] : 0;
+  for (int j = 0; j < kWarp; j++) {
+    const int source = p.adjoint ? j * n + lane : lane * n + j;
+    u[j] = lane < n && j < n ? a[source] : 0;
+  }
   const double inverse = inverse_pivot(u);
   const int32_t row = exchanged_row(p.pivots + at * n, n, p.adjoint);
   for (int first = 0; first < k; first += kColumns) {

@@ -468,7 +468,8 @@ void CExporter::add_constant(Text& out, int32_t storage) {
   out.add("] = {");
   const char* data = static_cast<const char*>(s.tensor->storage->data);
   for (int64_t i = 0; i < n; i++) {
-    out.add(i ? (i % 8 ? ", " : ",\n  ") : "\n  ");
+    if (i) out.add(",");
+    out.add(i % 8 ? " " : "\n  ");
     add_element(out, dtype, data + i * size);
   }
   if (n == 0) out.add("0");

@@ -334,7 +334,8 @@ void OnnxExporter::emit_scatter_reduce() {
   ModelValue src = cast(tensor("src"), d);
   if (!same(value("src").sizes, sizes))
     src = node("Slice", {src, constant(begin), constant(sizes)}, d);
-  const char* const kind = multiplies ? "mul" : (integer("smallest") ? "min" : "max");
+  const char* kind = "mul";
+  if (!multiplies) kind = integer("smallest") ? "min" : "max";
   give(node("ScatterElements", {tensor("self"), tensor("index"), src}, d,
             AttrWriter().integer("axis", dim_of("self")).text("reduction", kind)));
 }

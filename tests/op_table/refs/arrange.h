@@ -312,12 +312,11 @@ static int ref_diag_embed(const Inputs* in, Array* out) {
   const int ndim = x->ndim + 1;
   const int64_t a = dim_arg(in, "dim1", -2, ndim);
   const int64_t b = dim_arg(in, "dim2", -1, ndim);
-  const int64_t last = x->shape[x->ndim - 1];
+  const int64_t side = x->shape[x->ndim - 1] + (offset < 0 ? -offset : offset);
   int64_t shape[kMaxDims];
   int64_t index[kMaxDims];
   int next = 0;
-  for (int d = 0; d < ndim; d++)
-    shape[d] = d == a || d == b ? last + (offset < 0 ? -offset : offset) : x->shape[next++];
+  for (int d = 0; d < ndim; d++) shape[d] = d == a || d == b ? side : x->shape[next++];
   *out = new_array(shape, ndim);
   for (int64_t i = 0; i < out->n; i++) {
     int64_t from[kMaxDims];
@@ -432,8 +431,8 @@ static int ref_repeat_interleave(const Inputs* in, Array* out) {
   shape[d] = 0;
   for (int pass = 0; pass < 2; pass++) {
     for (int64_t k = 0; k < n; k++) {
-      const int64_t times =
-          repeats ? (int64_t)repeats->data[repeats->n == 1 ? 0 : k] : int_arg(in, "repeats", 1);
+      int64_t times = int_arg(in, "repeats", 1);
+      if (repeats) times = (int64_t)repeats->data[repeats->n == 1 ? 0 : k];
       const Array slice = part_of(&flat, d, k, 1, 1);
       if (!pass) shape[d] += times;
       for (int64_t j = 0; pass && j < times; j++) write_part(out, &slice, d, begin++);

@@ -581,7 +581,8 @@ static int svd_shapes(const Array* x, int full, int transposed, Array* outs) {
   const int64_t k = m < n ? m : n;
   outs[0] = batch_zeros(x, 2, m, full ? m : k);
   outs[1] = singular_values_of(x);
-  outs[2] = transposed ? batch_zeros(x, 2, n, full ? n : k) : batch_zeros(x, 2, full ? n : k, n);
+  const int64_t vectors = full ? n : k;
+  outs[2] = transposed ? batch_zeros(x, 2, n, vectors) : batch_zeros(x, 2, vectors, n);
   outs[0].data = outs[2].data = NULL;
   return 3;
 }

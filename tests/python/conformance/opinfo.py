@@ -72,8 +72,11 @@ def mapped(f, x):
 def tensors(x, kind):
     if isinstance(x, kind):
         return [x]
-    children = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else ()
-    return [t for child in children for t in tensors(child, kind)]
+    if isinstance(x, dict):
+        x = list(x.values())
+    if not isinstance(x, (list, tuple)):
+        return []
+    return [t for child in x for t in tensors(child, kind)]
 
 
 def on_tensors(f):
@@ -124,7 +127,9 @@ def leaf_for_tt(x):
         raise Unlike
     if isinstance(x, (torch.dtype, torch.memory_format)):
         return getattr(tt, str(x)[6:])
-    return tuple(x) if isinstance(x, torch.Size) else str(x) if isinstance(x, torch.device) else x
+    if isinstance(x, torch.device):
+        return str(x)
+    return tuple(x) if isinstance(x, torch.Size) else x
 
 
 # ---- comparison ----

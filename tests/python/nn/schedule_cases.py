@@ -207,11 +207,8 @@ def start(m, name):
 
 
 def rates(optimizer):
-    """Of each group the rate and the momentum or beta1."""
-    return [
-        [g["lr"], g["momentum"] if "momentum" in g else g["betas"][0] if "betas" in g else 0.0]
-        for g in optimizer.param_groups
-    ]
+    """Returns each group's rate and its momentum or beta1, 0 if it has neither."""
+    return [[g["lr"], g.get("momentum", g.get("betas", [0.0])[0])] for g in optimizer.param_groups]
 
 
 def plain(x):

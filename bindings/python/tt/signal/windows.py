@@ -68,8 +68,9 @@ def exponential(
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
-    middle = (M if not sym and M > 1 else M - 1) / 2 if center is None else center
-    return finished((-(n - middle).abs() / tau).exp(), dtype, layout, device, requires_grad)
+    if center is None:
+        center = (M if not sym and M > 1 else M - 1) / 2
+    return finished((-(n - center).abs() / tau).exp(), dtype, layout, device, requires_grad)
 
 
 def cosine(
