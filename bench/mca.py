@@ -2,7 +2,9 @@
 compiles their sources with a cross compiler and prints, as Markdown, instructions per FMA, accesses
 to the stack, and the cycles that llvm-mca predicts beside the core's FMA limit.
 
-    bench/mca.py [--mca llvm-mca-19] > docs/benchmarks/aarch64-mca.md"""
+    bench/mca.py [--mca llvm-mca-19] > docs/benchmarks/aarch64-mca.md
+
+structure.aarch64 reads those of NEON on 32-bit ARM, too."""
 import argparse
 import pathlib
 import re
@@ -12,6 +14,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMPILER = "aarch64-linux-gnu-g++"
 OBJDUMP = "aarch64-linux-gnu-objdump"
+COMPILER_32 = "arm-linux-gnueabihf-g++"
+OBJDUMP_32 = "arm-linux-gnueabihf-objdump"
 FLAGS = (
     "-std=c++20 -O2 -ftree-vectorize -fvect-cost-model=dynamic -ffp-contract=off -fPIC"
     " -fno-rtti -fno-exceptions -fno-math-errno -fno-trapping-math -ffunction-sections"
@@ -46,6 +50,14 @@ SVE_LOOPS = [
     ("gradient of its weight, f32", "conv/weight.cpp", "weight_tile<float, 9, 2>"),
 ]
 SVE_CORES = {"neoverse-v1": 2}
+# The same by NEON of 32-bit ARM; kernels/cpu/simd/tile_sums.h.
+NEON = "-mfpu=neon -DTT_ISA=neon -DTT_HAVE_NEON=1".split()
+NEON_LOOPS = [
+    ("packed product, f32", "matmul/f32.cpp", "micro<float, float, 4, 2, false>"),
+    ("small product, f32", "matmul/small.cpp", "small_micro<float, 4, 2, false>"),
+    ("convolution, f32", "conv/conv.cpp", "gather_tile<float, 4, 2>"),
+    ("gradient of its weight, f32", "conv/weight.cpp", "weight_tile<float, 4, 2>"),
+]
 # FMAs of 128 bits that a core begins per cycle, and as many products of matrices if it has them.
 CORES = {"neoverse-n1": 2, "neoverse-n2": 2, "neoverse-v1": 4}
 
@@ -64,23 +76,34 @@ def compile_kernel(source, directory, sve=False):
     return out
 
 
-def disassembly(obj):
-    command = [OBJDUMP, "-d", "-C", "--no-show-raw-insn", obj]
+def compile_neon(source, directory):
+    """The same for NEON of 32-bit ARM."""
+    out = pathlib.Path(directory) / (source.replace("/", "_") + ".neon.o")
+    includes = [f"-I{ROOT / d}" for d in (".", "src", "include")]
+    flags = [f for f in FLAGS if not f.startswith("-DTT_ISA=")] + NEON
+    path = ROOT / "kernels/cpu" / source
+    subprocess.run([COMPILER_32, *flags, *includes, "-c", path, "-o", out], check=True)
+    return out
+
+
+def disassembly(obj, objdump):
+    command = [objdump, "-d", "-C", "--no-show-raw-insn", obj]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def inner_loop(obj, function):
+def inner_loop(obj, function, objdump=OBJDUMP):
     """Returns the instructions of the function's loop with the largest share of FMAs."""
-    parts = disassembly(obj).split("\n\n")
-    body = next(part for part in parts if f"{function}(" in part.split("\n")[0])
+    parts = disassembly(obj, objdump).split("\n\n")
+    name = re.compile(rf"<(?:void )?[\w:]+(?:\(anonymous namespace\)::)?{re.escape(function)}\(")
+    body = next(part for part in parts if name.search(part.split("\n")[0]))
     code = []
     for line in body.split("\n"):
         if found := re.match(r"\s*([0-9a-f]+):\s+(.*)", line):
-            code.append((int(found[1], 16), re.sub(r"\s*(//|<).*", "", found[2]).strip()))
+            code.append((int(found[1], 16), re.sub(r"\s*(//|<|@).*", "", found[2]).strip()))
     place = {address: i for i, (address, _) in enumerate(code)}
     best, best_share = [], 0.0
     for end, (address, text) in enumerate(code):
-        jump = re.match(r"b(?:\.\w+)?\s+([0-9a-f]+)$", text)
+        jump = re.match(r"b(?:\w\w)?(?:\.\w+)?\s+([0-9a-f]+)$", text)
         begin = place.get(int(jump[1], 16), end) if jump else end
         if begin >= end:
             continue
@@ -92,7 +115,7 @@ def inner_loop(obj, function):
 
 
 def fmas(loop):
-    return sum(text.startswith(("fmla", *MATRICES)) for text in loop)
+    return sum(text.startswith(("fmla", "vmla.f32\tq", *MATRICES)) for text in loop)
 
 
 def stack_accesses(loop):

@@ -92,8 +92,8 @@ typedef struct tt_runtime_opts {
   const tt_logger *logger;       /* receives log messages; copied. Default: none */
   int64_t memory_limit;          /* bytes that the runtime may hold; 0: no limit */
   int32_t threads;               /* number of threads that compute; 0 or 1: the calling one only */
-  int32_t isa;                   /* instruction set: 1 baseline, 2 avx2 (ARM: sve256), 3 avx512,
-                                    at most the best of this CPU; 0: the best */
+  int32_t isa;                   /* instruction set: 1 baseline, 2 avx2 (ARM: sve256, neon),
+                                    3 avx512, at most the best of this CPU; 0: the best */
   int32_t queue_drops;           /* 1: drops and deleters wait for a poll of the runtime, for
                                     applications that cannot be called from every thread */
   int32_t pad;
@@ -164,7 +164,7 @@ tt_status tt_runtime_live(tt_ctx *c, tt_live_row *rows, int64_t cap, int64_t *n)
 /* Returns cached memory to the allocator. */
 tt_status tt_trim(tt_ctx *c);
 
-/* Returns the instruction set of the kernels: 1 baseline, 2 avx2 (ARM: sve256), 3 avx512.
+/* Returns the instruction set of the kernels: 1 baseline, 2 avx2 (ARM: sve256, neon), 3 avx512.
    @number out */
 tt_status tt_ctx_isa(tt_ctx *c, int32_t *out);
 

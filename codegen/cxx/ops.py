@@ -160,12 +160,16 @@ def listed_kernels():
 
 
 ISAS = ("baseline", "avx2", "avx512")
+# NEON of 32-bit ARM has kernels of sums of products alone (kernels/cpu/CMakeLists.txt).
+NEON = ("conv", "conv_pad", "conv_weight")
 # The entry points of an instruction set that is not built are those of a lower one.
 FALLBACKS = """\
 #if TT_HAVE_AVX2
 #define TT_AVX2(name) avx2::name
 #elif TT_HAVE_SVE256
 #define TT_AVX2(name) sve256::name
+#elif TT_HAVE_NEON
+#define TT_AVX2(name) neon::name
 #else
 #define TT_AVX2(name) baseline::name
 #endif
@@ -211,6 +215,9 @@ def kernels_source(found, drivers, plans):
         lines.append(f"#if TT_HAVE_{isa.upper()}\nnamespace {isa} {{")
         lines += [entry_point(k) for k in found if k not in drivers]
         lines.append("}\n#endif")
+    lines.append("#if TT_HAVE_NEON\nnamespace neon {\nusing namespace baseline;")
+    lines += [entry_point(k) for k in NEON]
+    lines.append("}\n#endif")
     lines.append(FALLBACKS)
     lines += [entry_point(f"{k}_driver") + "\n" for k in found if k in drivers]
     drawing = with_rng(ROOT)

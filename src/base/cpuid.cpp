@@ -85,6 +85,8 @@ namespace {
 
 #if TT_HAVE_SVE256
 Isa detect() { return has_arm(kArmSve256) ? kIsaSve256 : kIsaBaseline; }
+#elif TT_HAVE_NEON
+Isa detect() { return has_arm(kArmNeon) ? kIsaNeon : kIsaBaseline; }
 #else
 Isa detect() { return kIsaBaseline; }
 #endif
@@ -105,7 +107,7 @@ bool detect_steady_ticks() { return true; }
 
 #endif
 
-#if defined(__aarch64__)
+#if defined(__aarch64__) || TT_HAVE_NEON
 bool has_arm(ArmFeature feature) noexcept {
   constexpr uint32_t kKnown = uint32_t(1) << 31;
   static constinit uint32_t found = 0;
@@ -152,6 +154,8 @@ const char* isa_name(Isa isa) noexcept {
   switch (isa) {
 #if defined(__aarch64__)
     case kIsaSve256: return "sve256";
+#elif TT_HAVE_NEON
+    case kIsaNeon: return "neon";
 #else
     case kIsaAvx2: return "avx2";
 #endif

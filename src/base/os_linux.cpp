@@ -40,6 +40,10 @@ uint32_t os_arm_features() noexcept {
   if (more & kBf16Matrices) features |= kArmBf16Matrices;
   if (some & kSve && (prctl(kGetVectorLength) & 0xffff) == 32) features |= kArmSve256;
   return features;
+#elif TT_HAVE_NEON
+  constexpr unsigned long kNeon = 1ul << 12;  // HWCAP_NEON of asm/hwcap.h
+  if (getauxval(AT_HWCAP) & kNeon) return kArmNeon;
+  return 0;
 #else
   return 0;
 #endif

@@ -20,6 +20,8 @@ const char* tt_version(void) { return TT_VERSION; }
 #define TT_ISA_LIST "baseline avx2"
 #elif TT_HAVE_SVE256
 #define TT_ISA_LIST "baseline sve256"
+#elif TT_HAVE_NEON
+#define TT_ISA_LIST "baseline neon"
 #else
 #define TT_ISA_LIST "baseline"
 #endif

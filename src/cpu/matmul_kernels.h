@@ -22,6 +22,16 @@ TT_DECLARE_MATMUL(sve256)
 namespace avx2 {
 using namespace sve256;
 }
+#elif TT_HAVE_NEON    // takes its place, but for a few kernels
+namespace neon {
+using namespace baseline;
+int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept;
+int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept;
+int32_t matmul_small(const void* plan, int64_t begin, int64_t end) noexcept;
+}  // namespace neon
+namespace avx2 {
+using namespace neon;
+}
 #else
 namespace avx2 {
 using namespace baseline;

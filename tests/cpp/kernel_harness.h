@@ -18,10 +18,16 @@ namespace TT_NS {
 namespace baseline {}
 #if TT_HAVE_SVE256
 namespace sve256 {}
+#elif TT_HAVE_NEON
+namespace neon {
+using namespace baseline;
+}
 #endif
 namespace avx2 {
 #if TT_HAVE_SVE256
 using namespace sve256;
+#elif TT_HAVE_NEON
+using namespace neon;
 #elif !TT_HAVE_AVX2
 using namespace baseline;
 #endif

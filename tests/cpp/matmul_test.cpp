@@ -691,6 +691,58 @@ TEST(Matmul, NanAndInfReachTheirRowsAndColumnsOnly) {
     }
 }
 
+#if TT_HAVE_NEON
+// A number of one of 40 exponents from `least` on, few of them 0, subnormal, infinite or NaN.
+uint32_t any_float(uint32_t least) {
+  const uint32_t fraction = uint32_t(rng()) & 0x807fffff;
+  switch (pick(0, 4000)) {
+    case 0: return 0x7f800000;
+    case 1: return 0xffc12345;
+    case 2: return fraction;
+    case 3: return 0x80000000;
+    default: return fraction | (least + uint32_t(pick(0, 39))) << 23;
+  }
+}
+
+// Whether no, few or many products are subnormal, which NEON takes as 0.
+TEST(Matmul, NeonHasTheBitsOfTheBaseline) {
+  ASSERT_EQ(best_isa(), 1) << "this processor has no NEON";
+  struct Shape {
+    int64_t m, n, k;
+    int layout;
+  };
+  for (const Shape& s :
+       {Shape{3, 7, 5, kRowMajor}, Shape{4, 8, 6, kEveryOther}, Shape{13, 21, 200, kRowMajor},
+        Shape{33, 14, 300, kRowMajor}, Shape{30, 43, 270, kColMajor}, Shape{2, 50, 90, kRowMajor}})
+    for (int32_t dtype : {TT_F32, TT_C64})
+      for (uint32_t least : {47, 63, 70, 108}) {
+        Matrix a = make(dtype, {s.m, s.k}, s.layout);
+        Matrix b = make(dtype, {s.k, s.n}, s.layout);
+        Matrix d = make(dtype, {s.m, s.n}, kRowMajor);
+        for (Matrix* x : {&a, &b, &d})
+          for (char* at = x->data(); at + 4 <= x->bytes.data() + x->bytes.size(); at += 4) {
+            const uint32_t bits = any_float(least);
+            memcpy(at, &bits, sizeof bits);
+          }
+        Matrix want = make(dtype, {s.m, s.n}, kRowMajor);
+        const MatmulOperand addend = d.operand();
+        for (bool with_d : {false, true})
+          for (Isa isa : isas()) {
+            Matrix c = make(dtype, {s.m, s.n}, kRowMajor);
+            MatmulPlan plan;
+            matmul_build(&plan, dtype, a.operand(), b.operand(), with_d ? &addend : nullptr,
+                         c.operand(), kMatmulOne, kMatmulOne);
+            Workspace workspace;
+            plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+            ASSERT_EQ(run_matmul(plan, isa, nullptr), TT_OK);
+            if (isa == kIsaBaseline) want = c;
+            ASSERT_TRUE(want.bytes == c.bytes)
+                << "dtype " << dtype << " m " << s.m << " k " << s.k << " least " << least;
+          }
+      }
+}
+#endif
+
 // Runs every kernel call in `parts` pieces: what any number of threads may do.
 TEST(Matmul, BitsDoNotDependOnTheNumberOfThreads) {
   Arena* arena = arena_new(nullptr);

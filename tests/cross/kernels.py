@@ -1,32 +1,41 @@
 #!/usr/bin/env python3
-"""Builds tests of kernels for 64-bit ARM with no more of the library than they call, and runs them
-in qemu: kernels.py BUILD FOLDER.
+"""Builds tests of kernels for ARM with no more of the library than they call, and runs them in
+qemu: kernels.py BUILD FOLDER [aarch64|armhf].
 
 What they call is found by the names that the objects of BUILD, a build of this machine, define and
-need. `./dev cross aarch64` builds all of the library, which takes minutes.
+need. `./dev cross TARGET` builds all of the library, which takes minutes.
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COMPILER = "aarch64-linux-gnu-g++"
-EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
+COMPILERS = {"aarch64": "aarch64-linux-gnu-g++", "armhf": "arm-linux-gnueabihf-g++"}
+EMULATORS = {
+    "aarch64": ("qemu-aarch64", "qemu-aarch64-static"),
+    "armhf": ("qemu-arm", "qemu-arm-static"),
+}
 KERNELS = "kernels/cpu/CMakeFiles/tt_cpu_baseline.dir"
 # Tests of tests/cpp, and which of their cases: those that need little time in an emulator.
-PROGRAMS = {"matmul": "Matmul.RoundingOfBf16IsBounded:Matmul.BatchesOfShortSums:Matmul.NanAndInf*"}
+PROGRAMS = {
+    "aarch64": {
+        "matmul": "Matmul.RoundingOfBf16IsBounded:Matmul.BatchesOfShortSums:Matmul.NanAndInf*"
+    },
+    "armhf": {"matmul": "Matmul.Neon*:Matmul.NanAndInf*"},
+}
 # Linked as well: products of bytes call code that only 64-bit ARM has, as does cpuid.cpp.
 ALSO = (f"{KERNELS}/quant/int8.cpp.o", "CMakeFiles/tt_objects.dir/src/base/os_linux.cpp.o")
 
 
-def missing():
+def missing(target):
     """What must be installed for it; an empty string where nothing is missing."""
-    if not shutil.which(COMPILER):
-        return COMPILER
-    if not any(map(shutil.which, EMULATORS)):
-        return EMULATORS[0]
+    if not shutil.which(COMPILERS[target]):
+        return COMPILERS[target]
+    if not any(map(shutil.which, EMULATORS[target])):
+        return EMULATORS[target][0]
     return ""
 
 
@@ -78,23 +87,28 @@ def compiled(build):
     return {line.partition(":")[0] for line in targets if "CXX_COMPILER" in line}
 
 
-def main(build, folder):
+def main(build, folder, target="aarch64"):
     jobs = os.environ.get("TT_JOBS") or os.cpu_count()
-    emulator = next(filter(shutil.which, EMULATORS))
-    tests = {name: f"tests/cpp/CMakeFiles/{name}_test.dir/{name}_test.cpp.o" for name in PROGRAMS}
-    toolchain = ROOT / "cmake/toolchains/aarch64.cmake"
-    options = ["-G", "Ninja", "--toolchain", toolchain, "-DTT_ISAS=baseline"]
+    emulator = next(filter(shutil.which, EMULATORS[target]))
+    programs = PROGRAMS[target]
+    tests = {name: f"tests/cpp/CMakeFiles/{name}_test.dir/{name}_test.cpp.o" for name in programs}
+    toolchain = ROOT / f"cmake/toolchains/{target}.cmake"
+    options = ["-G", "Ninja", "--toolchain", toolchain]
+    if target == "aarch64":
+        options += ["-DTT_ISAS=baseline"]
     options += ["-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"]  # gtest.h, for one program
     output("cmake", "-S", ROOT, "-B", folder, *options)
     of_arm = compiled(folder) - compiled(build)
-    own = [path for path in of_arm if path.startswith("kernels/cpu/")]
+    # Of NEON's kernels in 32-bit ARM those of products.
+    kernels = "kernels/cpu/" if target == "aarch64" else "kernels/cpu/.*/matmul/"
+    own = [path for path in of_arm if re.match(kernels, path)]
     needed = {name: [*closure(build, [path, *ALSO]), *own] for name, path in tests.items()}
     library = {path for paths in needed.values() for path in paths}
     output("ninja", "-C", folder, "-j", jobs, "gtest", "gtest_main", *sorted(library))
-    for name, cases in PROGRAMS.items():
+    for name, cases in programs.items():
         program = folder / f"{name}_test"
         archives = [folder / "lib/libgtest_main.a", folder / "lib/libgtest.a"]
-        output(COMPILER, "-static", *needed[name], *archives, "-o", program, cwd=folder)
+        output(COMPILERS[target], "-static", *needed[name], *archives, "-o", program, cwd=folder)
         environment = dict(os.environ, QEMU_CPU="max", TT_TEST_SHARE="16")
         command = [emulator, program, f"--gtest_filter={cases}"]
         print(output(*command, env=environment).splitlines()[-1])
@@ -102,4 +116,4 @@ def main(build, folder):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve())
+    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), *sys.argv[3:])

@@ -1,4 +1,4 @@
-"""The inner loops of products and convolutions on 64-bit ARM keep their accumulators in registers
+"""The inner loops of products and convolutions on ARM keep their accumulators in registers
 and are mostly multiplications. Needs the cross compiler; docs/benchmarks/aarch64-mca.md has
 predicted cycles. CI compiles them with every second commit: with the others the kernels run
 (test_platforms.py)."""
@@ -39,3 +39,14 @@ def test_loop_of_sve(objects, name, source, function):
     if "TT_TEST_SHARE" in os.environ and not name.startswith("small"):
         pytest.skip("compiling all of them takes 8 s")
     check(mca.inner_loop(mca.compile_kernel(source, objects, sve=True), function), 3)
+
+
+@pytest.mark.skipif(not shutil.which(mca.COMPILER_32), reason="no compiler for 32-bit ARM")
+@pytest.mark.parametrize("name, source, function", mca.NEON_LOOPS)
+def test_loop_of_neon(objects, name, source, function):
+    if "TT_TEST_SHARE" in os.environ and not name.startswith("small"):
+        pytest.skip("compiling all of them takes 11 s")
+    loop = mca.inner_loop(mca.compile_neon(source, objects), function, mca.OBJDUMP_32)
+    assert mca.fmas(loop) == 8
+    assert not [text for text in loop if text.startswith("v") and "[sp" in text]
+    assert len(loop) / mca.fmas(loop) <= 4

@@ -40,7 +40,7 @@ COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.
 # intrinsics; the runtime of GNU's C++, of which src/base/cxx_* replace parts; CUDA's compiler.
 GNU_HOME = re.compile(
     r"src/base/compiler/|src/base/cxx_\w+\.cpp|kernels/cuda/"
-    r"|kernels/cpu/simd/(?:vector|amx|broadcast|intrinsics|mmla|sve|vec)\.h"
+    r"|kernels/cpu/simd/(?:vector|amx|broadcast|intrinsics|mmla|sve|tile_sums|vec)\.h"
 )
 # Sockets of libraries of their own, with which no code of libtt is linked; built on ELF alone.
 SYSTEM_CALLERS = "src/dist/engines/"
@@ -174,14 +174,16 @@ def test_each_kernel_belongs_to_a_build(tmp_path):
     assert ROOT / "kernels/cpu/quant/int8_mmla.cpp" in arm
 
 
-@pytest.mark.skipif(left_out_in_turn(0, 2), reason="takes 33 s: every second commit")
-def test_kernels_run_on_64_bit_arm(tmp_path):
+@pytest.mark.parametrize("target, turn", [("aarch64", (0, 2)), ("armhf", (1, 4))])
+def test_kernels_run_on_arm(target, turn, tmp_path):
+    if left_out_in_turn(*turn):
+        pytest.skip("takes 33 s: every second commit, 32-bit ARM every fourth")
     sys.path.insert(0, str(ROOT / "tests/cross"))
     import kernels
 
-    if kernels.missing() or not (BUILD / "build.ninja").exists():
-        pytest.skip(f"there is no {kernels.missing() or 'build by ninja'}")
-    print(run(sys.executable, ROOT / "tests/cross/kernels.py", BUILD, tmp_path))
+    if kernels.missing(target) or not (BUILD / "build.ninja").exists():
+        pytest.skip(f"there is no {kernels.missing(target) or 'build by ninja'}")
+    print(run(sys.executable, ROOT / "tests/cross/kernels.py", BUILD, tmp_path, target))
 
 
 def test_kernels_are_chosen_by_features():

@@ -69,7 +69,7 @@ end
 function instruction_set()
     o = Ref(Int32(0))
     check(C.tt_ctx_isa(ctx(), o))
-    wide = Sys.ARCH === :aarch64 ? "sve256" : "avx2"
+    wide = get(Dict(:aarch64 => "sve256", :arm => "neon"), Sys.ARCH, "avx2")
     return ("baseline", wide, "avx512")[o[]]
 end
 function device_count(kind="cuda")

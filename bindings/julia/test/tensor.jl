@@ -109,7 +109,7 @@ end
     @test Array(deepcopy(t)) == Array(t) && !TT.same_storage(copy(t), t)
     @test length(TT.live()) > 0
     @test TT.memory().live_tensors > 0
-    @test TT.instruction_set() in ("baseline", "avx2", "avx512", "sve256")
+    @test TT.instruction_set() in ("baseline", "avx2", "avx512", "sve256", "neon")
 end
 
 @testset "making" begin

@@ -69,7 +69,8 @@ def trim() -> None:
 
 
 def ctx_isa() -> int:
-    """Returns the instruction set of the kernels: 1 baseline, 2 avx2 (ARM: sve256), 3 avx512."""
+    """Returns the instruction set of the kernels: 1 baseline, 2 avx2 (ARM: sve256, neon), 3
+    avx512."""
     found = c_int32()
     call("tt_ctx_isa", byref(found))
     return found.value

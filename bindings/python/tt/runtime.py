@@ -26,12 +26,14 @@ INSTRUCTION_SETS = {1: "baseline", 2: "avx2", 3: "avx512"}
 
 
 def instruction_set() -> str:
-    """Returns the instruction set of the kernels in use: "baseline", "avx2" or "avx512"; on 64-bit
-    ARM "baseline" or "sve256"."""
+    """Returns the instruction set of the kernels in use: "baseline", "avx2" or "avx512"; on ARM
+    "baseline", "sve256" (64-bit) or "neon" (32-bit)."""
     from ._handles import build_info
 
     name = INSTRUCTION_SETS[ctx_isa()]
-    return "sve256" if name == "avx2" and "avx2" not in build_info() else name
+    if name != "avx2":
+        return name
+    return next(isa for isa in ("avx2", "sve256", "neon") if isa in build_info())
 
 
 @contextmanager

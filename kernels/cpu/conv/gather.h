@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cpu/conv/indirection.h"
-#include "kernels/cpu/simd/broadcast.h"
+#include "kernels/cpu/simd/tile_sums.h"
 
 TT_ISA_BEGIN
 
@@ -18,10 +18,10 @@ template <class T> struct GatherTile {
   int64_t ahead;  // elements from a row of the source to that of the following tile, a prefetch
 };
 
-// out = start + sum, or out += sum, of rows · panels over taps and terms.
-template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
+// acc = start + rows · panels over taps and terms.
+template <class Unit, class T, int kMr, int kVecs>
+TT_INLINE void gather_sums(const GatherTile<T>& t, Vec<T> (&acc)[kMr][kVecs]) {
   constexpr int kL = kLanes<T>;
-  Vec<T> acc[kMr][kVecs];
   // A row of out is prefetched every fourth term: all at once would fill the miss buffers.
   T* const* fetch = t.out;
   TT_UNROLL
@@ -53,12 +53,22 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const Gather
       for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
       TT_UNROLL
       for (int i = 0; i < kMr; i++) {
-        const Vec<T> x = splat_at(a[i] + k);
+        const auto x = Unit::factor_at(a[i] + k);
         TT_UNROLL
-        for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, y[v], acc[i][v]);
+        for (int v = 0; v < kVecs; v++) acc[i][v] = Unit::add_product(x, y[v], acc[i][v]);
       }
     }
   }
+}
+
+// out = start + sum, or out += sum, of rows · panels.
+template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const GatherTile<T>& t) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> acc[kMr][kVecs];
+  sum_tile(acc, [&t](auto unit, auto& sums) TT_INLINE_BODY {
+    gather_sums<decltype(unit)>(t, sums);
+    return true;
+  });
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
     TT_UNROLL

@@ -14,8 +14,8 @@
 #include "kernels/cpu/conv/group_planes.h"
 #endif
 #include "kernels/cpu/conv/indirection.h"
-#include "kernels/cpu/simd/broadcast.h"
 #include "kernels/cpu/simd/room.h"
+#include "kernels/cpu/simd/tile_sums.h"
 
 TT_ISA_BEGIN
 
@@ -29,10 +29,10 @@ template <class T> struct WeightTile {
   bool add;  // to the values in out
 };
 
-// out = sum, or out += sum, of x · y over the pixels.
-template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const WeightTile<T>& t) {
+// acc = x · y over the pixels.
+template <class Unit, class T, int kMr, int kVecs>
+TT_INLINE void weight_sums(const WeightTile<T>& t, Vec<T> (&acc)[kMr][kVecs]) {
   constexpr int kL = kLanes<T>;
-  Vec<T> acc[kMr][kVecs];
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
     TT_UNROLL
@@ -54,11 +54,21 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const Weight
     for (int v = 0; v < kVecs; v++) y[v] = load(b + v * kL);
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
-      const Vec<T> x = splat_at(a + i);
+      const auto x = Unit::factor_at(a + i);
       TT_UNROLL
-      for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, y[v], acc[i][v]);
+      for (int v = 0; v < kVecs; v++) acc[i][v] = Unit::add_product(x, y[v], acc[i][v]);
     }
   }
+}
+
+// out = sum, or out += sum, of x · y.
+template <class T, int kMr, int kVecs> TT_NOINLINE void weight_tile(const WeightTile<T>& t) {
+  constexpr int kL = kLanes<T>;
+  Vec<T> acc[kMr][kVecs];
+  sum_tile(acc, [&t](auto unit, auto& sums) TT_INLINE_BODY {
+    weight_sums<decltype(unit)>(t, sums);
+    return true;
+  });
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
     TT_UNROLL

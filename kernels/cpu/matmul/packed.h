@@ -10,6 +10,7 @@
 #include "kernels/cpu/matmul/epilogue.h"
 #include "kernels/cpu/matmul/pack.h"
 #include "kernels/cpu/simd/mmla.h"
+#include "kernels/cpu/simd/tile_sums.h"
 
 TT_ISA_BEGIN
 
@@ -65,18 +66,20 @@ constexpr int kAhead = 24;
 // vectors are loaded.
 template <class P, int kMr> struct RowFactors {
   static constexpr int kL = kLanes<P>;
-  static constexpr int kWhole = TT_LANE_FACTORS ? kMr / kL : 0;
+  static constexpr int kWhole = kLaneFactors<P> ? kMr / kL : 0;
   const P* a;
   Vec<P> loaded[kWhole + 1];
 
   TT_INLINE explicit RowFactors(const P* column) : a(column) {
-    TT_UNROLL
-    for (int v = 0; v < kWhole; v++) loaded[v] = kept_whole(load(a + v * kL));
+    if constexpr (kWhole > 0) {
+      TT_UNROLL
+      for (int v = 0; v < kWhole; v++) loaded[v] = kept_whole(load(a + v * kL));
+    }
   }
-  TT_INLINE Vec<P> get(int i) const {
+  template <class Unit> TT_INLINE auto get(int i) const {
     if constexpr (kWhole > 0)
-      if (i < kWhole * kL) return splat(loaded[i / kL][i % kL]);
-    return splat(a[i]);
+      if (i < kWhole * kL) return Unit::lane(loaded[i / kL], i % kL);
+    return Unit::factor(a[i]);
   }
 };
 
@@ -168,6 +171,53 @@ template <class T, int kMr, int kVecs> struct Prefetches {
   }
 };
 
+// The steps along k that are left, and their operands.
+template <class T, class P, int kMr, int kVecs> struct PanelSteps {
+  int64_t left;
+  const P *a, *b;
+  int64_t b_row;
+  P* copy;
+  const P* ahead;  // in an unpacked b
+  Prefetches<T, kMr, kVecs> prefetches;
+};
+
+// acc = the products of all steps but the last `end`; returns what is left.
+template <class Unit, bool kCopy, class T, class P, int kMr, int kVecs>
+TT_INLINE PanelSteps<T, P, kMr, kVecs> sum_steps(const MicroArgs<T, P>& args,
+                                                 PanelSteps<T, P, kMr, kVecs> at, int64_t end,
+                                                 Vec<T> (&acc)[kMr][kVecs]) {
+  constexpr int kL = kLanes<T>;
+  TT_UNROLL
+  for (int i = 0; i < kMr; i++) {
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
+  }
+  for (; at.left > end; at.left--, at.a += kMr, at.b += kCopy ? at.b_row : kVecs * kL) {
+    Vec<P> row[kVecs];
+    TT_UNROLL
+    for (int v = 0; v < kVecs; v++) {
+      row[v] = load(at.b + v * kL);
+      if (kCopy) {
+        TT_PREFETCH_L2(at.ahead + v * kL);
+        store(at.copy + v * kL, row[v]);
+      }
+    }
+    if (kCopy) {
+      at.copy += kVecs * kL;
+      at.ahead = at.left == kAhead ? args.b + kVecs * kL : at.ahead + at.b_row;
+    }
+    if (at.left % kFetchEvery == 0) at.prefetches.step(!kCopy);
+    const RowFactors<P, kMr> factors(at.a);
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) {
+      const auto x = factors.template get<Unit>(i);
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) acc[i][v] = Unit::add_product(x, row[v], acc[i][v]);
+    }
+  }
+  return at;
+}
+
 // out (kMr, kVecs vectors) = or += a·b. The sums of chains are added in a tile that stays in the
 // first-level cache; out is written once. kCopy: b is the operand itself, and is packed on the way,
 // which costs nothing here but would in a pass of its own.
@@ -177,11 +227,13 @@ void micro(const MicroArgs<T, P>& args) {
   if constexpr (sizeof(P) > sizeof(T)) return micro_quads<T, kMr, kVecs>(args);
 #endif
   constexpr int kL = kLanes<T>;
-  const P *a = args.a, *b = args.b;
-  P* copy = args.copy;
-  const int64_t b_row = args.b_row;
-  const P* ahead = b + kAhead * b_row;
-  Prefetches<T, kMr, kVecs> prefetches(args);
+  PanelSteps<T, P, kMr, kVecs> at = {.left = args.nk,
+                                     .a = args.a,
+                                     .b = args.b,
+                                     .b_row = args.b_row,
+                                     .copy = args.copy,
+                                     .ahead = args.b + kAhead * args.b_row,
+                                     .prefetches = Prefetches<T, kMr, kVecs>(args)};
   // Prefetching all rows of out at once fills the miss buffers, and the loop's own loads wait. It
   // is done only where the loop is too short to prefetch them one by one.
   const bool few = args.nk < kFetchEvery * kMr;
@@ -196,41 +248,15 @@ void micro(const MicroArgs<T, P>& args) {
   alignas(64) T sums[kChains ? kMr * kVecs * kL : 1];  // of the chains before
   const T* plus = args.addend;
   int64_t plus_row = args.addend_row;
-  int64_t p = args.nk;
   Vec<T> acc[kMr][kVecs];
   for (;;) {
-    TT_UNROLL
-    for (int i = 0; i < kMr; i++) {
-      TT_UNROLL
-      for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
-    }
-    const int64_t end = kChains && p > args.chain ? p - args.chain : 0;
-    for (; p > end; p--, a += kMr, b += kCopy ? b_row : kVecs * kL) {
-      Vec<P> row[kVecs];
-      TT_UNROLL
-      for (int v = 0; v < kVecs; v++) {
-        row[v] = load(b + v * kL);
-        if (kCopy) {
-          TT_PREFETCH_L2(ahead + v * kL);
-          store(copy + v * kL, row[v]);
-        }
-      }
-      if (kCopy) {
-        copy += kVecs * kL;
-        ahead = p == kAhead ? args.b + kVecs * kL : ahead + b_row;
-      }
-      if (p % kFetchEvery == 0) prefetches.step(!kCopy);
-      const RowFactors<P, kMr> factors(a);
-      TT_UNROLL
-      for (int i = 0; i < kMr; i++) {
-        const Vec<P> x = factors.get(i);
-        TT_UNROLL
-        for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
-      }
-    }
-    T* const to = kChains && p > 0 ? sums : args.out;
+    const int64_t end = kChains && at.left > args.chain ? at.left - args.chain : 0;
+    at = sum_tile(acc, [&args, at, end](auto unit, auto& sums) TT_INLINE_BODY {
+      return sum_steps<decltype(unit), kCopy>(args, at, end, sums);
+    });
+    T* const to = kChains && at.left > 0 ? sums : args.out;
     write_tile(acc, plus, plus_row, to, to == args.out ? args.ld : kVecs * kL);
-    if (!kChains || p == 0) return;
+    if (!kChains || at.left == 0) return;
     plus = sums;
     plus_row = kVecs * kL;
   }

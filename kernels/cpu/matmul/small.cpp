@@ -3,7 +3,7 @@
 #include "kernels/cpu/matmul/epilogue.h"
 #include "kernels/cpu/matmul/pack.h"
 #include "kernels/cpu/matmul/walk.h"
-#include "kernels/cpu/simd/broadcast.h"
+#include "kernels/cpu/simd/tile_sums.h"
 
 TT_ISA_BEGIN
 
@@ -23,20 +23,17 @@ struct SmallArgs {
   int last;  // columns in the last vector
 };
 
-// out = a·b for kMr rows and kVecs vectors of columns, of which the last has s.last columns if
-// kPart.
-template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallArgs& s) {
+// acc = a·b for kMr rows and kVecs vectors of columns, of which the last is `part` if kPart.
+template <class Unit, bool kPart, class T, int kMr, int kVecs>
+TT_INLINE void small_sums(const SmallArgs& s, const Part<T>& part, Vec<T> (&acc)[kMr][kVecs]) {
   constexpr int kL = kLanes<T>;
-  const Part<T> part(s.last);
-  Vec<T> acc[kMr][kVecs];
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
     TT_UNROLL
     for (int v = 0; v < kVecs; v++) acc[i][v] = Vec<T>{};
   }
   const char *a = s.a, *b = s.b;
-  const int64_t a_row = s.a_row, a_col = s.a_col, b_row = s.b_row, ld = s.ld;
-  char* out = s.out;
+  const int64_t a_row = s.a_row, a_col = s.a_col, b_row = s.b_row;
   for (int64_t p = s.k; p > 0; p--, a += a_col, b += b_row) {
     const T* b_at = reinterpret_cast<const T*>(b);
     Vec<T> row[kVecs];
@@ -45,11 +42,25 @@ template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallA
       row[v] = kPart && v == kVecs - 1 ? load(b_at + v * kL, part) : load(b_at + v * kL);
     TT_UNROLL
     for (int i = 0; i < kMr; i++) {
-      const Vec<T> x = splat_at(reinterpret_cast<const T*>(a + i * a_row));
+      const auto x = Unit::factor_at(reinterpret_cast<const T*>(a + i * a_row));
       TT_UNROLL
-      for (int v = 0; v < kVecs; v++) acc[i][v] = fma(x, row[v], acc[i][v]);
+      for (int v = 0; v < kVecs; v++) acc[i][v] = Unit::add_product(x, row[v], acc[i][v]);
     }
   }
+}
+
+// out = a·b for kMr rows and kVecs vectors of columns, of which the last has s.last columns if
+// kPart.
+template <class T, int kMr, int kVecs, bool kPart> void small_micro(const SmallArgs& s) {
+  constexpr int kL = kLanes<T>;
+  const Part<T> part(s.last);
+  const int64_t ld = s.ld;
+  char* out = s.out;
+  Vec<T> acc[kMr][kVecs];
+  sum_tile(acc, [&s, part](auto unit, auto& sums) TT_INLINE_BODY {
+    small_sums<decltype(unit), kPart>(s, part, sums);
+    return true;
+  });
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
     T* to = reinterpret_cast<T*>(out + i * ld);

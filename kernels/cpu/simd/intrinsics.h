@@ -2,6 +2,7 @@
 //   TT_VEC_BYTES        bytes of a vector
 //   TT_VECTOR_EXTENSION 1: the compiler has vectors of any type
 //   TT_LANE_FACTORS     1: a multiplication takes a lane of a register as a factor
+//   TT_NEON32           1: this file is for NEON of 32-bit ARM, which tile_sums.h uses for float
 //   TT_VECTOR_MATH      1: math/ has functions of vectors of 16 floats, math::F32v
 //   TT_PAIR_DOT         1: fma takes pairs of bf16
 //   TT_BYTE_DOT         1: dot_bytes sums four products of bytes at a time
@@ -37,6 +38,13 @@
 #if defined(__ARM_FEATURE_SVE)
 #include <arm_sve.h>
 #endif
+#endif
+
+#if defined(__arm__) && defined(__ARM_NEON)
+#include <arm_neon.h>
+#define TT_NEON32 1
+#else
+#define TT_NEON32 0
 #endif
 
 // TT_SVE: the vectors are those of SVE, 256 bits wide.

@@ -93,9 +93,13 @@ TT_INLINE Vec<int64_t> fma(Vec<int64_t> x, Vec<int64_t> y, Vec<int64_t> z) {
   return Vec<int64_t>(U(x) * U(y) + U(z));
 }
 
-// v, which the compiler cannot replace by loads of its lanes.
+// Whether a multiplication takes a lane of a register as a factor.
+template <class T> constexpr bool kLaneFactors = TT_LANE_FACTORS;
+template <> constexpr bool kLaneFactors<float> = TT_LANE_FACTORS || TT_NEON32;
+
+// v, which the compiler cannot replace by loads of its lanes; only if kLaneFactors.
 template <class V> TT_INLINE V kept_whole(V v) {
-#if TT_LANE_FACTORS
+#if TT_LANE_FACTORS || TT_NEON32
   __asm__("" : "+w"(v));
 #endif
   return v;

@@ -1063,10 +1063,20 @@ int32_t pool_max_interleaved(const void* plan, int64_t begin, int64_t end) noexc
 int32_t pool_max_interleaved_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 }
 #endif
+#if TT_HAVE_NEON
+namespace neon {
+using namespace baseline;
+int32_t conv(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_pad(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_weight(const void* plan, int64_t begin, int64_t end) noexcept;
+}
+#endif
 #if TT_HAVE_AVX2
 #define TT_AVX2(name) avx2::name
 #elif TT_HAVE_SVE256
 #define TT_AVX2(name) sve256::name
+#elif TT_HAVE_NEON
+#define TT_AVX2(name) neon::name
 #else
 #define TT_AVX2(name) baseline::name
 #endif

@@ -59,7 +59,7 @@ def test_devices():
 
 def test_instruction_set():
     assert (
-        runtime.instruction_set() in ("baseline", "avx2", "avx512", "sve256")
+        runtime.instruction_set() in ("baseline", "avx2", "avx512", "sve256", "neon")
         and runtime.instruction_set() in tt.build_info()
     )
 

@@ -10,7 +10,7 @@ use tt_sys as sys;
 pub enum Isa {
     /// The instructions that every CPU of the architecture has.
     Baseline = 1,
-    /// AVX2 with FMA; on 64-bit ARM, SVE with vectors of 256 bits.
+    /// AVX2 with FMA; on 64-bit ARM, SVE with vectors of 256 bits; on 32-bit ARM, NEON.
     Avx2 = 2,
     /// AVX-512.
     Avx512 = 3,
