@@ -739,3 +739,95 @@ def test_schedules_warn_of_what_their_users_mistake():
     schedule = lrs.ExponentialLR(optim.SGD([p], lr=2.0), 0.5)
     with pytest.warns(UserWarning, match="get_last_lr"):
         assert schedule.get_lr() == [2.0]
+
+
+def pruned_and_grown(opt, keep, new):
+    """Replaces the parameter of each group and its state by rows of the former ones and new rows,
+    as programs that fit sets of points do."""
+    for group in opt.param_groups:
+        old = group["params"][0]
+        stored = opt.state.get(old, None)
+        zeros = tt.zeros(len(new), *old.shape[1:])
+        for key in ("exp_avg", "exp_avg_sq"):
+            stored[key] = tt.cat([stored[key][keep], zeros])
+        del opt.state[old]
+        rows = tt.cat([old.detach()[keep], new.expand_as(zeros)])
+        group["params"][0] = tt.nn.Parameter(rows)
+        opt.state[group["params"][0]] = stored
+
+
+def test_parameters_are_replaced_with_their_states():
+    start, keep = tt.arange(4.0) - 2, tt.tensor([True, False, True, True])
+    x, plain = tt.nn.Parameter(start.clone()), tt.nn.Parameter(start[keep].clone())
+    opt, other = optim.Adam([x], 0.1), optim.Adam([plain], 0.1)
+    schedules = [optim.lr_scheduler.ExponentialLR(o, 0.5) for o in (opt, other)]
+    for i in range(4):
+        if i == 2:
+            pruned_and_grown(opt, keep, tt.ones(1))
+        for o, schedule in zip((opt, other), schedules):
+            (p,) = o.param_groups[0]["params"]
+            o.zero_grad()
+            (p**2).sum().backward()
+            o.step()
+            schedule.step()
+    assert opt.param_groups[0]["params"][0][:3].tolist() == plain.tolist()
+    assert opt.param_groups[0]["lr"] == other.param_groups[0]["lr"] == 0.1 * 0.5**4
+    (state,) = opt.state.values()
+    assert len(state["exp_avg"]) == 4 and state["step"] == 4
+    assert (x.grad is not None) and x.tolist() != start.tolist()
+
+
+def test_groups_and_parameters_are_edited():
+    a, b, c = (tt.nn.Parameter(tt.ones(2)) for _ in range(3))
+    opt = optim.SGD([a, b], 1.0, momentum=0.5)
+
+    def step():
+        for p in (a, b, c):
+            p.grad = tt.ones(2)
+        opt.step()
+        return [p[0].item() for p in (a, b, c)]
+
+    assert step() == [0, 0, 1]
+    opt.param_groups[0]["params"].pop()
+    assert step() == [-1.5, 0, 1]
+    opt.param_groups[0]["params"].append(b)  # with the momentum that it had
+    opt.param_groups.append({**opt.param_groups[0], "params": [c], "lr": 0.25})
+    assert step() == [-3.25, -1.5, 0.75]
+    removed = opt.param_groups.pop(0)
+    removed["lr"] = 7.0
+    assert step() == [-3.25, -1.5, 0.375] and opt.param_groups[0]["lr"] == 0.25
+    opt.param_groups = []
+    assert step() == [-3.25, -1.5, 0.375]
+    opt.param_groups.append({"params": [a, a]})
+    with pytest.raises(ValueError, match="more than one"):
+        opt.step()
+
+
+def test_a_state_of_another_shape_is_refused_by_the_step():
+    p = tt.nn.Parameter(tt.ones(2))
+    opt = optim.Adam([p], 0.1)
+    p.grad = tt.ones(2)
+    opt.step()
+    opt.state[p]["exp_avg"] = tt.zeros(3)
+    with pytest.raises(tt.errors.ShapeError):
+        opt.step()
+    opt.state[p]["exp_avg"] = tt.zeros(2)
+    opt.step()
+
+
+def test_rates_that_are_tensors():
+    p, rate = tt.nn.Parameter(tt.ones(2)), tt.tensor(0.5)
+    opt = optim.SGD([p], lr=rate)
+    p.grad = tt.ones(2)
+    opt.step()
+    rate.mul_(2)
+    opt.step()
+    assert p.tolist() == [-0.5, -0.5] and opt.param_groups[0]["lr"] is rate
+    schedule = optim.lr_scheduler.ExponentialLR(opt, 0.25)
+    opt.step()
+    schedule.step()
+    assert rate.item() == 0.25 and p.tolist() == [-1.5, -1.5]
+    state = opt.state_dict()
+    assert state["param_groups"][0]["lr"] is rate
+    opt.load_state_dict(state)
+    assert opt.param_groups[0]["lr"].item() == 0.25

@@ -299,7 +299,7 @@ def test_state_dicts_hold_the_arguments():
     assert pickle.loads(pickle.dumps(schedule)).state_dict() == schedule.state_dict()
     steps = lrs.MultiStepLR(optimizer, [5, 7])
     steps.load_state_dict({**steps.state_dict(), "milestones": Counter([1, 3])})
-    assert steps.state_dict()["milestones"] == [1, 3]
+    assert steps.state_dict()["milestones"] == {1: 1, 3: 1}
 
 
 def test_state_dicts_of_functions():
@@ -336,3 +336,13 @@ def test_counters_can_be_read_and_set():
     opt.step()
     steps.step()
     assert steps.state_dict()["last_epoch"] == 3 and steps._step_count == 8
+
+
+def test_milestones_are_counted_in_states():
+    opt = tt.optim.SGD([tt.nn.Parameter(tt.ones(1))], 0.1)
+    schedule = lrs.MultiStepLR(opt, [2, 4, 4])
+    state = schedule.state_dict()
+    assert state["milestones"] == {2: 1, 4: 2}  # as PyTorch's, which looks steps up in it
+    other = lrs.MultiStepLR(opt, [1])
+    other.load_state_dict(state)
+    assert other.milestones == [2, 4, 4]

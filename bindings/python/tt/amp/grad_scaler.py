@@ -112,6 +112,7 @@ class GradScaler:
             return None
         if SparseGrads.seen and params_with_sparse_grads(optimizer._params()):
             return None
+        optimizer._settle()
         return optimizer._handle
 
     def _seen(self, optimizer: Any) -> tuple[int, bool | None]:

@@ -30,6 +30,7 @@ class LBFGS(_optimizers.LBFGS):
         If the closure raises, parameters and state are as before the step.
         """
         results: list[Any] = []
+        self._settle()
 
         def evaluate() -> Tensor:
             loss = closure()

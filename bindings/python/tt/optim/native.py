@@ -11,6 +11,8 @@ from .._lib import Handle, fail, finalizer, lib, local, quick
 from .._layout import SparseGrads
 from .._tensor import Tensor, tensor_result
 from ..autograd import enable_grad
+from ..errors import ShapeError
+from .edits import EditedList
 from .optimizer import Optimizer, Params
 
 # values of a group that schedules keep in C
@@ -23,11 +25,17 @@ class ParamGroup(dict[Any, Any]):
     """A parameter group whose numbers are in C. Reading returns the values for the next step."""
 
     def __init__(self, optimizer: NativeOptimizer, number: int, group: dict[str, Any]) -> None:
-        super().__init__(group)
-        self._optimizer, self._number = optimizer, number
+        super().__init__()
+        self._optimizer = optimizer
+        self._tensors: dict[str, float] = {}  # keys that have tensors -> their numbers in C
+        self._begin(number, group)
+
+    def _begin(self, number: int, group: dict[str, Any]) -> None:
+        """Writes the values to a group of C."""
+        self._number = number
         # key -> names in C, kind
         self._values: dict[str, tuple[tuple[str, ...], Any]] = {
-            key: (names, kind) for key, names, kind in optimizer._values
+            key: (names, kind) for key, names, kind in self._optimizer._values
         }
         self._values.update((key, ((key,), float)) for key in OF_SCHEDULES)
         for key, value in group.items():
@@ -49,6 +57,11 @@ class ParamGroup(dict[Any, Any]):
                 return  # a value of a schedule that is not set
             parts.append(kind[int(x.value)] if isinstance(kind, tuple) else kind(x.value))
         value = tuple(parts) if len(parts) > 1 else parts[0]
+        if key in self._tensors:
+            if value != self._tensors[key]:  # a schedule has changed it
+                dict.__getitem__(self, key).fill_(value)
+                self._tensors[key] = value
+            return
         if not dict.__contains__(self, key) or dict.__getitem__(self, key) != value:
             dict.__setitem__(self, key, value)
 
@@ -57,11 +70,24 @@ class ParamGroup(dict[Any, Any]):
             self._read(key)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if key in self._values:
+        if key == "params":
+            self._optimizer._unsettled = True
+            value = EditedList(self._optimizer, value)
+        elif key in self._values:
             self._write(key, value)
+            self._tensors.pop(key, None)
             if isinstance(value, Tensor):
-                value = float(value)
+                self._optimizer._unsettled = True
+                self._tensors[key] = float(value)
         dict.__setitem__(self, key, value)
+
+    def _settle(self) -> None:
+        """Writes the numbers of changed tensors to C."""
+        for key, known in self._tensors.items():
+            value = float(dict.__getitem__(self, key))
+            if value != known:
+                self._write(key, value)
+                self._tensors[key] = value
 
     def _write(self, key: str, value: Any) -> None:
         """Sets a value in C."""
@@ -163,6 +189,15 @@ class NativeOptimizer(Optimizer):
     # values of a group: (key, names in C, kind). kind: a type, or the names of an enum
     _values: tuple[Any, ...] = ()
     _handle: OptimizerHandle
+    _groups: list[Any]
+    _known: list[tuple[ParamGroup, list[Tensor]]]  # groups in C, and their parameters there
+    # whether param_groups, values that are tensors or states may differ from what C has
+    _unsettled = False
+    # id of a parameter -> it, and states that C does not take: of those that were removed from
+    # param_groups, and of another shape before a parameter is replaced
+    _apart: dict[int, tuple[Tensor, dict[str, Any]]]
+    # after parameters were replaced: what schedules change, with as many groups
+    _stand_in: NativeOptimizer | None = None
     # the handle of a GradScaler that decides whether a step in a recording is taken
     _scaler: Any = None
 
@@ -178,33 +213,108 @@ class NativeOptimizer(Optimizer):
         if is_adam and values.get("foreach") and not values.get("capturable"):
             if isinstance(values["lr"], Tensor):
                 raise ValueError("lr is a tensor: with foreach=True it must be a number")
-        defaults = {k: float(v) if isinstance(v, Tensor) else v for k, v in values.items()}
-        given = {**defaults, "params": ()}
+        self._handle, self._apart = self._constructed(values), {}
+        Optimizer.__init__(self, params, values)
+
+    def _constructed(self, values: dict[str, Any]) -> OptimizerHandle:
+        """Returns an optimizer of C without groups."""
+        given = {k: float(v) if isinstance(v, Tensor) else v for k, v in values.items()}
+        given["params"] = ()
         for key, names, _ in self._values:
             if key not in names and len(names) == len(given[key]):
                 given.update(zip(names, given[key]))
-        self._handle = construct(
-            OptimizerHandle, self._function, self._class, self._arguments, given
-        )
-        Optimizer.__init__(self, params, defaults)
+        return construct(OptimizerHandle, self._function, self._class, self._arguments, given)
 
     def __reduce__(self) -> Any:
+        self._settle()
         groups = [dict(group) for group in self.param_groups]
         return restored, (type(self), groups, dict(self.defaults), self.state_dict())
 
     def _start(self) -> None:
-        pass
+        self._known = []
+
+    # ---- groups ----
+
+    @property
+    def param_groups(self) -> list[Any]:
+        """The groups: dicts of values with a list of parameters. The application may change them:
+        the next step takes that over."""
+        return self._groups
+
+    @param_groups.setter
+    def param_groups(self, groups: Iterable[Any]) -> None:
+        self._groups, self._unsettled = EditedList(self, groups), True
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a dict with "params" and the values that differ from the defaults."""
+        self._settle()
+        super().add_param_group(param_group)
+        self._settle()
 
     def _new_group(self, group: dict[str, Any]) -> dict[str, Any]:
-        params = tuple(group["params"])
+        params = list(group["params"])
+        self._add_params(self._handle, params)
+        made = ParamGroup(self, len(self._known), group)
+        self._known.append((made, params))
+        return made
+
+    def _add_params(self, handle: OptimizerHandle, params: list[Tensor]) -> None:
         if lib.tt_optim_add_param_group(
-            local.ctx, self._handle, convert.pointers(params), convert.length(params)
+            local.ctx, handle, convert.pointers(tuple(params)), convert.length(params)
         ):
             fail()
-        return ParamGroup(self, len(self.param_groups), group)
+
+    def _settle(self) -> None:
+        """Gives C what the application has changed in param_groups."""
+        if not self._unsettled:
+            return
+        known = [(id(group), [id(p) for p in params]) for group, params in self._known]
+        if known != [(id(group), [id(p) for p in group["params"]]) for group in self._groups]:
+            self._begin_again()
+        for group in self._groups:
+            group._settle()
+        self._unsettled = bool(self._apart) or any(group._tensors for group in self._groups)
+
+    def _begin_again(self) -> None:
+        """Makes another optimizer of C, with the groups and parameters of param_groups. Values and
+        states are kept; schedules still change the first one, from which rates are copied."""
+        groups = [{**self.defaults, **group} for group in self._groups]
+        params = [p for group in groups for p in group["params"]]
+        self._check_types(params)
+        if len({id(p) for p in params}) < len(params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        states = {id(p): (p, dict(state)) for p, state in States(self).items()}
+        handle = self._constructed(self.defaults)
+        for group in groups:
+            self._add_params(handle, group["params"])
+        if self._stand_in is None:
+            self._stand_in = object.__new__(type(self))
+            self._stand_in._handle = self._handle
+            n = len(self._known)
+            self._stand_in._groups = [ParamGroup(self._stand_in, i, {}) for i in range(n)]
+        for former, _ in self._known:
+            former._values, former._tensors = {}, {}  # a plain dict, if it was removed
+        self._handle, self._known = handle, []
+        for i, (kept, group) in enumerate(zip(list(self._groups), groups)):
+            made = kept if isinstance(kept, ParamGroup) else ParamGroup(self, i, {})
+            made._begin(i, group)
+            list.__setitem__(self._groups, i, made)
+            self._known.append((made, list(group["params"])))
+        self._apart = states
+        self._load({i: states.pop(id(p))[1] for i, p in enumerate(params) if id(p) in states})
+
+    def _position(self, param: Tensor) -> int | None:
+        """Returns the position of a parameter in C; None if it is not there."""
+        positions = (i for i, p in enumerate(self._params_of_c()) if p is param)
+        return next(positions, None)
+
+    def _params_of_c(self) -> list[Tensor]:
+        return [p for _, params in self._known for p in params]
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Removes the parameters' gradients. set_to_none=False fills them with 0 instead."""
+        if self._unsettled:
+            self._settle()
         if SparseGrads.seen:
             from .. import _sparse_grad
 
@@ -222,6 +332,8 @@ class NativeOptimizer(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        if self._unsettled:
+            self._settle_for_step()
         if self._scaler is not None:
             self._scaler.step(self._handle)
         elif SparseGrads.seen:
@@ -231,6 +343,13 @@ class NativeOptimizer(Optimizer):
         elif lib.tt_optim_step(local.ctx, self._handle):
             fail()
         return loss
+
+    def _settle_for_step(self) -> None:
+        """Gives C what the application has changed. Raises if a state has a wrong shape."""
+        self._settle()
+        for position, p in enumerate(self._params_of_c()):
+            if id(p) in self._apart:
+                self._load({position: {**self.state[p], **self._apart[id(p)][1]}})
 
     def _step(self) -> None:
         """Updates the parameters that have dense gradients."""
@@ -243,10 +362,12 @@ class NativeOptimizer(Optimizer):
     def state(self) -> Any:
         """{parameter: {name: tensor}}. Changes of the dicts and their tensors change the
         optimizer."""
+        self._settle()
         return States(self)
 
     @state.setter
     def state(self, states: Any) -> None:
+        self._settle()
         self._load({i: states.get(p, {}) for i, p in enumerate(self._params())})
 
     def _states(self) -> dict[int, dict[str, Any]]:
@@ -299,23 +420,45 @@ class NativeOptimizer(Optimizer):
         ):
             fail()
 
+    def _taken(self, p: Tensor, position: int, key: str, value: Any) -> Any:
+        """Sets a tensor of a parameter's state and returns that of C. One of another shape is kept
+        apart: the next step refuses it unless the parameter was replaced."""
+        try:
+            self._set_state(position, key, value)
+        except ShapeError:
+            self._apart.setdefault(id(p), (p, {}))[1][key] = value
+            self._unsettled = True
+            return value
+        if id(p) in self._apart:
+            self._apart[id(p)][1].pop(key, None)
+            if not self._apart[id(p)][1]:
+                del self._apart[id(p)]
+        return self._state(position, key)
+
 
 class State(dict[Any, Any]):
     """The state of one parameter: {name: tensor}. Changes are written to C."""
 
     def __init__(
-        self, optimizer: NativeOptimizer, position: int, items: Iterable[Any] = ()
+        self, optimizer: NativeOptimizer, param: Tensor | None, items: Iterable[Any] = ()
     ) -> None:
         super().__init__(items)
-        self._optimizer, self._position = optimizer, position
+        self._optimizer, self._param = optimizer, param
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._optimizer._set_state(self._position, key, value)
-        super().__setitem__(key, self._optimizer._state(self._position, key))
+        param, position = self._param, self._position()
+        if param is not None and position is not None:
+            value = self._optimizer._taken(param, position, key, value)
+        super().__setitem__(key, value)
 
     def __delitem__(self, key: Any) -> None:
         super().__delitem__(key)
-        self._optimizer._set_state(self._position, key, None)
+        position = self._position()
+        if position is not None:
+            self._optimizer._set_state(position, key, None)
+
+    def _position(self) -> int | None:
+        return None if self._param is None else self._optimizer._position(self._param)
 
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
@@ -332,23 +475,35 @@ class States(State):
     """The state of all parameters: {parameter: its state}."""
 
     def __init__(self, optimizer: NativeOptimizer) -> None:
-        params = optimizer._params()
-        states = {params[i]: State(optimizer, i, s) for i, s in optimizer._states().items()}
-        dict.__init__(self, states)
-        self._optimizer = optimizer
-        self._positions = {p: i for i, p in enumerate(params)}
+        super().__init__(optimizer, None)
+        params = optimizer._params_of_c()
+        states = {params[i]: s for i, s in optimizer._states().items()}
+        for p, apart in optimizer._apart.values():
+            states[p] = {**states.get(p, {}), **apart}
+        for p, state in states.items():
+            dict.__setitem__(self, p, State(optimizer, p, state))
 
     def __missing__(self, p: Tensor) -> State:
-        return State(self._optimizer, self._positions[p])
+        if self._optimizer._position(p) is None:
+            raise KeyError("the optimizer has no such parameter")
+        return State(self._optimizer, p)
 
     def __setitem__(self, p: Tensor, items: Any) -> None:
-        position = self._positions[p]
-        self._optimizer._load({position: items})
-        dict.__setitem__(self, p, State(self._optimizer, position, items))
+        position = self._optimizer._position(p)
+        self._optimizer._apart.pop(id(p), None)
+        if position is None:  # it is put into a group later
+            self._optimizer._apart[id(p)] = p, dict(items)
+            self._optimizer._unsettled = True
+        else:
+            self._optimizer._load({position: items})
+        dict.__setitem__(self, p, State(self._optimizer, p, items))
 
     def __delitem__(self, p: Tensor) -> None:
         dict.__delitem__(self, p)
-        self._optimizer._load({self._positions[p]: {}})
+        self._optimizer._apart.pop(id(p), None)
+        position = self._optimizer._position(p)
+        if position is not None:
+            self._optimizer._load({position: {}})
 
 
 def restored(

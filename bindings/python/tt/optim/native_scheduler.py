@@ -26,11 +26,11 @@ stand_ins: WeakKeyDictionary[Optimizer, NativeOptimizer] = WeakKeyDictionary()
 def native(optimizer: Optimizer) -> NativeOptimizer:
     """Returns an optimizer that C's schedules can change.
 
-    For an optimizer written in Python, this is a stand-in with as many groups. `synchronized`
-    copies the rates between both.
+    For an optimizer written in Python, or whose parameters were replaced, this is a stand-in with
+    as many groups. `synchronized` copies the rates between both.
     """
     if isinstance(optimizer, NativeOptimizer):
-        return optimizer
+        return optimizer._stand_in or optimizer
     if optimizer not in stand_ins:
         groups = [{"params": [zeros(1)]} for _ in optimizer.param_groups]
         stand_ins[optimizer] = stand_in_class(optimizer)(groups)
@@ -50,11 +50,17 @@ def synchronized(optimizer: Optimizer) -> Iterator[None]:
     """Copies the optimizer's rates to its stand-in, and changed rates back at the end of the
     block."""
     pairs: Any = ()
-    if not isinstance(optimizer, NativeOptimizer):
+    of_c = optimizer if isinstance(optimizer, NativeOptimizer) else None
+    if of_c is not None:
+        of_c._settle()
+    if native(optimizer) is not optimizer:
         pairs = list(zip(optimizer.param_groups, native(optimizer).param_groups))
     for group, stand_in in pairs:
         stand_in.update((key, group[key]) for key in SHARED if key in group)
     yield
+    if of_c is not None and of_c._unsettled:
+        for group in of_c.param_groups:
+            group._read_all()  # into values that are tensors
     for group, stand_in in pairs:
         for key in SHARED:
             if key in stand_in and (key in group or key == "initial_lr"):
@@ -226,6 +232,8 @@ class NativeScheduler(LRScheduler):
         """Returns steps, rates and arguments such as gamma. A composite has the states of its
         schedules under "_schedulers"."""
         root: dict[str, Any] = {name: self.__dict__[name] for name in self._settings()}
+        if "milestones" in root:
+            root["milestones"] = Counter(root["milestones"])  # as PyTorch's
         for name, value in self._numbers():
             state, keys = root, name.split(".")
             while keys[0].isdigit():

@@ -194,12 +194,15 @@ class Optimizer:
             group.setdefault(key, value)
         self.param_groups.append(self._new_group(group))
 
-    def _check_params(self, params: list[Any]) -> None:
+    def _check_types(self, params: list[Any]) -> None:
         for p in params:
             if not isinstance(p, Tensor):
                 raise TypeError(f"only tensors can be optimized, not {kind_name(p)}")
             if not p.is_leaf:
                 raise ValueError("only leaves can be optimized")
+
+    def _check_params(self, params: list[Any]) -> None:
+        self._check_types(params)
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if any(id(p) in known for p in params):
             raise ValueError("some parameters appear in more than one parameter group")
