@@ -23,8 +23,8 @@ import torch
 
 import tt
 from tt._graph import Plan, captured
-from tt._layouts import struct
 from tt._lib import byref, call
+from tt._structs import struct
 
 ROUNDS = 15
 ROUND_NS = 20_000_000

@@ -200,7 +200,7 @@ def python(root, files):
     trees = {
         path: ast.parse(text)
         for path, text in sources(root, files, folder, ".py")
-        if path not in ("_abi.py", "_layouts.py")
+        if path not in ("_abi.py", "_structs.py")
     }
     places = {}
     for path, tree in trees.items():

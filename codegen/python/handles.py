@@ -734,7 +734,7 @@ IMPORTS = {
     ],
     "._hints": ["Self"],
     "._hooks": ["HookHandle", "registered"],
-    "._layouts": ["struct"],
+    "._structs": ["struct"],
     "._lib": [
         "Handle",
         "Opaque",

@@ -24,8 +24,8 @@ from ctypes import POINTER, c_int64, c_void_p, cast, string_at
 
 from ._convert import list_field, scalar, tensors_field
 from ._hooks import optional_tensors
-from ._layouts import struct
 from ._lib import Handle
+from ._structs import struct
 from ._tensor import Tensor, borrow, number
 from ._types import device, dtype
 

@@ -25,17 +25,17 @@ def c_rows(_):
 
 
 def python_rows(_):
-    from tt import _layouts
+    from tt import _structs
 
     rows = []
-    for name in _layouts.STRUCTS:
-        kind = _layouts.struct(name)
+    for name in _structs.STRUCTS:
+        kind = _structs.struct(name)
         rows.append(f"struct {name} {ctypes.sizeof(kind)}")
         rows += [
             f"field {name}.{field} {getattr(kind, field).offset}" for field, _ in kind._fields_
         ]
     return "\n".join(
-        rows + [f"constant {name} {value}" for name, value in _layouts.CONSTANTS.items()]
+        rows + [f"constant {name} {value}" for name, value in _structs.CONSTANTS.items()]
     )
 
 

@@ -2,8 +2,8 @@
 from ctypes import CFUNCTYPE, POINTER, c_double, c_int32, c_int64, c_void_p, cast, sizeof
 
 from ._hooks import give, give_list, guarded, optional_tensors
-from ._layouts import struct
 from ._lib import drop, keep, kept
+from ._structs import struct
 from ._tensor import borrow
 from ._values import values
 

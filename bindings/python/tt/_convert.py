@@ -310,7 +310,7 @@ def device_field(x: Any, op: str, arg: str) -> tuple[int, int]:
 
 def place(x: Any) -> Any:
     """Returns a tt_device by reference; None for NULL."""
-    from ._layouts import struct
+    from ._structs import struct
 
     if x is None:
         return None

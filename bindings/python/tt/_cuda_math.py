@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from ctypes import byref
 from typing import Iterator
 
-from ._layouts import struct
 from ._lib import call, settings
+from ._structs import struct
 
 ALL = (1 << 8) - 1  # bits of tt_cuda_math_opts.set
 

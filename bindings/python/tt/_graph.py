@@ -6,8 +6,8 @@ from ctypes import POINTER, byref, c_char, c_char_p, c_int32, c_int64, cast
 from typing import Any, Callable, Sequence
 
 from ._convert import pointers
-from ._layouts import CONSTANTS, struct
 from ._lib import Handle, call, filled, finalizer, lib, local, quick, result
+from ._structs import CONSTANTS, struct
 from ._tensor import Tensor, tensor_result
 from ._tree import without_tensors
 from ._types import contiguous_format

@@ -12,7 +12,7 @@ from ._convert import (
     tensors_field, text, texts, texts_field, uint64
 )
 from ._hooks import HookHandle, registered
-from ._layouts import struct
+from ._structs import struct
 from ._lib import Handle, call, filled, finalizer, local, quick, result
 from ._tensor import Tensor, tensor_result
 from ._types import DTYPES, Size, device

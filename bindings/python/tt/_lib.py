@@ -160,7 +160,7 @@ class Status(int):
 
 def exception_of(address: int) -> errors.TtError:
     """Returns the exception for the tt_error at address."""
-    from ._layouts import struct
+    from ._structs import struct
 
     record = cast(address, POINTER(struct("tt_error"))).contents
     texts = (record.op, record.arg, record.message)

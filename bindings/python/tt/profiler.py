@@ -31,8 +31,8 @@ from ._handles import (
     profiler_stop,
 )
 from ._hints import Self
-from ._layouts import struct
 from ._lib import filled, local
+from ._structs import struct
 from .autograd.graph import pytorchs_name
 
 __all__ = [

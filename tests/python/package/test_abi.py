@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tt
-from tt import _abi, _layouts, _lib, _memory, _ops
+from tt import _abi, _lib, _memory, _ops, _structs
 
 ROOT = Path(__file__).resolve().parents[3]
 DUMP = Path(os.environ.get("TT_BUILD", ROOT / "build")) / "tests/abi_dump"
@@ -30,13 +30,13 @@ def dump():
 @pytest.mark.skipif(not DUMP.exists(), reason="abi_dump is not built")
 def test_structs_and_constants_are_those_of_c():
     c = dump()
-    sizes = {name: ctypes.sizeof(_layouts.struct(name)) for name in _layouts.STRUCTS}
+    sizes = {name: ctypes.sizeof(_structs.struct(name)) for name in _structs.STRUCTS}
     offsets = {
-        f"{name}.{field}": getattr(_layouts.struct(name), field).offset
-        for name in _layouts.STRUCTS
-        for field, _ in _layouts.struct(name)._fields_
+        f"{name}.{field}": getattr(_structs.struct(name), field).offset
+        for name in _structs.STRUCTS
+        for field, _ in _structs.struct(name)._fields_
     }
-    assert sizes == c["struct"] and offsets == c["field"] and _layouts.CONSTANTS == c["constant"]
+    assert sizes == c["struct"] and offsets == c["field"] and _structs.CONSTANTS == c["constant"]
 
 
 def test_packed_options_have_the_size_of_their_struct():
@@ -44,15 +44,15 @@ def test_packed_options_have_the_size_of_their_struct():
     for path in (ROOT / "bindings/python/tt/_ops").glob("_*.py"):
         for name, form in re.findall(r'^_o_(\w+) = Struct\("(\w+)"\)', path.read_text(), re.M):
             of = (
-                name if f"tt_{name}_opts" in _layouts.STRUCTS else name.rpartition("_")[0]
+                name if f"tt_{name}_opts" in _structs.STRUCTS else name.rpartition("_")[0]
             )  # of a form that takes numbers: add_scalar, scatter_value
-            assert ctypes.sizeof(_layouts.struct(f"tt_{of}_opts")) == struct.calcsize(form), name
+            assert ctypes.sizeof(_structs.struct(f"tt_{of}_opts")) == struct.calcsize(form), name
             checked += 1
     assert checked > 50
 
 
 def test_facts_of_tensors_are_read_where_c_writes_them():
-    info = _layouts.struct("tt_tensor_info")
+    info = _structs.struct("tt_tensor_info")
     assert _memory.AT == info.shape.offset and ctypes.sizeof(_memory.Info) == ctypes.sizeof(info)
     names = [name for name, _ in info._fields_]
     assert names[:4] == ["numel", "data", "dtype", "ndim"] and names[5:8] == [
@@ -82,9 +82,9 @@ def test_dtypes_and_errors_have_the_numbers_of_c():
         "complex64": "C64",
         "complex128": "C128",
     }
-    assert all(getattr(tt, name).code == _layouts.CONSTANTS["TT_" + c] for name, c in short.items())
+    assert all(getattr(tt, name).code == _structs.CONSTANTS["TT_" + c] for name, c in short.items())
     names = {
-        _layouts.CONSTANTS["TT_" + n]: getattr(tt.errors, e)
+        _structs.CONSTANTS["TT_" + n]: getattr(tt.errors, e)
         for n, e in (
             ("SHAPE", "ShapeError"),
             ("INVALID_ARG", "InvalidArgumentError"),

@@ -15,7 +15,7 @@ import pytest
 
 import tt
 from tt import _lib
-from tt._layouts import struct
+from tt._structs import struct
 
 
 def run(code, **env):

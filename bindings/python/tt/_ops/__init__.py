@@ -245,7 +245,7 @@ OTHERS = {
         "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
         "atleast_1d": "_torch_functions.atleast_1d", "atleast_2d": "_torch_functions.atleast_2d",
         "atleast_3d": "_torch_functions.atleast_3d", "clip": "clamp", "concat": "cat",
-        "concatenate": "cat", "divide": "div", "einsum": "_sublists.einsum", "fix": "trunc",
+        "concatenate": "cat", "divide": "div", "einsum": "_einsum.einsum", "fix": "trunc",
         "ger": "outer", "gradient": "_samples.gradient", "greater": "gt", "greater_equal": "ge",
         "histogram": "_samples.histogram", "less": "lt", "less_equal": "le",
         "max_pool1d": "nn.pooling.max_pool1d", "max_pool2d": "nn.pooling.max_pool2d",

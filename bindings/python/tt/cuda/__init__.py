@@ -13,8 +13,8 @@ from typing import Any, Callable
 from .. import runtime
 from .. import random as _random
 from .._convert import place
-from .._layouts import struct
 from .._lib import call, local
+from .._structs import struct
 from .._tensor import Tensor
 from ..errors import OutOfMemoryError as OutOfMemoryError
 from ._typed import BFloat16Tensor as BFloat16Tensor

@@ -7,8 +7,8 @@ from typing import Any, Callable, Sequence
 
 from .. import autograd
 from .._graph import GraphHandle, PlanHandle
-from .._layouts import struct
 from .._lib import call, lib, local, result
+from .._structs import struct
 from .._tensor import Tensor
 from .._tree import Place, mapped, with_tensors, without_tensors
 from .devices import required

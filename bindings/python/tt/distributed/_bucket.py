@@ -5,8 +5,8 @@ from ctypes import CFUNCTYPE, POINTER, c_int32, c_void_p
 from typing import Any, Callable
 
 from .._hooks import guarded, optional_tensors
-from .._layouts import struct
 from .._lib import for_good, kept
+from .._structs import struct
 from .._tensor import Tensor, borrow
 from ..futures import Future
 from ._group import WorkFuture

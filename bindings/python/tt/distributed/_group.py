@@ -11,10 +11,10 @@ from typing import Any, Callable
 from .._create import frombuffer
 from .._dtypes import uint8
 from .._kinds import kind_name
-from .._layouts import struct
 from .._lib import Handle, call, finalizer, lib, local, quick
 from .._lib import path as library_path
 from .._ops import empty
+from .._structs import struct
 from .._tensor import Tensor
 from ..futures import Future
 

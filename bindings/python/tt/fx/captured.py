@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterator, Sequence
 from .._convert import integer
 from .._graph import BOOL, FLOAT, INT, INTS, NONE, SCALAR, STR, TENSOR, TENSORS
 from .._graph import GraphHandle, Plan, captured, int32s
-from .._layouts import struct
+from .._structs import struct
 from .._tensor import Tensor
 from .._tree import with_tensors
 from .._types import DTYPES

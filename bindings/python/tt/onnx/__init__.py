@@ -15,9 +15,9 @@ import tt
 from .._absent import absent_class
 from .._dynamic import Dim, Dynamic, corners, dimensions, from_shapes, joined, names_of
 from .._graph import GraphHandle, captured
-from .._layouts import struct
 from .._lib import result
 from .._onnx_names import renamed
+from .._structs import struct
 from .._tensor import Tensor
 from .._tree import with_tensors, without_tensors
 from ..errors import UnimplementedError

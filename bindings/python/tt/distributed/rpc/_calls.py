@@ -17,7 +17,7 @@ from typing import Any, Callable
 
 from ... import _ops as ops
 from ..._create import tensor as tensor_of
-from ..._layouts import CONSTANTS
+from ..._structs import CONSTANTS
 from ..._tensor import Tensor
 from ..._types import BY_NAME
 from ...errors import DistributedError

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from ctypes import byref, c_int32, c_void_p
 from typing import Any, Iterator
 
-from ..._layouts import struct
 from ..._lib import Handle, call, drop, finalizer, keep, quick
+from ..._structs import struct
 from ..._types import bfloat16, float16
 from ...errors import UnimplementedError
 from ...distributed._bucket import FINISH, START, BucketHook
