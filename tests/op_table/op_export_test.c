@@ -164,6 +164,21 @@ static void export_integers(void) {
   export_program("integers", (const tt_tensor* const*)in, 2, outs, 7);
 }
 
+/* The smallest integer has no size and no quotient by -1: these wrap around. */
+static void export_whole_numbers(void) {
+  const double x[] = {2147483647, -2147483648.0, 7};
+  tt_tensor *in[1], *outs[6];
+  in[0] = numbers(TT_I32, x, 3);
+  OK(tt_capture_begin(c, (const tt_tensor* const*)in, 1, NULL));
+  OK(tt_abs(c, in[0], &outs[0]));
+  OK(tt_floor_divide_i64(c, in[0], -1, &outs[1]));
+  OK(tt_remainder_i64(c, in[0], -10, &outs[2]));
+  OK(tt_cumsum(c, in[0], 0, NULL, &outs[3]));
+  OK(tt_prod(c, in[0], NULL, &outs[4]));
+  OK(tt_any(c, in[0], &outs[5]));
+  export_program("whole numbers", (const tt_tensor* const*)in, 1, outs, 6);
+}
+
 /* Results and copies in memory with gaps; operands without elements. */
 static void export_layouts(void) {
   const tt_slice_opts behind = {.set = TT_SLICE_START, .start = 1};
@@ -214,6 +229,75 @@ static void export_borders(void) {
   export_program("borders", (const tt_tensor* const*)in, 1, outs, 6);
 }
 
+/* Indices in several dimensions, from the end, with a whole dimension between; a mask; repeated
+   positions; moves of whole tensors; windows without a batch. */
+static void export_positions(void) {
+  const double at[] = {1, -2, 0}, row[] = {2, 0, -1}, truth[] = {1, 0, 1, 0};
+  tt_index between[3] = {{.kind = TT_IDX_TENSOR}, {.kind = TT_IDX_SLICE}, {.kind = TT_IDX_TENSOR}};
+  tt_index mask = {.kind = TT_IDX_TENSOR};
+  double x[24];
+  tt_tensor *in[5], *changed, *seven, *outs[8];
+  int i;
+  for (i = 0; i < 24; i++) x[i] = i % 7 - 3;
+  in[0] = numbers(TT_F32, x, 24);
+  OK(tt_view(c, in[0], SHAPE(4, 2, 3), &in[0]));
+  in[1] = numbers(TT_I64, at, 3);
+  in[2] = numbers(TT_I32, row, 3);
+  in[3] = numbers(TT_BOOL, truth, 4);
+  OK(tt_remainder_i64(c, in[1], 3, &in[4]));
+  between[0].tensor = in[1];
+  between[2].tensor = in[2];
+  mask.tensor = in[3];
+  OK(tt_capture_begin(c, (const tt_tensor* const*)in, 5, NULL));
+  OK(tt_index_get(c, in[0], between, 3, &outs[0]));
+  OK(tt_clone(c, in[0], NULL, &changed));
+  OK(tt_full_f64(c, NULL, 0, 7, NULL, &seven));
+  OK(tt_index_set(c, changed, &mask, 1, seven));
+  OK(tt_index_set(c, changed, between, 3, outs[0]));
+  outs[1] = changed;
+  OK(tt_index_add(c, in[0], 2, in[4], in[0], &outs[2]));
+  OK(tt_flip(c, in[0], SHAPE(0, 2), &outs[3]));
+  OK(tt_roll(c, in[0], SHAPE(-5), NULL, 0, &outs[4]));
+  OK(tt_roll(c, in[0], SHAPE(3, -1), SHAPE(0, 2), &outs[5]));
+  OK(tt_bitwise_not(c, in[3], &outs[6]));
+  OK(tt_max_pool2d(c, in[0], SHAPE(2), NULL, &outs[7]));
+  export_program("positions", (const tt_tensor* const*)in, 5, outs, 8);
+}
+
+/* Order with nan and equal elements, of which few or many are kept. */
+static void export_order(void) {
+  double x[60];
+  tt_tensor *in[1], *rows, *columns, *outs[8];
+  int i;
+  for (i = 0; i < 60; i++) x[i] = i * 13 % 11 - 5;
+  x[3] = x[17] = NAN;
+  x[5] = -INFINITY;
+  in[0] = numbers(TT_F32, x, 60);
+  OK(tt_capture_begin(c, (const tt_tensor* const*)in, 1, NULL));
+  OK(tt_view(c, in[0], SHAPE(4, 15), &rows));
+  OK(tt_transpose(c, rows, 0, 1, &columns));
+  OK(tt_sort(c, in[0], NULL, &outs[0], &outs[1]));
+  OK(tt_topk(c, columns, 5, &(tt_topk_opts){.set = TT_TOPK_DIM, .dim = 0}, &outs[2], &outs[3]));
+  OK(tt_cummax(c, columns, 0, &outs[4], &outs[5]));
+  OK(tt_median(c, in[0], &outs[6]));
+  OK(tt_nanmedian(c, in[0], &outs[7]));
+  export_program("order", (const tt_tensor* const*)in, 1, outs, 8);
+}
+
+/* A bound that is nan makes nan; powers of -inf that are roots are nan. */
+static void export_bounds(void) {
+  const double x[] = {-INFINITY, 4, NAN}, y[] = {1, NAN, 2};
+  tt_tensor *in[2], *outs[4];
+  in[0] = numbers(TT_F32, x, 3);
+  in[1] = numbers(TT_F32, y, 3);
+  OK(tt_capture_begin(c, (const tt_tensor* const*)in, 2, NULL));
+  OK(tt_clamp_min(c, in[0], in[1], &outs[0]));
+  OK(tt_clamp_max(c, in[0], in[1], &outs[1]));
+  OK(tt_pow_f64(c, in[0], 0.5, &outs[2]));
+  OK(tt_pow_f64(c, in[0], -0.5, &outs[3]));
+  export_program("bounds", (const tt_tensor* const*)in, 2, outs, 4);
+}
+
 /* Operators of layers that a network of the usual kinds has. */
 static void check_layers(void) {
   static const char* const kLayers[] = {"linear",
@@ -240,6 +324,12 @@ static void check_layers(void) {
                                         "matmul",
                                         "cat",
                                         "argmax",
+                                        "topk",
+                                        "sort",
+                                        "cumsum",
+                                        "gather",
+                                        "scatter",
+                                        "index_select",
                                         "relu",
                                         "gelu",
                                         "silu"};
@@ -296,14 +386,18 @@ static void test_all(void** state) {
   OK(tt_scope_push(c));
   export_numbers();
   export_integers();
+  export_whole_numbers();
   export_layouts();
   export_borders();
+  export_positions();
+  export_order();
+  export_bounds();
   OK(tt_scope_pop(c, NULL, 0));
   check_layers();
   fclose(all);
   snprintf(text, sizeof text,
-           "cd %s && cc -std=c99 -pedantic -Wall -Wextra -Werror -shared -fPIC "
-           "-O0 -o all.so *.c -lm",
+           "cd %s && cc -std=c99 -pedantic -Wall -Wextra -Wconversion -Werror -shared -fPIC "
+           "-O0 -fsanitize=undefined -fsanitize-undefined-trap-on-error -o all.so *.c -lm",
            folder);
   if (!SLOW_BUILD && system(text)) fail_msg("%s fails", text);
   snprintf(text, sizeof text, "%s/all.so", folder);
@@ -324,7 +418,7 @@ static void test_all(void** state) {
   snprintf(text, sizeof text, "rm -r %s", folder);
   assert_int_equal(system(text), 0);
   print_message("%d operators, %d cases\n", n_rows, n_cases);
-  assert_true(n_rows >= 350);
+  assert_true(n_rows >= 440);
 }
 
 int main(void) {

@@ -2,6 +2,7 @@
 #include "graph/gen/c_expressions.h"
 #include "ops/gen/ops.h"
 
+#include <math.h>
 #include <string.h>
 
 namespace TT_NS {
@@ -57,10 +58,8 @@ void CExporter::declare_element(const char* name, int32_t v, const char* type, i
   if (!type) type = item_size(x.dtype) < 4 ? "int" : own;
   body_.add("const ").add(type).add(" ").add(name).add(" = ");
   if (strcmp(type, own) != 0) body_.add("(").add(type).add(")");
-  add_pointer(body_, v);
-  body_.add("[");
-  add_index(body_, x.sizes, x.strides, n_loops);
-  body_.add("]; ");
+  add_at(body_, v, n_loops);
+  body_.add("; ");
 }
 
 void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_float,
@@ -74,6 +73,22 @@ void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_floa
   if (a.kind == Value::kNone) body_.add("0");
   else add_scalar(body_, a, is_float);
   body_.add("; ");
+}
+
+// The expression of a call: the declared one, except for dtypes and numbers that it does not serve.
+const char* CExporter::text_of(const CExpression& e) const {
+  const auto computes = [&](const char* op) { return strcmp(e.op, op) == 0; };
+  const Dtype d = value(node().outs[0]).dtype;
+  if (d == Dtype::kBool && computes("bitwise_not")) return "!self";
+  if (is_integral(d) && computes("abs")) return "self > 0 ? (uint64_t)self : 0 - (uint64_t)self";
+  if (d != Dtype::kF32) return e.text;
+  if (computes("clamp_min") && arg("min").kind == Value::kTensor)
+    return "self < min || isnan(min) ? min : self";
+  if (computes("clamp_max") && arg("max").kind == Value::kTensor)
+    return "self > max || isnan(max) ? max : self";
+  if (computes("pow_number") && fabs(number("exponent")) == 0.5)
+    return "exponent < 0 ? 1.0f / sqrtf(self) : sqrtf(self)";
+  return e.text;
 }
 
 bool CExporter::emit_elementwise() {
@@ -99,39 +114,56 @@ bool CExporter::emit_elementwise() {
     declare_element(s.args[i].name, a.values[0], type, y.ndim());
   }
   body_.add("\n    ");
-  add_pointer(body_, out);
-  body_.add("[");
-  add_index(body_, y.sizes, y.strides, y.ndim());
+  add_at(body_, out, y.ndim());
   const bool truth = y.dtype == Dtype::kBool;
-  body_.add("] = (").add(c_type(y.dtype)).add(truth ? ")((" : ")(").add(e->text);
+  body_.add(" = (").add(c_type(y.dtype)).add(truth ? ")((" : ")(").add(text_of(*e));
   body_.add(truth ? ") != 0);\n" : ");\n");
   close_loops(y.ndim());
   return true;
 }
 
-// Of integers by a positive number.
-void CExporter::emit_floor_division() {
-  const IrValue& x = value(tensor("self"));
-  const IrValue& y = value(node().outs[0]);
-  const int64_t divisor = integer("other");
-  if (divisor <= 0) refuse("a divisor that is not positive");
+// Quotients and remainders of integers; those by 0 are 0. Returns false for other calls.
+bool CExporter::emit_division() {
+  static constexpr struct {
+    const char *op, *text;
+  } kDivisions[] = {{"div_floor", "q - (r != 0 && (r < 0) != (b < 0))"},
+                    {"floor_divide", "q - (r != 0 && (r < 0) != (b < 0))"},
+                    {"div_trunc", "q"},
+                    {"fmod", "r"},
+                    {"rest_trunc", "r"},
+                    {"remainder", "r != 0 && (r < 0) != (b < 0) ? r + b : r"},
+                    {"rest_floor", "r != 0 && (r < 0) != (b < 0) ? r + b : r"}};
+  const int32_t out = node().outs.empty() ? -1 : node().outs[0];
+  if (out < 0 || !is_integral(value(out).dtype) || value(out).dtype == Dtype::kBool) return false;
+  const char* text = nullptr;
+  for (const auto& d : kDivisions) {
+    const char* rest = behind(op(), d.op);
+    if (rest && (!*rest || !strcmp(rest, "_") || behind(rest, "_scalar"))) text = d.text;
+  }
+  if (!text) return false;
+  const IrValue& y = value(out);
+  const IrArg& divisor = arg("other");
   open_loops(y.sizes);
-  body_.add("const int64_t a = ");
-  add_pointer(body_, tensor("self"));
-  body_.add("[");
-  add_index(body_, x.sizes, x.strides, y.ndim());
-  body_.add("];\n    ");
-  add_pointer(body_, node().outs[0]);
-  body_.add("[");
-  add_index(body_, y.sizes, y.strides, y.ndim());
-  body_.add("] = (").add(c_type(y.dtype)).add(")(a / ").add(divisor).add(" - (a % ");
-  body_.add(divisor).add(" < 0));\n");
+  declare_element("a", tensor("self"), "int64_t", y.ndim());
+  if (divisor.kind == Value::kTensor) {
+    declare_element("b", divisor.values[0], "int64_t", y.ndim());
+  } else {
+    body_.add("const int64_t b = ");
+    add_scalar(body_, divisor, false);
+    body_.add("; ");
+  }
+  body_.add(
+      "\n    const int64_t q = b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;\n"
+      "    const int64_t r = b == 0 || b == -1 ? 0 : a % b;\n    (void)q;\n    (void)r;\n    ");
+  add_at(body_, out, y.ndim());
+  body_.add(" = (").add(c_type(y.dtype)).add(")(").add(text).add(");\n");
   close_loops(y.ndim());
+  return true;
 }
 
 // The elements of a box of these sizes, to which `from` is broadcast; offsets are in elements.
 void CExporter::emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_offset,
-                          int64_t to_offset) {
+                          int64_t to_offset, Ints to_strides) {
   const IrValue& x = value(from);
   const IrValue& y = value(to);
   Text source, place;
@@ -145,7 +177,7 @@ void CExporter::emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_off
   open_loops(sizes);
   add_pointer(body_, to, to_offset);
   body_.add("[");
-  add_index(body_, sizes, y.strides, sizes.n);
+  add_index(body_, sizes, to_strides, sizes.n);
   // A number that a narrow integer cannot have wraps around.
   const bool narrows = x.dtype == Dtype::kF32 && is_integral(y.dtype) && item_size(y.dtype) < 4;
   body_.add("] = (").add(c_type(y.dtype)).add(")").add(narrows ? "(int32_t)" : "");
@@ -153,7 +185,9 @@ void CExporter::emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_off
   body_.add(place.span()).add("];\n");
   close_loops(sizes.n);
 }
-void CExporter::emit_copy(int32_t from, int32_t to) { emit_copy(from, to, value(to).sizes, 0, 0); }
+void CExporter::emit_copy(int32_t from, int32_t to) {
+  emit_copy(from, to, value(to).sizes, 0, 0, value(to).strides);
+}
 
 // The value in a box that is larger or smaller than the input.
 void CExporter::emit_pad() {
@@ -171,7 +205,7 @@ void CExporter::emit_pad() {
     to += first * y.strides[d];
     if (sizes[d] <= 0) return;
   }
-  emit_copy(tensor("self"), node().outs[0], sizes, from, to);
+  emit_copy(tensor("self"), node().outs[0], sizes, from, to, y.strides);
 }
 int64_t CExporter::pad_before(int64_t dim) const {
   const Ints pad = arg("pad").ints;
@@ -193,14 +227,10 @@ void CExporter::emit_border() {
     else add_border_source(d);
     body_.add(";\n    ");
   }
-  add_pointer(body_, node().outs[0]);
-  body_.add("[");
-  add_index(body_, y.sizes, y.strides, y.ndim());
-  body_.add("] = ");
-  add_pointer(body_, tensor("self"));
-  body_.add("[0");
-  for (int64_t d = 0; d < x.ndim(); d++) body_.add(" + s").add(d).add(" * ").add(x.strides[d]);
-  body_.add("];\n");
+  add_at(body_, node().outs[0], y.ndim());
+  body_.add(" = ");
+  add_place(body_, tensor("self"));
+  body_.add(";\n");
   close_loops(y.ndim());
 }
 
@@ -233,10 +263,8 @@ void CExporter::emit_fill(const Scalar& v) {
   char element[8];
   store_scalar(element, y.dtype, v);
   open_loops(y.sizes);
-  add_pointer(body_, node().outs[0]);
-  body_.add("[");
-  add_index(body_, y.sizes, y.strides, y.ndim());
-  body_.add("] = ");
+  add_at(body_, node().outs[0], y.ndim());
+  body_.add(" = ");
   add_element(body_, y.dtype, element);
   body_.add(";\n");
   close_loops(y.ndim());
@@ -322,10 +350,8 @@ void CExporter::emit_int_mm() {
   body_.add("[i0 * ").add(a.strides[0]).add(" + l * ").add(a.strides[1]).add("] * (uint32_t)");
   add_pointer(body_, tensor("mat2"));
   body_.add("[l * ").add(b.strides[0]).add(" + i1 * ").add(b.strides[1]).add("];\n    ");
-  add_pointer(body_, node().outs[0]);
-  body_.add("[");
-  add_index(body_, y.sizes, y.strides, 2);
-  body_.add("] = (int32_t)sum;\n");
+  add_at(body_, node().outs[0], 2);
+  body_.add(" = (int32_t)sum;\n");
   close_loops(2);
 }
 

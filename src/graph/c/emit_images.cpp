@@ -82,11 +82,15 @@ void CExporter::begin_pool(const char* function) {
   use(function);
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
-  if (x.ndim() != 4) refuse("an input that is not 4-d");
-  int64_t xs[4], ys[4];
-  add_strides(xs, x);
-  add_strides(ys, y);
-  const int64_t sizes[] = {x.sizes[0], x.sizes[1], x.sizes[2], x.sizes[3], y.sizes[2], y.sizes[3]};
+  const int64_t n = x.ndim();
+  if (n != 3 && n != 4) refuse("an input that is not 3-d or 4-d");
+  int64_t xs[4] = {};  // an image without a batch is a batch of one
+  int64_t ys[4] = {};
+  for (int64_t d = 0; d < n; d++) xs[4 - n + d] = x.strides[d];
+  for (int64_t d = 0; d < n; d++) ys[4 - n + d] = y.strides[d];
+  const int64_t images = n == 4 ? x.sizes[0] : 1;
+  const int64_t sizes[] = {images,         x.sizes[n - 3], x.sizes[n - 2],
+                           x.sizes[n - 1], y.sizes[n - 2], y.sizes[n - 1]};
   body_.add("  ").add(function).add("(");
   add_address(body_, tensor("self"));
   body_.add(", ");
@@ -102,8 +106,9 @@ void CExporter::begin_pool(const char* function) {
 // The positions of maxima, the second result.
 void CExporter::add_places() {
   const int32_t v = node().outs[1];
-  int64_t strides[4];
-  add_strides(strides, value(v));
+  const int64_t n = value(v).ndim();
+  int64_t strides[4] = {};
+  for (int64_t d = 0; d < n; d++) strides[4 - n + d] = value(v).strides[d];
   body_.add(", ");
   add_address(body_, v, false, Dtype::kI64);
   body_.add(", ");

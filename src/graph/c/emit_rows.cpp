@@ -208,66 +208,6 @@ void CExporter::emit_attention() {
   close_loops(d);
 }
 
-// sum, mean, norm, amax, amin over some dims: loops over those that stay around loops over the
-// others.
-void CExporter::emit_reduce() {
-  const bool largest = is("amax") || is("max");
-  const bool smallest = is("amin") || is("min");
-  const bool mean = is("mean") || is("mean_dim");
-  const double p = is("norm") ? number("p") : 0;
-  if (is("norm") && p != 1 && p != 2) refuse("p other than 1 and 2");
-  const IrValue& x = value(tensor("self"));
-  const IrValue& y = value(node().outs[0]);
-  if (x.dtype != Dtype::kF32 || y.dtype != Dtype::kF32) refuse("is exported for float32");
-  SmallVec<bool, 8> reduced;
-  const bool whole = is("sum") || is("mean") || is("max") || is("min") || arg("dim").ints.empty();
-  for (int64_t i = 0; i < x.ndim(); i++) reduced.push_back(whole);
-  if (!whole)
-    for (const int64_t dim : arg("dim").ints) reduced[dim < 0 ? dim + x.ndim() : dim] = true;
-  int64_t count = 1;
-  Text target;
-  add_pointer(target, node().outs[0]);
-  target.add("[0");
-  const bool keeps = y.ndim() == x.ndim();
-  for (int64_t i = 0, at = 0; i < x.ndim(); i++) {
-    if (reduced[i]) {
-      count *= x.sizes[i];
-      at += keeps;
-      continue;
-    }
-    target.add(" + i").add(i).add(" * ").add(y.strides[at++]);
-  }
-  target.add("]");
-  int64_t n_around = 0;
-  for (const bool r : reduced) n_around += !r;
-  const int64_t n_inside = x.ndim() - n_around;
-  if (!n_around) open_loops({});
-  for (int64_t i = 0; i < x.ndim(); i++)
-    if (!reduced[i]) open_loop(i, x.sizes[i]);
-  const char* first = largest ? "-INFINITY" : "0.0f";
-  if (smallest) first = "INFINITY";
-  body_.add("    float sum = ").add(first);
-  body_.add(";\n");
-  if (!n_inside) open_loops({});
-  for (int64_t i = 0; i < x.ndim(); i++)
-    if (reduced[i]) open_loop(i, x.sizes[i]);
-  body_.add("    const float a = ");
-  add_pointer(body_, tensor("self"));
-  body_.add("[");
-  add_index(body_, x.sizes, x.strides, x.ndim());
-  body_.add("];\n    ");
-  if (largest) body_.add("if (a > sum || a != a) sum = a;\n");
-  else if (smallest) body_.add("if (a < sum || a != a) sum = a;\n");
-  else if (p == 1) body_.add("sum += fabsf(a);\n");
-  else if (p == 2) body_.add("sum += a * a;\n");
-  else body_.add("sum += a;\n");
-  close_loops(n_inside);
-  body_.add("    ").add(target.span()).add(p == 2 ? " = sqrtf(sum)" : " = sum");
-  if (mean) body_.add(" / ").add(count).add(".0f");
-  body_.add(";\n");
-  close_loops(n_around);
-}
-
 void CExporter::emit_cat() {
   const IrValue& y = value(node().outs[0]);
   int64_t dim = integer("dim");
@@ -275,40 +215,9 @@ void CExporter::emit_cat() {
   if (dim < 0) dim += y.ndim();
   for (const int32_t v : arg("tensors").values) {
     if (value(v).ndim() != y.ndim()) continue;  // an empty vector beside other shapes
-    emit_copy(v, node().outs[0], value(v).sizes, 0, offset);
+    emit_copy(v, node().outs[0], value(v).sizes, 0, offset, y.strides);
     offset += value(v).sizes[dim] * y.strides[dim];
   }
-}
-
-// The first position of the largest or the smallest element; nan beats all others.
-void CExporter::emit_position(const char* beats) {
-  const IrValue& x = value(tensor("self"));
-  const IrValue& y = value(node().outs[0]);
-  if (!c_type(x.dtype) || !is_contiguous(y)) refuse("an argument of another dtype");
-  int64_t dim = has_arg("dim") ? integer("dim") : 0;
-  if (dim < 0) dim += x.ndim();
-  const bool whole = !has_arg("dim") || x.ndim() == 0;
-  int64_t outer = 1;
-  int64_t inner = 1;
-  for (int64_t i = 0; i < dim && !whole; i++) outer *= x.sizes[i];
-  for (int64_t i = dim + 1; i < x.ndim() && !whole; i++) inner *= x.sizes[i];
-  Text from;
-  add_address(from, tensor("self"), true, x.dtype);
-  const int64_t sizes[] = {outer, inner};
-  const int64_t n = whole ? x.numel() : x.sizes[dim];
-  open_loops(sizes);
-  body_.add("const ").add(c_type(x.dtype)).add(" *const a = ").add(from.span()).add(" + i0 * ");
-  body_.add(n * inner).add(" + i1;\n    long best = 0;\n    for (long k = 1; k < ").add(n);
-  body_.add("; k++)\n      if (a[k * ").add(inner).add("] ").add(beats).add(" a[best * ");
-  body_.add(inner).add("] || (a[k * ").add(inner).add("] != a[k * ").add(inner);
-  body_.add("] && a[best * ")
-      .add(inner)
-      .add("] == a[best * ")
-      .add(inner)
-      .add("])) best = k;\n    ");
-  add_pointer(body_, node().outs[0]);
-  body_.add("[i0 * ").add(inner).add(" + i1] = best;\n");
-  close_loops(2);
 }
 
 // Rows of a table by index.
@@ -329,34 +238,6 @@ void CExporter::emit_rows(const char* table, const char* indices) {
   body_.add("[i * ").add(row).add(" + j] = ");
   add_pointer(body_, tensor(table));
   body_.add("[row * ").add(row).add(" + j];\n  }\n");
-}
-
-// Elements of self by their position along dim; one out of range reads the nearest element.
-void CExporter::emit_gather(int64_t dim, const char* indices) {
-  const IrValue& x = value(tensor("self"));
-  const IrValue& index = value(tensor(indices));
-  const IrValue& y = value(node().outs[0]);
-  if (dim < 0) dim += x.ndim();
-  if (!x.ndim()) refuse("a 0-dim input");
-  if (!c_type(x.dtype) || !c_type(index.dtype)) refuse("an argument of another dtype");
-  open_loops(y.sizes);
-  body_.add("long at = (long)");
-  add_pointer(body_, tensor(indices));
-  body_.add("[");
-  add_index(body_, index.sizes, index.strides, y.ndim());
-  const int64_t last = x.sizes[dim] - 1;
-  body_.add("];\n    if (at < 0) at = 0;\n    if (at > ").add(last).add(") at = ").add(last);
-  body_.add(";\n    ");
-  add_pointer(body_, node().outs[0]);
-  body_.add("[");
-  add_index(body_, y.sizes, y.strides, y.ndim());
-  body_.add("] = ");
-  add_pointer(body_, tensor("self"));
-  body_.add("[at * ").add(x.strides[dim]);
-  for (int64_t i = 0; i < x.ndim(); i++)
-    if (i != dim && x.strides[i]) body_.add(" + i").add(i).add(" * ").add(x.strides[i]);
-  body_.add("];\n");
-  close_loops(y.ndim());
 }
 
 // ---- recurrent layers ----

@@ -37,6 +37,19 @@ const char* c_type(Dtype d) {
   }
 }
 
+const char* name_in_functions(Dtype d) {
+  switch (d) {
+    case Dtype::kBool: return "bool";
+    case Dtype::kU8: return "uint8";
+    case Dtype::kI8: return "int8";
+    case Dtype::kI16: return "int16";
+    case Dtype::kI32: return "int32";
+    case Dtype::kI64: return "int64";
+    case Dtype::kF32: return "float";
+    default: return "";
+  }
+}
+
 bool is_contiguous(const IrValue& v) { return is_contiguous(v.sizes, v.strides); }
 
 void CExporter::refuse(const char* why) {
@@ -48,6 +61,12 @@ const IrArg& CExporter::arg(const char* name) const {
   for (int32_t i = 0; i < s.n_args; i++)
     if (strcmp(s.args[i].name, name) == 0) return node().args[i];
   fail(TT_INTERNAL, "{} has no argument {}", op(), name);
+}
+bool CExporter::node_has(const char* name) const {
+  const OpSchema& s = *node().op->schema;
+  for (int32_t i = 0; i < s.n_args; i++)
+    if (strcmp(s.args[i].name, name) == 0) return true;
+  return false;
 }
 bool CExporter::has_arg(const char* name) const { return arg(name).kind != Value::kNone; }
 int32_t CExporter::tensor(const char* name) const {
@@ -69,26 +88,31 @@ int64_t CExporter::item(const char* name, int64_t i, int64_t missing) const {
 
 // ---- text ----
 
-void CExporter::use(const char* name, uint8_t how) {
+// Notes that the source needs a function, of elements of this dtype if there is one for each.
+void CExporter::use(const char* name, Dtype dtype) {
   for (int64_t i = 0; i < kNumCTemplates; i++)
-    if (strcmp(kCTemplates[i].name, name) == 0) used_[i] |= how;
+    if (strcmp(kCTemplates[i].name, name) == 0) used_[i] |= 1u << int(dtype);
 }
 // Begins a call of a function that there is for both dtypes of bytes.
 void CExporter::begin_bytes_call(Text& call, const char* name, Dtype dtype) {
-  const bool is_unsigned = dtype == Dtype::kU8;
-  use(name, is_unsigned ? kForU8 : kForI8);
-  call.add("  ").add(name).add(is_unsigned ? "_uint8(" : "_int8(");
+  use(name, dtype);
+  call.add("  ").add(name).add("_").add(name_in_functions(dtype)).add("(");
+}
+// What a mark in a template stands for.
+static const char* text_of_mark(char mark, Dtype dtype) {
+  if (mark == 'T') return c_type(dtype);
+  if (mark == 'N') return dtype == Dtype::kF32 ? "isnan" : "0 & ";
+  return name_in_functions(dtype);
 }
 void CExporter::add_templates(Text& out) {
-  constexpr const char* kNames[] = {"", "uint8", "int8"};  // by bit of Use
   for (int64_t i = 0; i < kNumCTemplates; i++)
-    for (int32_t how = 0; how < 3; how++) {
-      if (!(used_[i] >> how & 1)) continue;
+    for (int32_t d = 0; d < kNumDtypes; d++) {
+      if (!(used_[i] >> d & 1)) continue;
       for (const char* at = kCTemplates[i].text; *at;) {
         const char* mark = strchr(at, '$');
         const int64_t n = mark ? mark - at : int64_t(strlen(at));
         out.add({at, n});
-        if (mark) out.add(kNames[how]);
+        if (mark) out.add(text_of_mark(mark[1], Dtype(d)));
         at += n + (mark ? 2 : 0);
       }
     }
@@ -152,6 +176,15 @@ void CExporter::add_pointer(Text& out, int32_t v, int64_t more_offset) {
   out.add(" + ").add(offset).add(")");
 }
 
+// The element of v for the open loops.
+void CExporter::add_at(Text& out, int32_t v, int64_t n_loops) {
+  const IrValue& x = value(v);
+  add_pointer(out, v);
+  out.add("[");
+  add_index(out, x.sizes, x.strides, n_loops);
+  out.add("]");
+}
+
 int64_t CExporter::node_scratch(int64_t bytes) {
   const int64_t offset = scratch_;
   scratch_ += round_up(bytes, kAlign);
@@ -190,10 +223,8 @@ void CExporter::end_call(const Text& call) {
   for (const Result& r : results_) {
     const IrValue& y = value(r.value);
     open_loops(y.sizes);
-    add_pointer(body_, r.value);
-    body_.add("[");
-    add_index(body_, y.sizes, y.strides, y.ndim());
-    body_.add("] = ((float *)(scratch + ").add(r.offset).add("))[");
+    add_at(body_, r.value, y.ndim());
+    body_.add(" = ((float *)(scratch + ").add(r.offset).add("))[");
     add_dense_index(body_, y, y.ndim());
     body_.add("];\n");
     close_loops(y.ndim());
@@ -210,10 +241,8 @@ void CExporter::add_dense_copy(Text& out, int32_t v, Dtype dtype) {
   body_.add("((").add(type).add(" *)(scratch + ").add(offset).add("))[");
   add_dense_index(body_, x, x.ndim());
   body_.add("] = (").add(type).add(")");
-  add_pointer(body_, v);
-  body_.add("[");
-  add_index(body_, x.sizes, x.strides, x.ndim());
-  body_.add("];\n");
+  add_at(body_, v, x.ndim());
+  body_.add(";\n");
   close_loops(x.ndim());
   out.add("(").add(type).add(" *)(scratch + ").add(offset).add(")");
 }
@@ -367,15 +396,66 @@ const CExporter::Emitter* CExporter::find_emitter() const {
       {"native_group_norm", [](CExporter& e) { e.emit_group_norm(); }},
       {"native_batch_norm", [](CExporter& e) { e.emit_batch_norm(); }},
       {"native_attention", [](CExporter& e) { e.emit_attention(); }},
-      {"sum", [](CExporter& e) { e.emit_reduce(); }},
-      {"sum_dim", [](CExporter& e) { e.emit_reduce(); }},
-      {"mean", [](CExporter& e) { e.emit_reduce(); }},
-      {"mean_dim", [](CExporter& e) { e.emit_reduce(); }},
-      {"norm", [](CExporter& e) { e.emit_reduce(); }},
-      {"amax", [](CExporter& e) { e.emit_reduce(); }},
-      {"amin", [](CExporter& e) { e.emit_reduce(); }},
-      {"max", [](CExporter& e) { e.emit_reduce(); }},
-      {"min", [](CExporter& e) { e.emit_reduce(); }},
+      {"sum", [](CExporter& e) { e.emit_fold("sum"); }},
+      {"sum_dim", [](CExporter& e) { e.emit_fold("sum"); }},
+      {"mean", [](CExporter& e) { e.emit_fold("mean"); }},
+      {"mean_dim", [](CExporter& e) { e.emit_fold("mean"); }},
+      {"prod", [](CExporter& e) { e.emit_fold("prod"); }},
+      {"prod_dim", [](CExporter& e) { e.emit_fold("prod"); }},
+      {"any", [](CExporter& e) { e.emit_fold("any"); }},
+      {"any_dim", [](CExporter& e) { e.emit_fold("any"); }},
+      {"all", [](CExporter& e) { e.emit_fold("all"); }},
+      {"all_dim", [](CExporter& e) { e.emit_fold("all"); }},
+      {"norm", [](CExporter& e) { e.emit_fold("norm"); }},
+      {"logsumexp", [](CExporter& e) { e.emit_fold("logsumexp"); }},
+      {"amax", [](CExporter& e) { e.emit_fold("max"); }},
+      {"amin", [](CExporter& e) { e.emit_fold("min"); }},
+      {"max", [](CExporter& e) { e.emit_fold("max"); }},
+      {"min", [](CExporter& e) { e.emit_fold("min"); }},
+      {"cumsum", [](CExporter& e) { e.emit_fold("sum", true); }},
+      {"cumsum_", [](CExporter& e) { e.emit_fold("sum", true); }},
+      {"cumprod", [](CExporter& e) { e.emit_fold("prod", true); }},
+      {"cumprod_", [](CExporter& e) { e.emit_fold("prod", true); }},
+      {"logcumsumexp", [](CExporter& e) { e.emit_fold("logsumexp", true); }},
+      {"max_dim", [](CExporter& e) { e.emit_position(">"); }},
+      {"min_dim", [](CExporter& e) { e.emit_position("<"); }},
+      {"cummax", [](CExporter& e) { e.emit_position(">=", true); }},
+      {"cummin", [](CExporter& e) { e.emit_position("<=", true); }},
+      {"sort", [](CExporter& e) { e.emit_sort(false); }},
+      {"argsort", [](CExporter& e) { e.emit_sort(true); }},
+      {"topk", [](CExporter& e) { e.emit_sort(false); }},
+      {"kthvalue", [](CExporter& e) { e.emit_kth(); }},
+      {"median", [](CExporter& e) { e.emit_median(false); }},
+      {"median_dim", [](CExporter& e) { e.emit_median(false); }},
+      {"nanmedian", [](CExporter& e) { e.emit_median(true); }},
+      {"nanmedian_dim", [](CExporter& e) { e.emit_median(true); }},
+      {"select_ranks", [](CExporter& e) { e.emit_select_ranks(); }},
+      {"searchsorted", [](CExporter& e) { e.emit_searchsorted(); }},
+      {"isin", [](CExporter& e) { e.emit_isin(); }},
+      {"index", [](CExporter& e) { e.emit_index(); }},
+      {"index_select", [](CExporter& e) { e.emit_gather(e.integer("dim"), "index", true); }},
+      {"index_put", [](CExporter& e) { e.emit_index_put(); }},
+      {"index_put_", [](CExporter& e) { e.emit_index_put(); }},
+      {"index_add", [](CExporter& e) { e.emit_scatter('+'); }},
+      {"index_add_", [](CExporter& e) { e.emit_scatter('+'); }},
+      {"index_copy", [](CExporter& e) { e.emit_scatter('='); }},
+      {"index_copy_", [](CExporter& e) { e.emit_scatter('='); }},
+      {"index_fill", [](CExporter& e) { e.emit_scatter('='); }},
+      {"index_fill_", [](CExporter& e) { e.emit_scatter('='); }},
+      {"scatter_add", [](CExporter& e) { e.emit_scatter('+'); }},
+      {"scatter_add_", [](CExporter& e) { e.emit_scatter('+'); }},
+      {"scatter_put", [](CExporter& e) { e.emit_scatter('='); }},
+      {"scatter_put_", [](CExporter& e) { e.emit_scatter('='); }},
+      {"scatter_fill", [](CExporter& e) { e.emit_scatter('='); }},
+      {"scatter_fill_", [](CExporter& e) { e.emit_scatter('='); }},
+      {"scatter_multiply", [](CExporter& e) { e.emit_scatter('*'); }},
+      {"scatter_extreme", [](CExporter& e) { e.emit_scatter(e.integer("smallest") ? '<' : '>'); }},
+      {"one_hot", [](CExporter& e) { e.emit_one_hot(); }},
+      {"flip", [](CExporter& e) { e.emit_move(); }},
+      {"roll", [](CExporter& e) { e.emit_move(); }},
+      {"select_scatter", [](CExporter& e) { e.emit_part(); }},
+      {"slice_scatter", [](CExporter& e) { e.emit_part(); }},
+      {"diagonal_scatter", [](CExporter& e) { e.emit_part(); }},
       {"cat", [](CExporter& e) { e.emit_cat(); }},
       {"embedding", [](CExporter& e) { e.emit_rows("weight", "indices"); }},
       {"take_maxima", [](CExporter& e) { e.emit_gather(1, "indices"); }},
@@ -398,6 +478,7 @@ const CExporter::Emitter* CExporter::find_emitter() const {
       {"ones_like", [](CExporter& e) { e.emit_fill(Scalar(1)); }},
       {"full", [](CExporter& e) { e.emit_fill(e.arg("fill_value").scalar); }},
       {"full_like", [](CExporter& e) { e.emit_fill(e.arg("fill_value").scalar); }},
+      {"fill", [](CExporter& e) { e.emit_fill(e.arg("value").scalar); }},
       {"fill_", [](CExporter& e) { e.emit_fill(e.arg("value").scalar); }},
   };
   for (const Emitter& e : kEmitters)
@@ -412,10 +493,7 @@ void CExporter::emit_node() {
     if (v >= 0 && g_.storages[value(v).storage].role != IrRole::kMade)
       refuse("writes an input or a constant");
   body_.add("  /* ").add(op()).add(" */\n");
-  const bool integers = node().outs[0] >= 0 && is_integral(value(node().outs[0]).dtype);
-  if ((is("div_floor_scalar") || is("floor_divide_scalar")) && integers)
-    return emit_floor_division();
-  if (emit_elementwise()) return;
+  if (emit_division() || emit_elementwise() || emit_table()) return;
   const Emitter* const emitter = find_emitter();
   if (!emitter) refuse("has no C template");
   emitter->emit(*this);
@@ -525,10 +603,8 @@ void CExporter::copy_outputs() {
     body_.add("  /* output ").add(k).add(" */\n  { long at = 0;\n");
     open_loops(x.sizes);
     body_.add("out").add(k).add("[at++] = ");
-    add_pointer(body_, v);
-    body_.add("[");
-    add_index(body_, x.sizes, x.strides, x.ndim());
-    body_.add("];\n");
+    add_at(body_, v, x.ndim());
+    body_.add(";\n");
     close_loops(x.ndim());
     body_.add("  }\n");
   }
@@ -596,7 +672,7 @@ void CExporter::write(CFiles& files) {
       fail_arg(TT_INVALID_ARG, "name", "'{}' is a function that sources have: take another name",
                name_);
   check();
-  for (int64_t i = 0; i < kNumCTemplates; i++) used_.push_back(kUnused);
+  for (int64_t i = 0; i < kNumCTemplates; i++) used_.push_back(0);
   find_lives();
   if (blob_) place_constants();
   place_made();

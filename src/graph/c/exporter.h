@@ -18,6 +18,8 @@ struct StoragePlace {
 
 // The type of elements in C; NULL: a dtype that no exported function takes.
 const char* c_type(Dtype d);
+// What the dtype is called in the names of functions.
+const char* name_in_functions(Dtype d);
 bool is_contiguous(const IrValue& v);
 // The product of all sizes but the last one.
 int64_t rows_of(const IrValue& v);
@@ -37,11 +39,13 @@ class CExporter {
   bool is(const char* name) const { return strcmp(op(), name) == 0; }
   const IrArg& arg(const char* name) const;
   int32_t tensor(const char* name) const;  // its value, -1 if it is absent
-  bool has_arg(const char* name) const;
+  bool node_has(const char* name) const;   // whether the operator has such an argument
+  bool has_arg(const char* name) const;    // and whether the call gives it
   double number(const char* name) const;
   int64_t integer(const char* name) const { return int64_t(number(name)); }
   // Item i of a list with one item per spatial dim, or one for all; `missing` if it is empty.
   int64_t item(const char* name, int64_t i, int64_t missing) const;
+  int64_t dim_of(const char* name) const;  // the argument dim, a dimension of tensor `name`
 
   void check();
   // Finds from which node to which each storage is in use, and the outputs that are computed in
@@ -57,16 +61,60 @@ class CExporter {
   const Emitter* find_emitter() const;
   void emit_node();
   bool emit_elementwise();
+  const char* text_of(const struct CExpression& e) const;
   void declare_element(const char* name, int32_t v, const char* type, int64_t n_loops);
   void declare_number(const ArgInfo& info, const IrArg& a, bool as_float, const char* whole_type);
-  void emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_offset, int64_t to_offset);
+  void emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_offset, int64_t to_offset,
+                 Ints to_strides);
   void emit_copy(int32_t from, int32_t to);
   void emit_pad();
   int64_t pad_before(int64_t dim) const;
   void emit_border();
   void add_border_source(int64_t d);
   void add_circular_source(int64_t d);
-  void emit_position(const char* beats);
+  void emit_fold(const char* name, bool is_running = false);
+  // Elements of a tensor, `step` apart, from the address `first` on.
+  struct Row {
+    Text first;
+    int64_t step = 0;
+  };
+  Row row_of(int32_t v, const IrValue& x, int64_t dim);
+  Row whole_row(int32_t v);
+  int64_t open_rows(const IrValue& x, int64_t dim);
+  void declare_row(const char* name, const Row& row, Dtype dtype);
+  void emit_position(const char* beats, bool is_running = false);
+  int64_t begin_order(int64_t dim, bool whole, int64_t m, bool descending);
+  void store_ordered(const char* at, int64_t dim, bool only_positions);
+  void emit_sort(bool only_positions);
+  void emit_kth();
+  void emit_median(bool skips_nan);
+  void emit_select_ranks();
+  void emit_searchsorted();
+  void emit_isin();
+  // Which dims of a tensor `indices` has positions for.
+  struct Places {
+    Shape rest;         // the others
+    int64_t n = 0;      // how many
+    int64_t ndim = 0;   // of the positions together
+    int64_t begin = 0;  // where these dims are in self[indices]
+    bool adjacent = true;
+  };
+  Places places_of(const IrValue& self);
+  void declare_place(const IrValue& self, int64_t dim, int32_t index, int64_t n_loops);
+  void declare_places(const IrValue& self, const Places& p);
+  void add_place(Text& out, int32_t v);
+  void add_along(Text& out, int32_t index, bool by_rows, int64_t dim, int64_t n_loops);
+  void store_by(const Text& place, Dtype dtype, const Text& source, char by);
+  void begin_changes();
+  void emit_index();
+  bool emit_masked_put();
+  void emit_index_put();
+  void emit_scatter(char by);
+  void emit_one_hot();
+  void emit_move();
+  void emit_turn();
+  void emit_part();
+  bool emit_table();
   void emit_fill(const Scalar& v);
   void emit_linear();
   void emit_matmul();
@@ -100,11 +148,10 @@ class CExporter {
   void add_groups(int64_t images, int64_t groups, int64_t n);
   void emit_batch_norm();
   void emit_attention();
-  void emit_reduce();
   void emit_cat();
   void emit_rows(const char* table, const char* indices);
-  void emit_gather(int64_t dim, const char* indices);
-  void emit_floor_division();
+  void emit_gather(int64_t dim, const char* indices, bool by_rows = false);
+  bool emit_division();
   bool only_views() const;
 
   // A call's argument: the address of a value, NULL if it is absent.
@@ -114,6 +161,7 @@ class CExporter {
   void add_result(Text& out, int32_t v);
   void end_call(const Text& call);
   void add_pointer(Text& out, int32_t v, int64_t more_offset = 0);
+  void add_at(Text& out, int32_t v, int64_t n_loops);
   void add_list(Text& out, Span<const int64_t> list);
   void add_float(Text& out, double v);
   void add_scalar(Text& out, const IrArg& a, bool as_float);
@@ -126,8 +174,7 @@ class CExporter {
   void write_source(CFiles& files);
   void add_parameters(Text& out, bool types, bool some);
   void add_signature(Text& out, bool arena);
-  enum Use : uint8_t { kUnused, kOnce = 1, kForU8 = 2, kForI8 = 4 };
-  void use(const char* name, uint8_t how = kOnce);
+  void use(const char* name, Dtype dtype = Dtype::kNone);
   void begin_bytes_call(Text& call, const char* name, Dtype dtype);
   void add_templates(Text& out);
   void open_loop(int64_t i, int64_t n);
@@ -143,7 +190,7 @@ class CExporter {
   int32_t at_ = 0;
   SmallVec<StoragePlace, 8> places_;
   SmallVec<int32_t, 8> out_of_;  // storage -> the output that is computed in place, or -1
-  SmallVec<uint8_t, 16> used_;
+  SmallVec<uint32_t, 16> used_;  // of each template the dtypes, as bits
   int64_t arena_ = 0;
   int64_t scratch_ = 0;
   int64_t max_scratch_ = 0;

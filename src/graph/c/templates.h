@@ -1,5 +1,6 @@
 // The C99 functions that an exported model calls, one for each kind of operator that is not
-// elementwise. A model contains those that it uses. Strides count elements. $8 is uint8 or int8.
+// elementwise. A model contains those that it uses. Strides count elements. In a function that
+// exists for several dtypes, $8 is the dtype's name, $T the type in C, $N(x) whether x is nan.
 #pragma once
 
 #include <stdint.h>
@@ -488,6 +489,56 @@ static void recurrent(const float *x, const float *w, const float *b, const floa
       }
     }
     if (!reverse) at += batch[t];
+  }
+}
+)"},
+    {"place_in", R"(
+/* position i of n, counted from the end if it is negative; the nearest, if there is none */
+static long place_in(int64_t i, long n) {
+  if (i < 0) i += n;
+  if (i < 0) return 0;
+  return i < n ? (long)i : n - 1;
+}
+)"},
+    {"row_before", R"(
+/* whether a is before b in order; nan is the largest */
+static int row_before_$8($T a, $T b, int descending) {
+  if (descending) return a > b || (($N(a)) && !($N(b)));
+  return a < b || (($N(b)) && !($N(a)));
+}
+)"},
+    {"order_of_row", R"(
+/* order: the positions of the n elements of a row in order, equal ones as they are; room: (n) */
+static void order_of_row_$8(const $T *x, long step, int64_t *order, int64_t *room, long n,
+                            int descending) {
+  for (long i = 0; i < n; i++) order[i] = i;
+  for (long width = 1; width < n; width *= 2) {
+    for (long i = 0; i < n; i += 2 * width) {
+      const long middle = n - i > width ? i + width : n;
+      const long end = n - middle > width ? middle + width : n;
+      long a = i, b = middle;
+      for (long k = i; k < end; k++) {
+        const int second =
+            a == middle ||
+            (b < end && row_before_$8(x[order[b] * step], x[order[a] * step], descending));
+        room[k] = second ? order[b++] : order[a++];
+      }
+    }
+    for (long i = 0; i < n; i++) order[i] = room[i];
+  }
+}
+)"},
+    {"least_of_row", R"(
+/* order: the positions of the first m of the n elements of a row in order */
+static void least_of_row_$8(const $T *x, long step, int64_t *order, long m, long n,
+                            int descending) {
+  for (long i = 0; i < n; i++) {
+    long k = i < m ? i : m;
+    while (k > 0 && row_before_$8(x[i * step], x[order[k - 1] * step], descending)) {
+      if (k < m) order[k] = order[k - 1];
+      k--;
+    }
+    if (k < m) order[k] = i;
   }
 }
 )"},

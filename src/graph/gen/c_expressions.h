@@ -161,6 +161,8 @@ constexpr CExpression kCExpressions[] = {
      "self ^ other"},
     {"bitwise_xor_scalar", false,
      "self ^ other"},
+    {"bitwise_not", false,
+     "~self"},
     {"eq", false,
      "self == other"},
     {"eq_scalar", false,
