@@ -108,6 +108,7 @@ VERSION >= v"1.11" && eval(Expr(:public, PUBLIC...))
 function __init__()
     load_library()
     start_runtime()
+    Base.Experimental.register_error_hint(hint_at_tensors, MethodError)
 end
 
 

@@ -77,3 +77,11 @@ end
     message = "this $what was freed, or is a constant of a precompiled package: make it in __init__"
     throw(HandleError(C.TT_BAD_HANDLE, "", "", -1, message, [], [], nothing))
 end
+
+"Adds to a MethodError of tt that arrays are no tensors."
+function hint_at_tensors(io, e, types, _...)
+    is_array(T) = T isa Type && T <: AbstractArray{<:Number}
+    mine = e.f isa Module || parentmodule(typeof(e.f)) === @__MODULE__
+    mine && Base.any(is_array, types) && print(io, "\ntt computes with tensors: tensor(x) copies ",
+        "an array, Tensor(x) shares its memory.")
+end

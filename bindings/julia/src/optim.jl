@@ -1,16 +1,18 @@
 # Optimizers, clipping, schedules; their constructors are generated (gen/optim.jl).
 
 """
-Takes params: a list of tensors or of groups `(params = …, lr = …)`, or a model. Returns the
-tensors, if they are one group, and the groups.
+Takes params: a list of tensors or of groups `(params = …, lr = …)`, or a model or several. Returns
+the tensors, if they are one group, and the groups.
 """
 function grouped(params)
     params isa Union{Tensor, Number} &&
         throw(ArgumentError("params is a $(typeof(params)): must be a list of tensors or a model"))
     is_list = params isa Union{AbstractVector, Tuple, Base.Generator}
-    list = collect(Any, is_list ? params : parameters(params))
+    list = is_list ? collect(Any, params) : []
+    is_group(x) = x isa NamedTuple && haskey(x, :params)
+    Base.any(is_group, list) && return Tensor[], list
+    Base.any(x -> x isa Union{Tensor, Number}, list) || (list = parameters(is_list ? list : params))
     isempty(list) && throw(ArgumentError("params has no tensors that require gradients"))
-    Base.any(x -> x isa NamedTuple, list) && return Tensor[], list
     return checked_tensors(list), []
 end
 function checked_tensors(list)
@@ -121,12 +123,43 @@ function state_dict(opt::Optimizer)
     return (tensors = tensors, numbers = numbers_of(C.tt_optim_num_numbers(opt),
         (i, b, cap, o) -> C.tt_optim_number_at(ctx(), opt, i, b, cap, o)))
 end
+"""
+    TT.load_state_dict!(opt, state)
+
+Loads what `TT.state_dict(opt)` has returned, or a dict of the same names, such as a part of a file
+of PyTorch's: numbers may be tensors of one element there. All is loaded, or nothing if an entry
+does not fit. Returns opt.
+"""
 function load_state_dict!(opt::Optimizer, state)
-    foreach(((name, t),) -> check(C.tt_optim_load_tensor(ctx(), opt, name, t)),
-        pairs(state.tensors))
-    foreach(((name, x),) -> check(C.tt_optim_load_number(ctx(), opt, name, x)),
-        pairs(state.numbers))
+    function load(state)
+        for (name, x) in entries_of(state)
+            is_number = x isa Number || is_number_name(name)
+            check(is_number ? C.tt_optim_load_number(ctx(), opt, name, Float64(x)) :
+                  C.tt_optim_load_tensor(ctx(), opt, name, x))
+        end
+    end
+    before = state_dict(opt)
+    try
+        load(state)
+    catch
+        for (name, _) in entries_of(state)
+            is_number_name(name) || haskey(before.tensors, name) || remove_entry!(opt, name)
+        end
+        load(before)
+        rethrow()
+    end
     return opt
+end
+is_number_name(name) = startswith(name, "param_groups.") || endswith(name, ".step")
+entries_of(state) = state isa NamedTuple{(:tensors, :numbers)} ?
+    Iterators.flatten((pairs(state.tensors), pairs(state.numbers))) : pairs(state)
+"Removes an entry such as state.3.exp_avg, if there is one."
+function remove_entry!(opt, name)
+    parts = Base.split(name, '.'; limit=3)
+    length(parts) == 3 && parts[1] == "state" || return
+    param = tryparse(Int64, parts[2])
+    # An unknown name is an error of C: there is nothing to remove then.
+    param === nothing || C.tt_optim_set_state(ctx(), opt, param, String(parts[3]), C_NULL)
 end
 
 # ---- clipping ----
@@ -161,7 +194,15 @@ described(s::Scheduler) = "last_epoch = $(last_epoch(s)), lr = $(join(get_last_l
 state_dict(s::Scheduler) = numbers_of(C.tt_scheduler_num_numbers(s),
     (i, b, cap, o) -> C.tt_scheduler_number_at(ctx(), s, i, b, cap, o))
 function load_state_dict!(s::Scheduler, state)
-    foreach(((name, x),) -> check(C.tt_scheduler_load_number(ctx(), s, name, x)), pairs(state))
+    load(numbers) = foreach(((name, x),) -> check(C.tt_scheduler_load_number(ctx(), s, name,
+        Float64(x))), pairs(numbers))
+    before = state_dict(s)
+    try
+        load(state)
+    catch
+        load(before)
+        rethrow()
+    end
     return s
 end
 

@@ -338,3 +338,9 @@ end
     @test length(TT.modules(net)) == 4
     @test_throws ArgumentError TT.modules(TT.ones(2))
 end
+
+@testset "hints at tensors" begin
+    for f in (() -> TT.relu([1.0]), () -> nn.Linear(2, 2)(ones(1, 2)))
+        @test occursin("tensor(x) copies an array", sprint(showerror, thrown(f, MethodError)))
+    end
+end

@@ -186,6 +186,38 @@ end
     step!(s, 4)
     @test TT.last_epoch(s) == 4 && opt.param_groups[1].lr ≈ 0.01 && state_dict(s)["last_epoch"] == 4
     @test TT.last_epoch(load_state_dict!(optim.StepLR(opt, 2), state_dict(s))) == 4
+    wrong = merge(state_dict(s), Dict("last_epoch" => 7.0, "no such number" => 1.0))
+    thrown(() -> load_state_dict!(s, wrong), TT.Error)
+    @test TT.last_epoch(s) == 4
+end
+
+@testset "states of optimizers" begin
+    w = TT.requires_grad!(TT.ones(2))
+    adam = optim.Adam([w])
+    bad = ["param_groups.0.lr" => 0.5, "state.0.exp_avg" => TT.zeros(2),
+        "state.0.exp_avg_sq" => TT.zeros(3)]
+    thrown(() -> load_state_dict!(adam, Dict(bad)), TT.ShapeError)
+    @test adam.param_groups[1].lr ≈ 1e-3 && isempty(state_dict(adam).tensors)
+    backward(sum(w))
+    step!(adam)
+    before = Dict(name => Array(t) for (name, t) in state_dict(adam).tensors)
+    thrown(() -> load_state_dict!(adam, Dict(bad)), TT.ShapeError)
+    @test before == Dict(name => Array(t) for (name, t) in state_dict(adam).tensors)
+    # the names and tensors that PyTorch's files have
+    flat = Dict{String, Tensor}(state_dict(adam).tensors)
+    flat["state.0.step"] = tensor(1f0)
+    other = load_state_dict!(optim.Adam([TT.requires_grad!(TT.ones(2))]), TT.StateDict(flat))
+    @test state_dict(other).numbers["state.0.step"] == 1
+    @test state_dict(other).tensors["state.0.exp_avg"] == before["state.0.exp_avg"]
+end
+
+@testset "parameters of several models" begin
+    a, b = nn.Linear(2, 1), (inner = nn.Linear(1, 1), scale = TT.requires_grad!(TT.ones(1)))
+    @test TT.num_parameters(optim.SGD((a, b))) == TT.num_parameters(optim.SGD([a, b])) == 5
+    @test length(optim.SGD([(params = [a.weight], lr = 0.1), (params = a.bias,)]).param_groups) == 2
+    for wrong in ((), [1, 2], [a.weight, a], (nn.ReLU(),))
+        @test_throws ArgumentError optim.SGD(wrong)
+    end
 end
 
 @testset "gradient scaler" begin

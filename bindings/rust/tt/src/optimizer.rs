@@ -111,10 +111,18 @@ impl Scheduler {
         insert_numbers(&mut state, self.num_numbers(), |i| self.number_at(i))?;
         Ok(state)
     }
-    /// Loads a state that [`state_dict`](Scheduler::state_dict) returned. If an entry does not fit,
-    /// those before it stay loaded.
+    /// Loads a state that [`state_dict`](Scheduler::state_dict) returned: the whole state, or
+    /// nothing if an entry does not fit.
     pub fn load_state_dict(&self, state: &StateDict) -> Result<()> {
-        state.iter().try_for_each(|(name, value)| self.load_number(&name, value.item()?))
+        let before = self.state_dict()?;
+        let load = |state: &StateDict| -> Result<()> {
+            state.iter().try_for_each(|(name, value)| self.load_number(&name, value.item()?))
+        };
+        let loaded = load(state);
+        if loaded.is_err() {
+            load(&before)?;
+        }
+        loaded
     }
 }
 

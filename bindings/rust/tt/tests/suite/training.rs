@@ -435,6 +435,18 @@ fn compiled_step() -> Result<()> {
 }
 
 #[test]
+fn a_state_that_does_not_fit_a_schedule_changes_nothing() -> Result<()> {
+    let sgd = optim::sgd([&tt::ones(&[2])?.requires_grad_(true)?])?;
+    let schedule = tt::lr::step(&sgd, 2)?;
+    let mut state = schedule.state_dict()?;
+    state.insert("last_epoch", &Tensor::from(7.0))?;
+    state.insert("no such number", &Tensor::from(1.0))?;
+    assert!(schedule.load_state_dict(&state).is_err());
+    assert_eq!(schedule.state_dict()?.tensor("last_epoch")?.item::<i64>()?, 0);
+    Ok(())
+}
+
+#[test]
 fn a_state_that_does_not_fit_an_optimizer_changes_nothing() -> Result<()> {
     let w = tt::ones(&[2])?.requires_grad_(true)?;
     let adam = optim::adam([&w])?;
