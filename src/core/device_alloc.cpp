@@ -28,10 +28,7 @@ constexpr int kFitTries = 8;
 
 struct DevicePool {
   DeviceAlloc* alloc;
-  DevicePool* next;  // all pools that are not of streams
-  int32_t number;    // of the stream
-  bool released;     // no get follows
-  int64_t n_segments;
+  int32_t number;  // of the stream
   struct Bins {
     uint64_t any[kBins / 64];  // a bit for each bin that is not empty
     DeviceBlock* bin[kBins];
@@ -99,7 +96,6 @@ struct DeviceAlloc {
   DeviceAllocStats stats;
   void* streams[kMaxStreams];
   DevicePool* pools[kMaxStreams];
-  DevicePool* others;
   WaitingBlock* waiting;
   void* spare_event;  // a chain of one
   Nodes<DeviceBlock> blocks;
@@ -132,15 +128,6 @@ DevicePool* device_alloc_stream(DeviceAlloc* a, int32_t number, void* stream) no
   if (!a->pools[number]) a->pools[number] = new_pool(a, number);
   if (a->pools[number]) a->streams[number] = stream;
   return a->pools[number];
-}
-
-DevicePool* device_pool_new(DeviceAlloc* a, int32_t number) noexcept {
-  Lock lock(a->mutex);
-  DevicePool* p = new_pool(a, number);
-  if (!p) return nullptr;
-  p->next = a->others;
-  a->others = p;
-  return p;
 }
 
 // ---- bins ----
@@ -214,7 +201,6 @@ static void free_segment(DeviceAlloc* a, DeviceBlock* b) noexcept {
   bin_remove(b);
   if (!a->lost) a->backend->raw_free(a->device, b->p);
   a->stats.reserved -= int64_t(b->bytes);
-  b->pool->n_segments--;
   a->blocks.put(b);
 }
 
@@ -230,15 +216,6 @@ static void trim_pool(DeviceAlloc* a, DevicePool* p) noexcept {
 static void trim_locked(DeviceAlloc* a) noexcept {
   for (DevicePool* p : a->pools)
     if (p) trim_pool(a, p);
-  for (DevicePool** at = &a->others; DevicePool* p = *at;) {
-    if (p->released) trim_pool(a, p);
-    if (p->released && !p->n_segments) {
-      *at = p->next;
-      os_free(p);
-    } else {
-      at = &p->next;
-    }
-  }
 }
 
 // Takes a segment from the device, as one free block.
@@ -260,7 +237,6 @@ static DeviceBlock* new_segment(DevicePool* pool, size_t bytes, bool small) noex
   b->small = small;
   a->stats.reserved += int64_t(bytes);
   a->stats.peak_reserved = max(a->stats.peak_reserved, a->stats.reserved);
-  pool->n_segments++;
   bin_insert(b);
   return b;
 }
@@ -418,7 +394,6 @@ static void end(DeviceAlloc* a) noexcept {
     if (--w->block->n_events == 0) make_free(a, w->block);
   }
   if (a->spare_event && !a->lost) a->backend->event_free(a->device, a->spare_event);
-  for (DevicePool* p = a->others; p; p = p->next) p->released = true;
   trim_locked(a);
   for (DevicePool* p : a->pools)
     if (p) os_free(p);
@@ -467,11 +442,6 @@ void device_alloc_unhold(DeviceAlloc* a) noexcept {
   const bool last = --a->live == 0 && a->released;
   a->mutex.unlock();
   if (last) end(a);
-}
-
-void device_pool_release(DevicePool* p) noexcept {
-  Lock lock(p->alloc->mutex);
-  p->released = true;
 }
 
 void device_alloc_trim(DeviceAlloc* a) noexcept {

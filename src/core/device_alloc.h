@@ -9,7 +9,7 @@ namespace TT_NS {
 
 struct DeviceAlloc;
 
-// The free blocks of one stream, or those of a graph, which nobody else may use.
+// The free blocks of one stream.
 struct DevicePool;
 
 // A block of device memory. 256-byte aligned.
@@ -47,10 +47,6 @@ void device_alloc_unhold(DeviceAlloc*) noexcept;
 // Names the stream with this number in [0, kMaxStreams), which then has a pool. Returns NULL on
 // OOM.
 DevicePool* device_alloc_stream(DeviceAlloc*, int32_t number, void* stream) noexcept;
-// Makes a pool of its own for work on a stream: of a graph, whose memory must stay.
-DevicePool* device_pool_new(DeviceAlloc*, int32_t number) noexcept;
-// Its free blocks can be returned by trim from now on; those in use, when they are freed.
-void device_pool_release(DevicePool*) noexcept;
 
 // Returns NULL if there is no memory left, also after cached memory was given back and all work
 // has ended.

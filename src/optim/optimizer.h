@@ -80,7 +80,7 @@ struct MatrixRule {
   void (*step)(TensorSpan params, TensorSpan grads, TensorSpan states, StepCounter& counter);
   // Sets the factors of the step whose number is `step`, on the host.
   void (*factors)(const double* value, double step, const Tensor& param, double* out);
-  bool (*is_factor)(const char* value);  // whether they depend on it, and nothing else does
+  bool (*is_factor)(const char* value);  // whether the factors, and nothing else, depend on it
   // Updates one parameter, by operators that have the factors as tensors.
   void (*update)(const double* value, const MatrixFactors& f, const Tensor& grad, Tensor& param,
                  Tensor* const* state);
@@ -121,23 +121,18 @@ using OptimizerRef = Ref<Optimizer>;
 
 void add_param_group(Optimizer& o, TensorSpan params);
 struct StepGate;
-// gate (captured.h): what runs of a captured step ask whether they take it; NULL: they do.
+// gate (captured.h): decides in runs of a captured step whether it is taken; NULL: it always is.
 void optimizer_step(Optimizer& o, StepGate* gate = nullptr);
 // Evaluates the loss, then takes a step; returns the loss.
 TensorRef optimizer_step(Optimizer& o, const Evaluation& evaluate);
 void zero_grad(Optimizer& o, bool set_to_none);
 // Whether a mode of the ctx is to see steps and clipping as operators.
 bool modes_see_steps();
-// Whether a graph is captured, so that what runs repeat has to be an operator.
+// Whether a graph is being captured: what its runs must repeat has to be an operator then.
 inline bool is_captured() {
   const Ctx& c = ctx();
   return c.include & ~c.exclude & bit(kKeyCapture);
 }
-// Before the kernel of a step is launched again, with the n items that it had: gives them the
-// factors of the next step, such as Adam's bias corrections, and counts that step. Returns false,
-// and changes nothing, if they are not items of parameters that are still where they were.
-bool renew_items(Optimizer& o, OptimItem* items, int64_t n);
-
 // Returns the norm of all gradients as one vector, a 0-dim tensor, and clips them to max_norm.
 TensorRef clip_grad_norm(TensorSpan params, double max_norm, double norm_type,
                          bool error_if_nonfinite);

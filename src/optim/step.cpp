@@ -311,36 +311,6 @@ void Step::run() {
   update();
 }
 
-// Calls fn(group, slot, item) for each of the items; returns how many have been found.
-template <class F>
-static int64_t for_each_item(Optimizer& o, OptimItem* items, int64_t n, const F& fn) {
-  int64_t found = 0;
-  for (ParamGroup& g : o.groups)
-    for (int64_t i = g.begin; i < g.end && found < n; i++) {
-      ParamSlot& s = o.params[i];
-      if (items[found].param != s.param->data) continue;
-      fn(g, s, items[found]);
-      found++;
-    }
-  return found;
-}
-
-bool renew_items(Optimizer& o, OptimItem* items, int64_t n) {
-  const auto nothing = [](const ParamGroup&, const ParamSlot&, const OptimItem&) {};
-  if (for_each_item(o, items, n, nothing) != n) return false;
-  for_each_item(o, items, n, [&](const ParamGroup& g, ParamSlot& s, OptimItem& item) {
-    OptimItem next = {};
-    o.cls->factors(g.value, next_step(s), s.number, &next);
-    item.factors = next.factors;
-    item.flags = next.flags;
-    item.fresh = s.fresh;
-    s.fresh = 0;
-    count_step(*o.cls, g, s);
-    s.param->bump_version();
-  });
-  return true;
-}
-
 // ---- a step as an operator ----
 
 static StepCounter& counter_of(Object& object) { return static_cast<StepCounter&>(object); }

@@ -207,21 +207,6 @@ TEST_F(DeviceAllocTest, LimitTrimAndPeak) {
   EXPECT_EQ(stats().peak_in_use, 0);
 }
 
-TEST_F(DeviceAllocTest, PrivatePools) {
-  DevicePool* graph = device_pool_new(alloc, 0);
-  ASSERT_TRUE(graph);
-  DeviceBlock* a = device_alloc_get(graph, 4096);
-  device_alloc_put(a, 0);
-  DeviceBlock* b = device_alloc_get(pool[0], 4096);
-  EXPECT_EQ(raw_allocs, 2);
-  device_alloc_trim(alloc);  // the graph may run again: its memory stays
-  EXPECT_EQ(raw_frees, 0);
-  device_pool_release(graph);
-  device_alloc_trim(alloc);
-  EXPECT_EQ(raw_frees, 1);
-  device_alloc_put(b, 0);
-}
-
 TEST_F(DeviceAllocTest, BlocksOutliveTheAllocator) {
   DeviceBlock* a = device_alloc_get(pool[0], 100);
   device_alloc_release(alloc);
