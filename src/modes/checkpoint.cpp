@@ -36,28 +36,28 @@ struct AutocastModes {
     return m;
   }
 };
-class AutocastAgain {
+class AutocastScope {
  public:
-  AutocastAgain() = default;
+  AutocastScope() = default;
   void push(const AutocastModes& m) {
     for (; n_ < 2; n_++)
       push_autocast(AutocastModes::kTypes[n_], m.enabled[n_], m.dtype[n_], m.cache);
   }
-  ~AutocastAgain() {
+  ~AutocastScope() {
     while (n_--) pop_autocast();
   }
-  AutocastAgain(const AutocastAgain&) = delete;
+  AutocastScope(const AutocastScope&) = delete;
 
  private:
   int n_ = 0;
 };
 
 // Sets the ctx's generator to an earlier state for a block.
-class RandomAgain {
+class RngScope {
  public:
-  explicit RandomAgain(const Rng& state) : before_(ctx().gen->state()) { ctx().gen->set(state); }
-  ~RandomAgain() { ctx().gen->set(before_); }
-  RandomAgain(const RandomAgain&) = delete;
+  explicit RngScope(const Rng& state) : before_(ctx().gen->state()) { ctx().gen->set(state); }
+  ~RngScope() { ctx().gen->set(before_); }
+  RngScope(const RngScope&) = delete;
 
  private:
   const Rng before_;
@@ -81,8 +81,8 @@ class HooksPushed {
   HooksPushed(const HooksPushed&) = delete;
 };
 
-// Calls a function whose operators come to checkpoint_slot; as a callback, it begins without the
-// key.
+// Calls a function with the key of checkpoint_slot, which the ctx does not have in callbacks
+// otherwise.
 tt_status call_selecting(void* user, tt_ctx* c, const tt_tensor* const* inputs, int64_t n,
                          tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   const auto& f = *static_cast<const OwnedFunction*>(user);
@@ -118,7 +118,7 @@ struct KeptCall {
   Rng random_after;
 };
 
-// A call whose operators keep numbers of tensors. All packed tensors share it.
+// A call of a checkpointed function. Its operators save the numbers of tensors, which share it.
 class Frame {
  public:
   explicit Frame(const OwnedFunction& f) noexcept
@@ -130,27 +130,27 @@ class Frame {
   static void checkpoint_slot(Call c, const Value* args, TensorList& outs);
 
  private:
-  // Tensors that backward has read last: formulas read some twice.
+  // The tensors that backward read last are kept: formulas read some of them twice.
   static constexpr int kRecent = 8;
   struct Recent {
     int64_t number = -1;
     TensorRef tensor;
   };
   // The tensors of a second call.
-  struct Again {
+  struct Recomputation {
     Frame& frame;
     TensorList tensors;
     int64_t n = 0;
-    int64_t other = -1;  // the first tensor that differs from that of the first call
-    Saved it = {};
-    int64_t next_kept = 0;  // in kept_
+    int64_t first_difference = -1;  // the first tensor that is not as in the first call
+    Saved differing = {};           // this tensor
+    int64_t next_kept = 0;          // in kept_
   };
 
   static tt_status pack(void* user, tt_ctx*, const tt_tensor* t, void** packed);
   static tt_status unpack(void* user, tt_ctx*, void* packed, tt_tensor** out);
-  static tt_status pack_again(void* user, tt_ctx*, const tt_tensor* t, void** packed);
-  static tt_status unpack_again(void* user, tt_ctx*, void* packed, tt_tensor** out);
-  static void drop_again(void* packed);
+  static tt_status pack_recomputed(void* user, tt_ctx*, const tt_tensor* t, void** packed);
+  static tt_status unpack_recomputed(void* user, tt_ctx*, void* packed, tt_tensor** out);
+  static void drop_recomputed(void* packed);
   TensorList call(TensorSpan inputs) {
     if (ops_.empty()) return call_function(f_.fn, f_.user, inputs);
     return call_function(call_selecting, &f_, inputs);
@@ -158,7 +158,7 @@ class Frame {
   bool keeps(const OpInfo& op) const;
   void call_and_keep(Call c, const Value* args, TensorList& outs);
   void note(const Tensor& t);
-  static void repeat(Again& again, Call c, const Value* args, TensorList& outs);
+  static void repeat(Recomputation& run, Call c, const Value* args, TensorList& outs);
   TensorRef recent(int64_t number);
   TensorRef read(int64_t number);
   TensorList second_call();
@@ -167,13 +167,13 @@ class Frame {
   TensorList inputs_;  // without histories
   AutocastModes autocast_;
   Rng random_;
-  bool draws_ = false;  // random numbers
+  bool draws_ = false;  // the function drew random numbers
   SmallVec<Saved, 8> saved_;
-  SmallVec<OpRef, 4> ops_;  // whose results are kept
+  SmallVec<OpRef, 4> ops_;  // the operators whose results are kept
   SmallVec<KeptCall, 4> kept_;
   const Value* args_ = nullptr;  // of the running call that is the last of kept_
   Mutex mutex_;
-  TensorList again_;        // under mutex_: of the last second call, without those that were read
+  TensorList recomputed_;   // under mutex_: of the last second call, without those that were read
   Recent recent_[kRecent];  // under mutex_
   int next_recent_ = 0;
 };
@@ -209,7 +209,7 @@ void Frame::keep(Span<const OpInfo* const> ops) {
   for (const OpInfo* op : ops) ops_.push_back(op);
 }
 
-// Views are free, and what an operator writes is no result of its own.
+// Results that are views, or arguments that the operator writes, are not kept.
 bool Frame::keeps(const OpInfo& op) const {
   const OpSchema& schema = *op.schema;
   if (schema.alias != Alias::kNone || !schema.n_outs) return false;
@@ -220,7 +220,7 @@ bool Frame::keeps(const OpInfo& op) const {
   return false;
 }
 
-// Notes a tensor that the running call saves.
+// Notes that the running call saves t.
 void Frame::note(const Tensor& t) {
   KeptCall& call = kept_.back();
   int64_t argument = -1;
@@ -257,10 +257,10 @@ void Frame::call_and_keep(Call c, const Value* args, TensorList& outs) {
   }
 }
 
-// A call again, with the results of the first one.
-void Frame::repeat(Again& again, Call c, const Value* args, TensorList& outs) {
-  const Frame& frame = again.frame;
-  const int64_t i = again.next_kept++;
+// Returns the kept results of the first call in place of calling the operator.
+void Frame::repeat(Recomputation& run, Call c, const Value* args, TensorList& outs) {
+  const Frame& frame = run.frame;
+  const int64_t i = run.next_kept++;
   if (i >= frame.kept_.size() || frame.kept_[i].op != c.op)
     fail(TT_CALLBACK, "the function calls {} when it is called again, and not at first",
          c.op->name());
@@ -273,8 +273,8 @@ void Frame::repeat(Again& again, Call c, const Value* args, TensorList& outs) {
     if (!t)
       fail(TT_CALLBACK, "{} has fewer tensors when the function is called again", c.op->name());
     void* packed = nullptr;
-    pack_again(&again, nullptr, reinterpret_cast<const tt_tensor*>(t), &packed);
-    drop_again(packed);
+    pack_recomputed(&run, nullptr, reinterpret_cast<const tt_tensor*>(t), &packed);
+    drop_recomputed(packed);
   }
   ctx().gen->set(call.random_after);
   for (const KeptResult& r : call.results) {
@@ -288,16 +288,16 @@ void Frame::repeat(Again& again, Call c, const Value* args, TensorList& outs) {
 
 void Frame::checkpoint_slot(Call c, const Value* args, TensorList& outs) {
   c.keys &= ~bit(kKeyCheckpoint);
-  // Tensors that another pair of hooks keeps are none of the checkpoint's.
+  // Inside another pair of hooks, which keeps the saved tensors, the checkpoint has none.
   const SavedHooksDef* hooks = innermost_saved_hooks();
   const bool first = hooks && hooks->pack == pack;
-  const bool second = hooks && hooks->pack == pack_again;
+  const bool second = hooks && hooks->pack == pack_recomputed;
   if (first) {
     Frame& frame = *static_cast<Frame*>(hooks->user);
     if (frame.keeps(*c.op)) return frame.call_and_keep(c, args, outs);
   } else if (second) {
-    Again& again = *static_cast<Again*>(hooks->user);
-    if (again.frame.keeps(*c.op)) return repeat(again, c, args, outs);
+    Recomputation& run = *static_cast<Recomputation*>(hooks->user);
+    if (run.frame.keeps(*c.op)) return repeat(run, c, args, outs);
   }
   c.op->call_boxed(c, args, outs);
 }
@@ -310,29 +310,29 @@ TensorList Frame::first_call(TensorSpan inputs) {
   return outs;
 }
 
-tt_status Frame::pack_again(void* user, tt_ctx*, const tt_tensor* t, void** packed) {
-  Again& again = *static_cast<Again*>(user);
+tt_status Frame::pack_recomputed(void* user, tt_ctx*, const tt_tensor* t, void** packed) {
+  Recomputation& run = *static_cast<Recomputation*>(user);
   const Tensor& tensor = *reinterpret_cast<const Tensor*>(t);
-  const int64_t number = again.n++;
+  const int64_t number = run.n++;
   TensorRef kept = new_alias(tensor);
-  if (number < again.tensors.size()) {
-    const Saved& first = again.frame.saved_[number];
+  if (number < run.tensors.size()) {
+    const Saved& first = run.frame.saved_[number];
     const bool equal = tensor.dtype == first.dtype && same(tensor.sizes(), first.sizes);
-    if (!equal && again.other < 0) {
-      again.other = number;
-      again.it = {Shape(tensor.sizes()), tensor.dtype};
+    if (!equal && run.first_difference < 0) {
+      run.first_difference = number;
+      run.differing = {Shape(tensor.sizes()), tensor.dtype};
     }
-    again.tensors[number] = kept;
+    run.tensors[number] = kept;
   }
   *packed = kept.leak();
   return TT_OK;
 }
-tt_status Frame::unpack_again(void*, tt_ctx*, void* packed, tt_tensor** out) {
+tt_status Frame::unpack_recomputed(void*, tt_ctx*, void* packed, tt_tensor** out) {
   TensorRef kept = TensorRef::share(static_cast<Tensor*>(packed));
   *out = reinterpret_cast<tt_tensor*>(kept.leak());
   return TT_OK;
 }
-void Frame::drop_again(void* packed) { TensorRef::adopt(static_cast<Tensor*>(packed)); }
+void Frame::drop_recomputed(void* packed) { TensorRef::adopt(static_cast<Tensor*>(packed)); }
 
 TensorList Frame::second_call() {
   if (draws_ && ctx().graph)
@@ -345,25 +345,26 @@ TensorList Frame::second_call() {
     leaves.push_back(leaf_of(*t));
     inputs.push_back(leaves.back().get());
   }
-  Again again{*this, {}};
-  again.tensors.resize(saved_.size());
-  const RandomAgain random(random_);
-  AutocastAgain autocast;
+  Recomputation run{*this, {}};
+  run.tensors.resize(saved_.size());
+  const RngScope random(random_);
+  AutocastScope autocast;
   autocast.push(autocast_);
   {
-    const HooksPushed hooks({&again, pack_again, unpack_again, drop_again, nullptr, true});
+    const HooksPushed hooks(
+        {&run, pack_recomputed, unpack_recomputed, drop_recomputed, nullptr, true});
     call(inputs);
   }
-  if (again.other >= 0) {
-    const Saved& first = saved_[again.other];
+  if (run.first_difference >= 0) {
+    const Saved& first = saved_[run.first_difference];
     fail(TT_CALLBACK, "the function saved {} {} as tensor {}, and {} {} when it was called again",
-         fmt(first.dtype), Ints(first.sizes), again.other, fmt(again.it.dtype),
-         Ints(again.it.sizes));
+         fmt(first.dtype), Ints(first.sizes), run.first_difference, fmt(run.differing.dtype),
+         Ints(run.differing.sizes));
   }
-  if (again.n != saved_.size())
+  if (run.n != saved_.size())
     fail(TT_CALLBACK, "the function saved {} tensors for backward, and {} when it was called again",
-         saved_.size(), again.n);
-  return std::move(again.tensors);
+         saved_.size(), run.n);
+  return std::move(run.tensors);
 }
 
 TensorRef Frame::recent(int64_t number) {
@@ -371,21 +372,21 @@ TensorRef Frame::recent(int64_t number) {
   Lock lock(mutex_);
   for (const Recent& r : recent_)
     if (r.number == number) return r.tensor;
-  if (number >= again_.size() || !again_[number]) return {};
+  if (number >= recomputed_.size() || !recomputed_[number]) return {};
   Recent& oldest = recent_[next_recent_++ % kRecent];
   gone = std::move(oldest.tensor);
-  oldest = {number, std::move(again_[number])};
+  oldest = {number, std::move(recomputed_[number])};
   return oldest.tensor;
 }
 
 TensorRef Frame::read(int64_t number) {
   if (TensorRef found = recent(number)) return found;
-  TensorList again = second_call();
+  TensorList tensors = second_call();
   TensorList gone;  // released after the lock
   {
     Lock lock(mutex_);
-    gone = std::move(again_);
-    again_ = std::move(again);
+    gone = std::move(recomputed_);
+    recomputed_ = std::move(tensors);
   }
   return recent(number);
 }

@@ -7,8 +7,8 @@
 
 namespace TT_NS {
 
-// The mode of functions some of whose results are kept, above all others. Callbacks end it, but for
-// modules of the application.
+// The mode of checkpoints that keep results of some operators, above all other modes. Callbacks
+// other than modules of the application run without it.
 constexpr Key kKeyCheckpoint = Key(15);
 static_assert(kKeyCheckpoint > kKeyProfile && kKeyCheckpoint < kNumKeys);
 
