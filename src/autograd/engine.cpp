@@ -14,7 +14,7 @@ struct Ready {
   uintptr_t target;
 };
 
-// A node where gradients of an outer backward wait, while this one passes through it.
+// A node through which this backward passes while gradients of an outer one wait at it.
 struct WaitingNode {
   Node* node;
   Engine* from;

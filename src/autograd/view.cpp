@@ -9,8 +9,8 @@
 
 namespace TT_NS {
 
-// Position of a view in its base. If one of them is complex and the other has the parts of its
-// numbers, it is the position of the parts.
+// Position of a view in its base. If one is complex and the other has the real and imaginary parts
+// of its numbers, sizes, strides and offset count parts.
 struct ViewGeometry {
   Shape sizes, strides;
   int64_t offset;  // elements from the first of the base
@@ -20,7 +20,7 @@ struct ViewGeometry {
 static ViewGeometry geometry_of(const Tensor& view, const Tensor& base) {
   const bool same_dtype = view.dtype == base.dtype;
   const bool pairs = !same_dtype && is_complex(view.dtype);
-  // Of a part if one of them has parts: a view of pairs may begin at an odd element of its base.
+  // The offset counts the smaller items: a complex view may begin at an odd element of its base.
   const int64_t item = TT_NS::min(view.item_size(), base.item_size());
   ViewGeometry g{Shape(view.sizes()), Shape(view.strides()),
                  (int64_t(view.data) - int64_t(base.data)) / item, !same_dtype && !pairs, pairs};

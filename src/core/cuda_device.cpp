@@ -170,8 +170,8 @@ static void order_after(CudaDevice& d, void* stream, void* other) noexcept {
   if (event) b.event_free(d.index, event);
 }
 
-// Takes a stream from those of the device. Requires d.mutex. Who waits for it from now on waits for
-// the device's own.
+// Removes a stream from those of the device. From now on, waiting for its number is waiting for the
+// device's own stream. Requires d.mutex.
 static void end_stream(CudaDevice& d, DeviceStream* s) noexcept {
   const bool usable = !d.lost && *d.alive;
   if (usable) order_after(d, d.own.handle, s->handle);
@@ -194,8 +194,8 @@ void DeviceStream::destroy(DeviceStream* s) noexcept {
 
 namespace {
 
-// A stream of the device by number, if there is one: it exists as long as this does. A reference
-// could be added to one whose last has just been dropped.
+// Keeps the stream of a number, if there is one, in existence. A reference cannot do that: the last
+// one may just have been dropped.
 class BorrowedStream {
  public:
   BorrowedStream(CudaDevice& d, int32_t number) noexcept : d_(d) {
@@ -251,8 +251,8 @@ static DeviceStream* numbered_stream(CudaDevice& d) {
 static bool enter_stream(CudaDevice& d, DeviceStream* s) {
   s->pool = device_alloc_stream(d.alloc, s->number, s->handle);
   if (!s->pool) return false;
-  // Work of an ended stream may still use what is free in the pool, and who waits for that work
-  // waits for this stream from now on.
+  // Work of an ended stream of this number may still use free blocks of the pool, and what waits
+  // for that work waits for this stream from now on.
   if (d.ended >> s->number & 1) order_after(d, s->handle, d.own.handle);
   d.streams[s->number] = s;
   device_alloc_hold(d.alloc);

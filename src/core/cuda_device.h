@@ -26,8 +26,8 @@ struct DeviceStream {
   int32_t number;
   DevicePool* pool;
   bool imported;  // the handle is the application's
-  // Guarded by the device's mutex: threads that use the stream without a reference, and whether it
-  // has none left. The last of both ends it.
+  // Guarded by the device's mutex: the threads that use the stream without a reference, and whether
+  // the last reference is gone. The stream ends when it is and no such thread remains.
   int32_t borrowers = 0;
   bool released = false;
   static void destroy(DeviceStream*) noexcept;
@@ -52,7 +52,7 @@ struct CudaDevice {
   DeviceStream own;                    // number 0
   Mutex mutex;                         // guards what follows
   DeviceStream* streams[kMaxStreams];  // by number; NULL: unused. [0] is `own`
-  uint32_t ended;                      // numbers that a stream has had which ended: bit n
+  uint32_t ended;                      // bit n: a stream of number n has ended
   DeviceChecks* checks;                // NULL: none was started yet
   Mutex pinned_mutex;
   PinnedBlock* pinned;    // guarded by pinned_mutex: all blocks (core/pinned.h)

@@ -67,14 +67,14 @@ Number one_of(Dtype d) {
   return one;
 }
 
-// OpenBLAS reads up to a column and a number behind a complex matrix that it multiplies by a vector
-// (cgemv and zgemv of 0.3.21, where the count of rows is no multiple of four).
+// OpenBLAS's cgemv and zgemv (0.3.21) read up to a column and a number past the end of a complex
+// matrix whose number of rows is no multiple of four.
 int64_t bytes_read_behind(Dtype d, int64_t rows) {
   return is_complex(d) ? (rows + 1) * item_size(d) : 0;
 }
 
-// A matrix in LAPACK's order of columns for a call that may read behind it: a complex one is
-// copied.
+// A column-major matrix for a call that may read past its end. A complex one is copied to memory
+// that has room there.
 class Fenced {
  public:
   Fenced(Dtype d, int64_t rows, int64_t columns, void* data)

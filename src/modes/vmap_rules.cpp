@@ -401,7 +401,7 @@ bool convolution_backward(const BatchCall& b) {
   return give(b, {});
 }
 
-// Of norms of rows, whose statistics are one dimension of all rows of the input.
+// For norms of rows: their statistics have one dimension, all rows of the input.
 bool rows_of_samples(const BatchCall& b) {
   if (!batched(b, 0) || any_batched(b, 1)) return false;
   OwnArgs own(b);
@@ -624,8 +624,8 @@ TensorRef sample_offsets(const BatchCall& b, int64_t step, int64_t ndim) {
   return op::view(*offsets, column);
 }
 
-// The bags of all samples. Weights of each sample become the rows of one table. Gradients by
-// frequency count within a sample, and a row that is left out is one of the table.
+// Reduces the bags of all samples at once: the weights of the samples are the rows of one table.
+// Frequencies are counted within a sample, and the index of the padding is one of the table.
 bool bag_reduce(const BatchCall& b) {
   enum { kWeight, kIndices, kStarts, kBags, kFactors = 5, kByFrequency, kSkipped };
   const int64_t bags = b.args[kBags].i;
@@ -643,7 +643,7 @@ bool bag_reduce(const BatchCall& b) {
     const Scalar skipped(b.args[kSkipped].i);
     const TensorRef own_rows = op::to_dtype(*indices, Dtype::kI64);
     indices = op::add(*own_rows, *sample_offsets(b, rows, 2));
-    if (skipped.i >= 0)  // the padding of each sample becomes that of the first
+    if (skipped.i >= 0)  // all samples have the padding index of the first one
       indices = op::masked_fill(*indices, *op::eq(*own_rows, skipped), skipped);
   }
   indices = op::flatten(*indices, 0, 1);
@@ -687,7 +687,7 @@ class CtcCall : public OwnArgs {
     set(at + 2, op::flatten(*offsets, 0, 1));
     for (int32_t i = at + 3; i < at + 5; i++) join(b, i);
   }
-  // Of an argument with a row for each sequence.
+  // Joins the samples of an argument that has a row for each sequence.
   void join(const BatchCall& b, int32_t i) { set(i, op::flatten(*all_of(b, i), 0, 1)); }
 
  private:
@@ -716,7 +716,7 @@ bool ctc_loss_backward(const BatchCall& b) {
   return give_all(b, columns_apart(*found[0], b.level));
 }
 
-// A condition of each sample.
+// Checks the condition of all samples at once.
 bool check_holds(const BatchCall& b) {
   OwnArgs own(b);
   const TensorRef every = op::all(*b.batch(0));

@@ -31,8 +31,8 @@ TT_COLD ModuleRef construct_sized(const Module& m, int64_t size, const Tensor* l
 void make_lazy(Module& m, const LazyLayer& lazy, Place place, bool has_weight, bool has_bias,
                int64_t buffers = 0);
 
-// A lazy layer of which the size is known. commit makes m that layer; its tensors, which optimizers
-// may know, remain the same objects.
+// A lazy layer whose size is known. commit gives `lazy` the size and the data of `made`; the
+// tensors of `lazy`, which optimizers may know, remain the same objects.
 struct SizedLayer {
   ModuleRef lazy, made;
   SizedLayer(Module& m, int64_t size);
@@ -45,7 +45,7 @@ void materialize(Module& m, TensorSpan in);
 // The lazy layers below a module to which a state gives a size.
 class LazyLoads {
  public:
-  // Replaces their tensors in `own`, the state of root, by those that they will have.
+  // Replaces the tensors of these layers in `own`, the state of root, by those after commit().
   LazyLoads(Module& root, StateDict& own, const StateDict& from);
   void commit() noexcept {
     for (SizedLayer& s : layers_) s.commit();

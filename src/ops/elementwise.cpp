@@ -164,7 +164,7 @@ void check_alpha(double alpha) {
   if (alpha == 0) fail_arg(TT_INVALID_ARG, "alpha", "alpha is 0: must not be 0");
 }
 void check_polynomial_order(int64_t order) {
-  constexpr int64_t kLargest = int64_t(1) << 24;  // each element takes as many steps
+  constexpr int64_t kLargest = int64_t(1) << 24;  // the recurrence takes `order` steps
   if (order < 0 || order > kLargest)
     fail_arg(TT_INVALID_ARG, "order", "order is {}: must be 0 to {}", order, kLargest);
 }
@@ -235,7 +235,7 @@ static bool is_rounded_first(const Tensor& t, Dtype common) {
   return item_size(common) == 2 && is_float(common) && is_integral(t.dtype) && t.item_size() > 1;
 }
 
-// Of a number beside integers: their dtype if that has the value, so that operands have one dtype.
+// The dtype of a number beside integers is theirs if that can hold it, so that operands have one.
 static Dtype number_dtype(const Types& types, const Scalar& s) {
   const bool integers = category(types.common) == 1 && s.is_int();
   const bool wraps = types.common == Dtype::kU8 && s.i < 0;

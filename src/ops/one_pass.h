@@ -8,8 +8,8 @@
 
 namespace TT_NS {
 
-// Whether gradients of t may be recorded. A view has the key of autograd whether or not its base
-// needs a gradient, and learns late that it does.
+// Whether gradients of t may be recorded. A view has autograd's key whether or not its base needs a
+// gradient, and does not notice at once when that changes.
 inline bool may_need_gradient(const Tensor& t) {
   const Tensor* const base = atomic_load(&t.base, kRelaxed);
   return needs_gradient(t) || (base && needs_gradient(*base));
@@ -26,15 +26,15 @@ int32_t run_one_pass(const void* plan, int64_t, int64_t) noexcept {
   compute(*static_cast<const Plan*>(plan));
   return TT_OK;
 }
-// A kernel with one unit, all of the work.
+// A kernel whose only unit is all of the work.
 template <class Plan, void (*compute)(const Plan&)>
 constexpr Kernel one_pass_kernel(const char* name) {
   constexpr CpuKernel fn = run_one_pass<Plan, compute>;
   return {{fn, fn, fn}, kNoDevice, sizeof(Plan), name};
 }
 
-// Two elementwise kernels, of which the second one's first input is the first one's result. Parts
-// of the result stay in the first cache between them.
+// Two elementwise kernels: the first one's result is the second one's first input. It is computed
+// in parts that fit in the first cache.
 struct ChainPlan {
   const Kernel* kernel[2];
   ElementPlan step[2];  // of one dtype and one run of elements; ptr[0] of the first is not set

@@ -41,7 +41,7 @@ TensorRef nan_to_num(Call, const Tensor& self, Opt<double> nan, Opt<double> posi
   const double value = nan.or_else(0);
   const double above = posinf.or_else(largest);
   const double below = neginf.or_else(-largest);
-  // The second step leaves alone what the first one has written: one for nan may be infinite.
+  // The second step must not replace what the first one wrote: the number for nan may be infinite.
   const bool nan_first = above != above || below != below;
   if (self.numel && self.dense() && takes_one_pass(self)) {
     TensorRef out = new_like(self, self.dtype);

@@ -14,9 +14,9 @@ namespace {
 
 constexpr int64_t kMaxSteps = int64_t(1) << 53;
 
-// Numbers of a group in files: classes with kernels have no more.
+// The number of a group's values in files: classes with kernels have at most 8.
 int file_values(const OptimClass& cls) { return cls.matrix ? kMaxValues : 8; }
-// Those of schedulers, and kSwaLr behind them if the group has it.
+// The number of its values for schedulers. kSwaLr follows them if the group has it.
 constexpr int kFileExtras = kMaxMomentum + 1;
 static_assert(kSwaLr == kFileExtras && kNumExtras == kSwaLr + 1);
 
@@ -28,7 +28,7 @@ bool is_schedule(const IrNode& n) { return &*n.op == &op_schedule_step.info; }
 StepCounter& counter_of(const IrNode& n) {
   return static_cast<StepCounter&>(*n.args[kCounter].object);
 }
-// What a node asks a GradScaler through; NULL: it asks none.
+// The argument through which a node reaches its GradScaler; NULL: it has none.
 const ScaledStep* scaled_of(const IrNode& n) {
   if (is_step(n)) return static_cast<ScaledStep*>(counter_of(n).gate.get());
   for (const IrArg& a : n.args)

@@ -15,13 +15,13 @@ struct CountedParam {
   uint32_t fresh;                   // bit k: state k was made for the captured step
   const char* state[kOptimStates];  // their memory when the step was recorded
 };
-// What a step may depend on in a graph, such as a GradScaler.
+// Decides in each run of a graph whether a step is taken, as a GradScaler does.
 struct StepGate : Object {
-  // Returns whether the step is to be left out. at_end: it has been taken, or left out.
+  // Returns whether the step is left out. at_end: asked after the step, whether it was.
   bool (*is_closed)(StepGate& gate, bool at_end);
 };
-// The argument of optim_step besides tensors: the optimizer, which each run asks for factors and
-// counts, so that schedules continue in a captured step.
+// The argument of optim_step besides tensors. Each run takes the factors from the optimizer and
+// counts its step there, so that schedules continue in a captured step.
 struct StepCounter : Object {
   OptimizerRef optimizer;
   int64_t n_params;  // of the optimizer when the step was recorded
@@ -33,7 +33,7 @@ struct StepCounter : Object {
   }
 };
 Ref<StepCounter> new_counter(Optimizer& o);
-// Fails unless is_current_step, but for new parameters, and names what has changed.
+// Fails, naming what has changed, unless is_current_step is true or only parameters were added.
 void check_current(const StepCounter& c);
 [[noreturn]] TT_COLD void fail_other_memory(int64_t param);
 // Bit k: a parameter with such values and steps has state k. Sets the factors of a kernel's item.
@@ -51,9 +51,9 @@ bool is_same_scaled_step(const Object& a, const Object& b);
 // Whether both are steps of one optimizer over the same parameters and states, or of one
 // scheduler: the SameObject of graphs.
 bool is_same_step(const Object& a, const Object& b);
-// Whether the optimizer has the parameters, and these have the memory, that a step was recorded
-// with, and no value of a group was set that a run does not read, or that makes other states
-// necessary. Loading the state of an optimizer gives it other memory.
+// Whether a recorded step still holds: the optimizer has the same parameters and states in the same
+// memory (loading its state gives it other memory), and no value of a group was set that runs do
+// not read or that needs other states.
 bool is_current_step(const Object& object);
 
 // The classes by name; NULL: there is none.
@@ -61,13 +61,13 @@ const OptimClass* find_common_class(Span<const char> name);  // of rules.cpp
 const OptimClass* find_rare_class(Span<const char> name);    // of rare_rules.cpp
 const OptimClass* find_matrix_class(Span<const char> name);  // of matrix_rules.cpp
 const SchedulerClass* find_schedule(Span<const char> name);
-// Schedulers of schedulers.
+// Schedulers that are made of others.
 enum class Composition : uint8_t { kNone, kSequential, kChained };
 const SchedulerClass* find_composition(Span<const char> name);
 Composition composition_of(const Scheduler& s);
 // Whether the constructor of a scheduler allows the numbers that were read from a file.
 bool is_valid(const Scheduler& s);
-// Whether it calls the application.
+// Whether a scheduler calls the application.
 inline bool calls_application(const Scheduler& s) { return s.lambda.fn != nullptr; }
 
 // One record a line:

@@ -26,17 +26,19 @@ static void check_factors(double growth_factor, double backoff_factor) {
 Ref<GradScaler> new_grad_scaler(bool enabled, double scale, double growth_factor,
                                 double backoff_factor, int64_t growth_interval) {
   check_factors(growth_factor, backoff_factor);
-  return Ref<GradScaler>::adopt(new (mem_alloc(sizeof(GradScaler))) GradScaler{kTagGradScaler,
-                                                                               1,
-                                                                               enabled,
-                                                                               float(scale),
-                                                                               growth_factor,
-                                                                               backoff_factor,
-                                                                               growth_interval,
-                                                                               0,
-                                                                               false,
-                                                                               false,
-                                                                               {}});
+  return Ref<GradScaler>::adopt(new (mem_alloc(sizeof(GradScaler))) GradScaler{
+      .tag = kTagGradScaler,
+      .refs = 1,
+      .enabled = enabled,
+      .scale = float(scale),
+      .growth_factor = growth_factor,
+      .backoff_factor = backoff_factor,
+      .growth_interval = growth_interval,
+      .growth_tracker = 0,
+      .checked = false,
+      .found_inf = false,
+      .seen = {},
+  });
 }
 
 void set_scaler_state(GradScaler& s, const double state[5]) {

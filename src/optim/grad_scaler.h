@@ -28,12 +28,12 @@ struct GradScaler {
   static void destroy(GradScaler* s) noexcept;
 };
 
-// What scaler_unscale computes with, besides gradients.
+// The numbers that scaler_unscale reads and writes besides gradients.
 struct UnscaleNumbers {
   float found_inf, factor;
 };
-// The argument of the operators of a GradScaler, whose runs go on with its scale. Also what
-// optim_step asks whether it takes a step.
+// The argument of a GradScaler's operators, through which runs read and change its scale. Also the
+// gate of optim_step.
 struct ScaledStep : StepGate {
   Ref<GradScaler> scaler;
   OptimizerRef optimizer;  // empty: of a list of parameters, or of the scaler alone

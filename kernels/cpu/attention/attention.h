@@ -48,7 +48,7 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-// Queries or keys whose products with what the causal mask hides from all of them are left out.
+// The causal mask is applied to groups of so many queries or keys: what it hides is not computed.
 constexpr int64_t kCausalGroup = 16;
 
 // Tiles take q as it is; the scores are scaled then.

@@ -8,7 +8,7 @@
 
 TT_ISA_BEGIN
 
-// Rows are so short that a call of memcpy takes longer.
+// memcpy takes longer for rows this short.
 template <class T> TT_INLINE void copy_row(T* out, const T* x, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) store(out + i, load(x + i));
@@ -116,7 +116,7 @@ template <class T> TT_INLINE void transpose_scaled(T* out, const T* rows, int64_
   for (int64_t i = 0; i < width * lanes; i++) out[i] *= factor;
 }
 
-// Groups of keys behind the first query leave out the queries before them.
+// Leaves out the queries that the causal mask hides from a whole group of keys.
 template <class T> TT_INLINE void causal_products(const AttentionPlan& p, const AttentionBlock& b,
                                                   T* s, const T* k, const T* q_transposed) {
   int64_t n = 0;

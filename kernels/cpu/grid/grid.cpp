@@ -49,7 +49,7 @@ template <class T> struct GridTaps {
       combine(axis, j);
     }
   }
-  // Elements outside count as 0.
+  // y: the weighted sums of the taps, in which elements outside count as 0.
   TT_NOINLINE void take(const T* x, T* y, int64_t m) const {
     const T zero = 0;
     const int64_t* at = index;
@@ -68,7 +68,7 @@ template <class T> struct GridTaps {
         if (at[t] >= 0 && w[t] == w[t]) x[at[t]] += y[j] * w[t];
   }
 
-  // Adds the elements, each times that of y, to `sums`; takes the weighted sums of these.
+  // add_products adds y times each tap's element to `sums`, and weigh takes their weighted sums.
   TT_NOINLINE void add_products(const T* x, const T* y, int64_t m) {
     const int64_t* at = index;
     T* sum = sums;
@@ -101,7 +101,7 @@ struct VectorTaps {
   alignas(64) float sums[kTaps][kPoints];
   int32_t n;
 
-  // What grid.h does with one position.
+  // The functions below do for a vector of positions what functors/grid.h does for one.
   struct At {
     V at, slope;
   };

@@ -254,8 +254,8 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
     });
   }
 
-  // The signs of the real eigenvectors: see kMostUndivided. beside: the number where the matrix
-  // would be divided, before QL steps
+  // Chooses the signs of the real eigenvectors (see kMostUndivided). beside: the number beside the
+  // diagonal where LAPACK would divide the matrix, before QL steps.
   TT_NOINLINE void choose_signs(F beside) const {
     for (int64_t r = 0; r < n; r++) {
       double* const row = z + r * n * L;

@@ -10,8 +10,8 @@
 TT_ENTRY_BEGIN
 
 #if TT_VEC_BYTES > 16
-// Reads as many arrays of `count` numbers as a vector has lanes, which follow each other, the i-th
-// number of each into the i-th vector of doubles of room; writes them back.
+// Transposes contiguous arrays of `count` numbers, one for each lane of a vector: the i-th vector
+// of doubles of room has the i-th number of each array. write_group is the inverse.
 void read_group(void* room, const double* from, int64_t count) noexcept;
 void read_group(void* room, const float* from, int64_t count) noexcept;
 void write_group(double* to, const void* room, int64_t count) noexcept;

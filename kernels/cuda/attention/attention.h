@@ -33,7 +33,7 @@ template <class T> struct AttentionShared {
   T *s, *d;   // [kSide][kPitch]; d: backward only
   T* row[3];  // [kSide]; the third: forward only
   static constexpr int64_t kItems = 2 * kSide * kDepthPitch + 2 * kSide;
-  // Backward of f64 this is all that a block of sm_86 and sm_89 may have.
+  // The backward pass of f64 takes all that a block of sm_86 or sm_89 may have.
   static size_t bytes(bool backward) {
     return size_t(kItems + (backward ? 2 * kSide * kPitch : kSide * (kPitch + 1))) * sizeof(T);
   }

@@ -172,7 +172,7 @@ class Scheduler {
   char* arena_ = nullptr;
   std::vector<char*> arenas_;
   size_t arena_used_ = 0;
-  // Of each word of dynamic shared memory who wrote it, + 1, and 2048 times the fences before.
+  // For each word of dynamic shared memory: the writing thread + 1, plus 2048 times its fences.
   std::vector<uint32_t> writers_;
   size_t most_shared_ = 0;     // bytes of a block of the launch
   bool has_products_ = false;  // of a warpgroup

@@ -17,9 +17,9 @@
 #define __device__
 #define __host__
 #define __forceinline__ TT_INLINE
-// A kernel begins at a multiple of the threads that its bounds allow, so that launches find blocks
-// of more, which a device refuses; those of a kernel that begins at a higher power of two by chance
-// are not found.
+// The address of a kernel is aligned to the number of threads that its bounds allow. A launch reads
+// that alignment and refuses larger blocks, as a device does; it misses them where the address is
+// aligned further by chance.
 #define __launch_bounds__(...) \
   __attribute__((aligned(::TT_NS::emu::alignment_of_bounds(__VA_ARGS__))))
 #define __grid_constant__

@@ -1,8 +1,8 @@
 // Bands: launches that follow each other and work on the same rows (images, rows of a matrix) run
 // band by band, so that what one computes is in the cache when the next reads it: a convolution,
 // the pooling behind it and its activation; a sum of residuals and the normalization of its rows.
-// Behind a product they run on the rows of each block of it that is complete. All run the kernels
-// that they have, on the units that they have, so the results have the same bits.
+// Launches that follow a product run on the rows of each of its blocks as soon as that is complete.
+// Kernels and their units are those of the plan without bands, so the results have the same bits.
 #pragma once
 
 #include "graph/plan/accesses.h"

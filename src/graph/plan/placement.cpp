@@ -8,9 +8,9 @@ namespace TT_NS {
 
 namespace {
 
-// The memories that have an offset. Of many, those that exist at one time must be found without a
-// look at all: time is divided into blocks, and each memory is in the lists of the blocks that it
-// lives in, or if these are more than a few, in the list of long-lived ones.
+// The memories that have an offset. So that a search does not visit all of them, time is divided
+// into blocks: each block lists the memories that exist during it, and one more list has those that
+// exist during more than a few blocks.
 class Placed {
  public:
   explicit Placed(Span<const Placement> all);
@@ -51,7 +51,7 @@ Placed::Placed(Span<const Placement> all) : all_(all) {
   blocks_.resize(all.n < kMany ? 1 : all.n / kOfBlock);
   int64_t n_long = 0;
   for (const Placement& p : all) n_long += !p.shared && is_long(p);
-  // Where many live long, each sees most of the others.
+  // Blocks do not pay where many memories are long-lived.
   if (n_long > all.n / kLongShare) blocks_.resize(1);
 }
 

@@ -21,8 +21,8 @@ static void check_flat_index(const Tensor& self, const Tensor& index) {
   check_indices(index, "index", -self.numel, self.numel);
 }
 
-// Elements of a strided tensor at n positions, of which negative ones count from the end. One that
-// another thread has changed to one out of range since the check counts as 0.
+// Takes the elements of a strided tensor at n positions; negative ones count from the end. If
+// another thread has moved a position out of range since the check, it counts as 0.
 struct TakePlan {
   const Tensor* from;
   int64_t n;

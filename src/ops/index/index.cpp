@@ -332,7 +332,7 @@ static void check_source(const Tensor& self, int64_t* dim, const Tensor& index,
 static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index,
                                  const Tensor& source, const Scalar& alpha) {
   check_source(self, dim, index, source);
-  // bool takes the default, an integer, and others as true or false.
+  // For bool, alpha may be an integer, as its default is: it counts as true or false.
   const Dtype held = self.dtype == Dtype::kBool ? Dtype::kI64 : self.dtype;
   if (!can_cast(alpha.natural_dtype(), held))
     fail_arg(TT_DTYPE, "alpha", "alpha is a {}, self is {}: alpha cannot be cast to self's dtype",

@@ -130,8 +130,8 @@ struct CtcTargets {
   }
 
  private:
-  // Sizes do not depend on lengths of a graph, or of samples: there is room for one target that has
-  // all labels.
+  // The lengths of a graph, or of samples, must not decide sizes: there is room for one target that
+  // has all labels.
   void use_all(int64_t last) {
     max_length = last;
     const TensorRef total = op::sum(*lengths);

@@ -31,7 +31,7 @@ static void check_weight(const Tensor* weight, const Tensor& input) {
 
 // ---- differences ----
 
-// Of complex numbers and integers, whose mean is refused.
+// The loss of complex numbers and of integers, whose mean is refused.
 static TensorRef l1_composed(const Tensor& input, const Tensor& target, int64_t reduction,
                              const Tensor* weight) {
   TensorRef loss = op::abs(*op::sub(input, target));

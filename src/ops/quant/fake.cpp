@@ -146,7 +146,7 @@ TensorRef fake_quantize_per_channel_affine(Call, const Tensor& input, const Tens
 
 // ---- integers ----
 
-// Positions as integers. float32 lacks the largest of int32: as a bound it would be one more.
+// Converts positions to integers. float32 cannot hold INT32_MAX: as a bound it would be one more.
 static TensorRef integers_of(const Tensor& positions, int64_t quant_min, int64_t quant_max,
                              Dtype dtype) {
   constexpr int64_t kExact = int64_t(1) << 24;  // of float32

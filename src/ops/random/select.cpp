@@ -13,12 +13,12 @@
 
 namespace TT_NS::impl {
 
-// The positions of n random keys in ascending order. By their highest bits they go to parts of
-// about kPart, and by the next ones to buckets of a part, which stay in the first cache.
+// Sorts the positions of n random keys by key. The highest bits of a key choose one of the parts,
+// of about kPart items each, and the next bits a bucket of the part, which fits in the first cache.
 constexpr int64_t kPart = 1024, kMostOfPart = 2 * kPart, kMostKeys = kPart << 16;
 constexpr int32_t kMostBucketBits = 11;
 
-// An item has the 32 bits of a key below those of its part, then its position.
+// An item has the 32 bits of a key that follow those of its part, then the position.
 struct PermutationPlan {
   int64_t n;
   int32_t part_bits;

@@ -274,8 +274,8 @@ static TensorRef runs_of_slices(const Tensor& self, int64_t d, int64_t n) {
   return op::any_dim(*op::ne(*op::slice(*table, 0, 1), *op::slice(*table, 0, 0, n - 1)), last);
 }
 
-// The runs of equal elements of a row. Counted by a first pass, then written by a second one, for
-// which another thread may have changed the elements: it finds at most as many.
+// Finds the runs of equal elements of a row. A first pass counts them, a second one writes at most
+// as many: another thread may have changed the elements in between.
 struct RunsPlan {
   Dtype dtype;
   int64_t n;
@@ -293,7 +293,7 @@ template <class T> static void find_runs_of(const RunsPlan& p) {
     *p.runs = runs + 1;
     return;
   }
-  // Without branches: the ends of runs are as random as their elements.
+  // There is no branch, since the ends of runs cannot be predicted.
   const int64_t last = *p.runs - 1;
   for (int64_t i = 0; i < p.n; i++) {
     runs += (i > 0) & (x[i] != x[i - (i > 0)]) & (runs < last);
