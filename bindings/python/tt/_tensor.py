@@ -134,6 +134,13 @@ class Tensor(Arithmetic, TensorLayout):
         alias._as_parameter_ = self._as_parameter_
         return alias
 
+    @staticmethod
+    def _make_subclass(
+        cls: _type[SomeTensor], data: Tensor, require_grad: _bool = False
+    ) -> SomeTensor:
+        """Returns a leaf of a class over the memory of data, as PyTorch's subclasses make it."""
+        return data.detach().as_subclass(cls).requires_grad_(require_grad)
+
     # ---- attributes ----
 
     def view(self, *args: Any, size: Any = None, dtype: _dtype | None = None) -> Tensor:
@@ -776,7 +783,7 @@ class Tensor(Arithmetic, TensorLayout):
 
     def __contains__(self, item: Tensor | complex) -> _bool:
         if not (isinstance(item, Tensor) or hasattr(item, "__abs__")):
-            raise TypeError(
+            raise RuntimeError(
                 f"Tensor.__contains__ takes a Tensor or a number, not {kind_name(item)}"
             )
         return bool((self == item).any())

@@ -28,6 +28,9 @@ __all__ = [
     "register_autograd",
     "register_fake",
     "register_kernel",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
 ]
 
 
@@ -69,6 +72,7 @@ class CustomOpDef:
         self.kernels: dict[str, Callable[..., Any]] = {}  # by device type
         self.backward: Callable[..., Any] | None = None
         self.setup_context: Callable[..., Any] | None = None
+        self.vmap_rule: Callable[..., Any] | None = None
         self.signature = signature(function)
         update_wrapper(self, function)
 
@@ -97,6 +101,14 @@ class CustomOpDef:
         setup_context(ctx, inputs, output) has saved what it needs."""
         self.backward, self.setup_context = backward, setup_context
 
+    def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
+        """Makes func(info, in_dims, *args) compute under vmap: it returns results and out_dims.
+        Without func, returns a decorator. info.batch_size is the number of samples."""
+        if func is None:
+            return self.register_vmap
+        self.vmap_rule = func
+        return func
+
     def compute(self, args: tuple[Any, ...]) -> Any:
         """Returns the results for tensors of this device."""
         first = next((x for x in args if isinstance(x, Tensor)), None)
@@ -106,7 +118,8 @@ class CustomOpDef:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = self.signature.bind(*args, **kwargs)
         given.apply_defaults()
-        return Recorded.apply(self, *given.args, *given.kwargs.values())
+        recorded = Recorded if self.vmap_rule is None else RecordedWithRule
+        return recorded.apply(self, *given.args, *given.kwargs.values())
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self.name})>"
@@ -129,6 +142,14 @@ class Recorded(Function):
             raise AutogradError(f"{ctx.op.name}: register_autograd has not given it a gradient")
         found = ctx.op.backward(ctx, *grads)
         return (None, *(found if isinstance(found, tuple) else (found,)))
+
+
+class RecordedWithRule(Recorded):
+    """A call of a CustomOpDef that has a rule for vmap."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, op: CustomOpDef, *args: Any) -> Any:
+        return op.vmap_rule(info, in_dims[1:], *args)  # type: ignore[misc]
 
 
 definitions: dict[str, CustomOpDef] = {}
@@ -171,6 +192,13 @@ def register_kernel(
 ) -> Any:
     """Calls op.register_kernel. lib is ignored."""
     return defined(op, "register_kernel").register_kernel(device_types, func)
+
+
+def register_vmap(
+    op: str | CustomOpDef, func: Callable[..., Any] | None = None, *, lib: Any = None
+) -> Any:
+    """Calls op.register_vmap. lib is ignored."""
+    return defined(op, "register_vmap").register_vmap(func)
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
@@ -297,6 +325,23 @@ def custom_op(
     callbacks = SimpleNamespace(compute=lambda args: function(*args), backward=backward)
     call("tt_op_register", byref(tt_op_def(callbacks, schema=name.encode())))
     return find(name.partition("(")[0].strip())
+
+
+def triton_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    schema: str | None = None,
+) -> Any:
+    """Returns custom_op(name, fn): tt traces no kernels of Triton."""
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+
+
+def wrap_triton(triton_kernel: Any) -> Any:
+    """Returns the kernel."""
+    return triton_kernel
 
 
 def defined_in_python(

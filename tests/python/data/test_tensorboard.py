@@ -395,3 +395,33 @@ def test_graphs(tmp_path):
     assert [node[2][0] for node in nodes[:3]] == [b"Placeholder", b"Const", b"Const"]
     assert nodes[-1][2] == [b"relu"] and nodes[-1][3] == [names[-2]]
     assert all(source in names for node in nodes for source in node.get(3, ()))
+
+
+def test_layouts_of_scalars(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_custom_scalars(
+            {"T": {"x": ["Multiline", ["a", "b"]], "y": ["Margin", ["v", "l", "u"]]}}
+        )
+        with pytest.raises(ValueError, match="3"):
+            writer.add_custom_scalars_marginchart(["v"])
+    (event,) = events(tmp_path)
+    one = value(event)
+    assert one[1] == [b"custom_scalars__config__"]
+    (tensor,) = map(fields, one[8])
+    # as TensorBoard's own classes write it
+    layout = b'\x12"\n\x01T\x12\x0b\n\x01x\x12\x06\n\x01a\n\x01b'
+    layout += b"\x12\x10\n\x01y\x1a\x0b\n\t\n\x01v\x12\x01l\x1a\x01u"
+    assert tensor == {1: [7], 2: [b""], 8: [layout]}
+
+
+def test_sounds(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_audio("s", tt.tensor([[0.0, 0.5, -2.0]]), 3, sample_rate=8000)
+        with pytest.raises(ValueError, match="one channel"):
+            writer.add_audio("s", tt.zeros(2, 3))
+    (event,) = events(tmp_path)
+    (sound,) = map(fields, value(event)[6])
+    assert (sound[1], sound[2], sound[3], sound[5]) == ([8000.0], [1], [3], [b"audio/wav"])
+    assert sound[4][0].startswith(b"RIFF") and sound[4][0][-6:] == struct.pack(
+        "<3h", 0, 16383, -32767
+    )

@@ -364,6 +364,26 @@ def test_graphs_are_printed_as_a_table(capsys):
         assert head.startswith("opcode") and first.startswith("placeholder")
 
 
+def test_fusion_and_removal_for_inference():
+    from tt.fx.experimental import optimization
+
+    net = nn.Sequential(
+        nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 4), nn.Dropout(0.5)
+    )
+    net.append(nn.BatchNorm1d(4))
+    for norm in (net[1], net[5]):
+        norm.running_mean.normal_()
+        norm.running_var.uniform_(0.5, 2)
+    x = tt.randn(3, 2, 4, 4)
+    before = [p.detach().clone() for p in net.eval().parameters()]
+    fused = optimization.fuse(net)
+    assert tt.allclose(fused(x), net(x), atol=1e-5)
+    assert [str(n.target) for n in fused.graph.nodes if n.op == "call_module"] == list("02345")
+    assert all(tt.equal(p, b) for p, b in zip(net.parameters(), before))
+    plain = optimization.remove_dropout(net.train())
+    assert not any(str(n.target) == "4" for n in plain.graph.nodes)
+
+
 def test_modules_are_copied_and_saved():
     m = Mixed()
     g = symbolic_trace(m)

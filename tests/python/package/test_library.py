@@ -179,3 +179,31 @@ def test_pytorchs_arguments_of_custom_op():
 
     op = library.custom_op("scaling::two", twice, mutates_args=(), schema="(Tensor x) -> Tensor")
     assert op(tt.ones(1)).item() == tt.ops.scaling.two(tt.ones(1)).item() == 2
+
+
+def test_rules_for_vmap():
+    calls = []
+
+    @library.custom_op("scripts::scaled", mutates_args=())
+    def scaled(x: tt.Tensor, k: float) -> tt.Tensor:
+        return x * k
+
+    @scaled.register_vmap
+    def _(info, in_dims, x, k):
+        calls.append((info.batch_size, in_dims, tuple(x.shape)))
+        return x * k, in_dims[0]
+
+    x = tt.randn(3, 2)
+    assert tt.equal(tt.vmap(lambda row: scaled(row, 2.0))(x), x * 2)
+    assert calls == [(3, (0, None), (3, 2))] and tt.equal(scaled(x, 2.0), x * 2)
+    library.register_vmap("scripts::scaled", lambda info, in_dims, x, k: (x * 0, in_dims[0]))
+    assert tt.vmap(lambda row: scaled(row, 2.0))(x).abs().sum() == 0
+
+
+def test_operators_around_kernels_of_triton():
+    @library.triton_op("scripts::doubled", mutates_args={})
+    def doubled(x: tt.Tensor) -> tt.Tensor:
+        return library.wrap_triton(lambda t: t * 2)(x)
+
+    assert doubled(tt.ones(2)).tolist() == [2, 2]
+    assert tt.ops.scripts.doubled(tt.ones(2)).tolist() == [2, 2]

@@ -2,6 +2,7 @@
 import copy
 import json
 import os
+import pickle
 import signal
 import threading
 import time
@@ -634,6 +635,22 @@ def test_timers():
         Timer(language="cpp")
 
 
+def test_measurements():
+    from tt.utils.benchmark import Measurement, TaskSpec
+
+    task = TaskSpec("f(x)", "pass", label="sums", sub_label="rows", description="a")
+    m = Measurement(2, [2.0, 2.002, 2.004, 2.006], task)
+    assert (m.title, m.as_row_name, m.stmt, m.env) == ("sums: rows", "rows", "f(x)", None)
+    assert m.median == pytest.approx(1.0015) and not m.has_warnings
+    assert m.significant_figures == 3 and m.meets_confidence(0.01) and not m.meets_confidence(1e-4)
+    assert Measurement(1, [1.0, 2.0, 3.0, 9.0], task).has_warnings
+    (merged,) = Measurement.merge([m, Measurement(1, [3.0], task)])
+    assert merged.times == [1.0, 1.001, 1.002, 1.003, 3.0] and merged.task_spec is task
+    assert pickle.loads(pickle.dumps(m)).median == m.median
+    with pytest.raises(AttributeError, match="median_of"):
+        m.median_of
+
+
 def test_hooks_of_optimizers():
     w, seen = tt.ones(2, requires_grad=True), []
     optimizer = tt.optim.adam.Adam([w])
@@ -1091,3 +1108,104 @@ def test_lazy_calls_of_devices():
     assert not seen
     with pytest.raises(tt.errors.DeviceError):
         tt.cuda._lazy_init()
+
+
+def test_reductions_by_pytorchs_numbers():
+    from tt.nn import _reduction
+
+    assert [_reduction.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+    with pytest.warns(UserWarning, match="reduction='sum'"):
+        assert _reduction.legacy_get_enum(False, None) == 2
+    with pytest.raises(ValueError, match="median"):
+        _reduction.get_enum("median")
+
+
+def test_groups_of_tensors_for_lists():
+    from tt.utils._foreach_utils import _group_tensors_by_device_and_dtype
+
+    a, b, c = tt.ones(1), tt.ones(2).double(), tt.ones(3)
+    groups = _group_tensors_by_device_and_dtype([[a, b, c], [], [b, None, a]], with_indices=True)
+    (singles, at), (doubles, _) = groups.values()
+    assert [x is y for x, y in zip(singles[0], (a, c))] == [True, True] and at == [0, 2]
+    assert singles[1] == [] and singles[2][1] is a and doubles[2] == [None]
+
+
+def test_further_parts_that_packages_import():
+    from tt._subclasses.fake_tensor import unset_fake_temporarily
+    from tt._vmap_internals import _vmap
+    from tt.distributions.multivariate_normal import _precision_to_scale_tril
+    from tt.nn.init import _no_grad_fill_, _no_grad_uniform_, _no_grad_zero_
+
+    x = tt.randn(3, 4)
+    assert tt.equal(_vmap(lambda row: row.sum())(x), tt.stack([row.sum() for row in x]))
+    with unset_fake_temporarily() as mode:
+        assert mode is None
+    p = x @ x.mT + tt.eye(3)
+    tril = _precision_to_scale_tril(p)
+    assert tt.allclose(tril @ tril.mT, p.inverse(), atol=1e-4) and tt.equal(tril, tril.tril())
+    leaf = nn.Parameter(tt.zeros(2))
+    assert _no_grad_fill_(leaf, 3.0).tolist() == [3, 3]
+    assert _no_grad_zero_(leaf).tolist() == [0, 0] and 4 <= _no_grad_uniform_(leaf, 4, 5)[0] < 5
+    assert tt.cuda._initialized is tt.cuda.is_initialized()
+
+
+def test_subclasses_of_parameters_with_other_arguments():
+    class Point(nn.Parameter):
+        def __new__(cls, data, label="", requires_grad=True):
+            made = tt.Tensor._make_subclass(cls, data, requires_grad)
+            made.label = label
+            return made
+
+    data = tt.ones(2)
+    point = Point(data, label="a")
+    m = nn.Module()
+    m.point = point
+    assert type(m.point) is Point and m.point.label == "a" and point.requires_grad
+    assert (
+        point.is_leaf and point.data_ptr() == data.data_ptr() and list(m.state_dict()) == ["point"]
+    )
+    with pytest.raises(RuntimeError, match="str"):
+        "name" in point
+
+
+def test_optimizers_with_state_of_no_parameter():
+    class Counting(tt.optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {})
+            self.state["k"] = tt.tensor([0])
+            self._patch_step_function()
+
+        def step(self, closure=None):
+            self.state["k"] += 1
+
+    leaf = nn.Parameter(tt.ones(1))
+    optimizer, other = Counting([leaf]), Counting([leaf])
+    optimizer.step()
+    state = optimizer.state_dict()
+    assert state["state"]["k"].tolist() == [1]
+    other.load_state_dict(state)
+    optimizer.step()
+    assert other.state["k"].tolist() == [1] and optimizer.state["k"].tolist() == [2]
+
+
+def test_functions_of_functions():
+    from tt._higher_order_ops import foreach_map, map, while_loop
+
+    n, x = while_loop(lambda n, x: n < 3, lambda n, x: (n + 1, 2 * x), (0, tt.ones(2)))
+    assert n == 3 and x.tolist() == [8, 8]
+    rows = {"a": tt.arange(4).reshape(2, 2), "b": tt.ones(2)}
+    found = map(lambda row, c: (row["a"] * row["b"] + c, row["b"]), rows, 1)
+    assert found[0].tolist() == [[1, 2], [3, 4]] and found[1].tolist() == [1, 1]
+    sums = foreach_map(tt.add, [tt.ones(1), tt.ones(2)], 2.0)
+    assert [t.tolist() for t in sums] == [[3], [3, 3]]
+    for wrong in (lambda: foreach_map(tt.add, [x], [x, x]), lambda: map(tt.neg, tt.ones(0, 2))):
+        with pytest.raises(ValueError, match="must"):
+            wrong()
+
+
+def test_ranges_of_profilers():
+    for ranges in (tt.autograd.profiler.emit_nvtx, tt.autograd.profiler.emit_itt):
+        with ranges(enabled=False):
+            assert tt.ones(1) + 1 == 2
+        with pytest.raises(NotImplementedError, match=ranges.__name__):
+            ranges()

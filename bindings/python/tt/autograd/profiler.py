@@ -4,11 +4,35 @@ from __future__ import annotations
 from typing import Any
 
 from .. import profiler
-from .._absent import absent_class
+from .._hints import Self
+from ..errors import UnimplementedError
 from ..profiler import EventList, record_function
 
-__all__ = ["EventList", "emit_nvtx", "profile", "record_function"]
-emit_nvtx = absent_class("autograd.profiler.emit_nvtx", "NVTX ranges have no reader")
+__all__ = ["EventList", "emit_itt", "emit_nvtx", "profile", "record_function"]
+
+
+class Ranges:
+    """The base of emit_nvtx and emit_itt, whose ranges have no reader: enabled must be False."""
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        if enabled:
+            raise UnimplementedError(
+                f"autograd.profiler.{type(self).__name__}: its ranges have no reader; use profiler"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class emit_nvtx(Ranges):
+    """A block that does nothing with enabled=False. Otherwise the constructor raises."""
+
+
+class emit_itt(Ranges):
+    """A block that does nothing with enabled=False. Otherwise the constructor raises."""
 
 
 class profile(profiler.profile):

@@ -381,6 +381,8 @@ def mem_get_info(device: AnyDevice = None) -> tuple[int, int]:
 if not TYPE_CHECKING:
 
     def __getattr__(name):
+        if name == "_initialized":
+            return is_initialized()
         if name not in ("amp", "nvtx"):
             raise AttributeError(f"module 'tt.cuda' has no attribute '{name}'")
         return import_module("." + name, __name__)

@@ -16,6 +16,13 @@ TYPE_CHECKING = False
 __all__ = ["MultivariateNormal"]
 
 
+def _precision_to_scale_tril(P: Tensor) -> Tensor:
+    """Returns the lower Cholesky factor of the inverse of P."""
+    upper = linalg.cholesky(P.flip(-2, -1)).flip(-2, -1).mT
+    unit = ops.eye(P.shape[-1], dtype=P.dtype, device=P.device)
+    return linalg.solve_triangular(upper, unit, upper=False)
+
+
 class MultivariateNormal(Distribution):
     """The multivariate normal distribution with mean loc.
 

@@ -25,9 +25,6 @@ class Parameter(Tensor, plain_results=True):
             raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}")
         return data.detach().as_subclass(cls).requires_grad_(requires_grad)
 
-    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        pass
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """The copy has no gradient."""
         clone = super().__deepcopy__(memo)
@@ -55,9 +52,6 @@ class Buffer(Tensor, plain_results=True):
         buffer = data.detach().as_subclass(cls)
         buffer.persistent = persistent
         return buffer
-
-    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
-        pass
 
 
 def is_lazy(param: Any) -> bool:

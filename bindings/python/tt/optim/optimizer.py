@@ -225,6 +225,9 @@ class Optimizer:
         """Updates the parameters. closure: recomputes and returns the loss."""
         raise NotImplementedError("a subclass of Optimizer must define step")
 
+    def _patch_step_function(self) -> None:
+        """Does nothing: steps call hooks without a preparation."""
+
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Calls hook(optimizer, args, kwargs) before each step. args begins with the optimizer.
 
@@ -291,7 +294,10 @@ class Optimizer:
             index.update((id(p), start + i) for i, p in enumerate(group["params"]))
             start += len(group["params"])
             groups.append(packed)
-        state = {index.get(id(p), p): dict(s) for p, s in self.state.items()}
+        state = {}
+        for p, own_state in self.state.items():
+            is_dict = isinstance(own_state, dict)  # a program may keep other values by other keys
+            state[index.get(id(p), p)] = dict(own_state) if is_dict else own_state
         result = {"state": state, "param_groups": groups}
         for hook in list(self._after_state_dict.values()):
             replaced = hook(self, result)
@@ -314,6 +320,8 @@ class Optimizer:
         keys = [key for group in saved for key in group["params"]]
         states = state_dict["state"]
         self._load({position: states.get(key, {}) for position, key in enumerate(keys)})
+        for key in set(states).difference(keys):
+            self.state[key] = deepcopy(states[key])
         for own, given in zip(self.param_groups, saved):
             for key in [k for k in own if k not in given and k not in ("params", "param_names")]:
                 del own[key]

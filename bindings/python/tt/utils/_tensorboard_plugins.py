@@ -2,19 +2,23 @@
 graphs. See tensorboard.py for their encoding."""
 from __future__ import annotations
 
+import io
 import os
+import struct
+import wave
 from typing import Any, Mapping, Sequence
 
 from .. import _ops as ops
 from .._create import as_tensor
 from .._kinds import kind_name
 from .._tensor import Tensor
+from .._dtypes import int16
 from .._types import float64
 from .tensorboard import bytes_field, double_field, float_field, integer_field, png
 
 TEXT, NUMBER = 1, 3  # DATA_TYPE_STRING and DATA_TYPE_FLOAT64 of hparams/api.proto
 SUCCESS = 1  # STATUS_SUCCESS there
-FLOAT = 1  # DT_FLOAT of types.proto
+FLOAT, STRING = 1, 7  # DT_FLOAT and DT_STRING of types.proto
 PRODUCER = 22  # the version that PyTorch's graphs name
 SMALLEST_COUNT = 1e-7
 
@@ -165,3 +169,51 @@ def graph(model: Any, inputs: Any) -> bytes:
 def graph_node(name: str, op: str, sources: Sequence[str]) -> bytes:
     inputs = b"".join(bytes_field(3, source.encode()) for source in sources)
     return bytes_field(1, name.encode()) + bytes_field(2, op.encode()) + inputs
+
+
+# ---- layouts of scalars ----
+
+
+def custom_scalars(layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> bytes:
+    """Returns the value that arranges scalars: {category: {chart: (kind, tags)}}."""
+    categories = b""
+    for category, charts in layout.items():
+        message = bytes_field(1, category.encode())
+        for title, (kind, tags) in charts.items():
+            message += bytes_field(2, bytes_field(1, title.encode()) + chart(kind, tags))
+        categories += bytes_field(2, message)
+    tensor = integer_field(1, STRING) + bytes_field(2, b"") + bytes_field(8, categories)
+    return of_plugin("custom_scalars", b"") + bytes_field(8, tensor)
+
+
+def chart(kind: str, tags: Sequence[str]) -> bytes:
+    """Returns the content of a chart: lines, or a margin with a value, a lower and an upper
+    bound."""
+    if kind == "Multiline":
+        return bytes_field(2, b"".join(bytes_field(1, tag.encode()) for tag in tags))
+    if kind != "Margin":
+        raise ValueError(f"add_custom_scalars: kind is {kind!r}: must be 'Multiline' or 'Margin'")
+    if len(tags) != 3:
+        raise ValueError(f"add_custom_scalars: a margin has {len(tags)} tags: must be 3")
+    series = b"".join(bytes_field(i, tag.encode()) for i, tag in enumerate(tags, 1))
+    return bytes_field(3, bytes_field(1, series))
+
+
+# ---- sounds ----
+
+
+def audio(samples: Any, sample_rate: int) -> bytes:
+    """Returns the value of one channel of numbers from -1 to 1, as WAV of 16 bits."""
+    sound = as_tensor(samples).detach().cpu().to(float64).squeeze()
+    if sound.ndim != 1:
+        raise ValueError(f"add_audio: snd_tensor is {list(sound.shape)}: must be one channel")
+    pulses = (sound.clamp(-1, 1) * 32767).trunc().to(int16)
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(sample_rate)
+        file.writeframes(struct.pack(f"<{len(pulses)}h", *pulses.tolist()))
+    message = float_field(1, float(sample_rate)) + integer_field(2, 1)
+    message += integer_field(3, len(pulses)) + bytes_field(4, content.getvalue())
+    return bytes_field(6, message + bytes_field(5, b"audio/wav"))

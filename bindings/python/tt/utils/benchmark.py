@@ -1,16 +1,18 @@
 """Timers of statements, with the API of torch.utils.benchmark."""
 from __future__ import annotations
 
+import math
 import statistics
 import timeit as _timeit
 from collections import OrderedDict
 from time import perf_counter
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, NamedTuple
 
 from .. import cuda
 from .._handles import get_num_threads, set_num_threads
 
-__all__ = ["Compare", "Measurement", "Timer", "timer"]
+__all__ = ["Compare", "Measurement", "TaskSpec", "Timer", "timer"]
+IQR_LIMIT = 0.1  # of the median: a measurement with a larger distance of the quartiles has warnings
 UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
@@ -25,12 +27,52 @@ def unit_of(seconds: float) -> tuple[str, float]:
     return next((unit for unit in UNITS if seconds >= unit[1]), UNITS[-1])
 
 
+class TaskSpec(NamedTuple):
+    """What a Timer measures: see there."""
+
+    stmt: Any
+    setup: Any
+    global_setup: str = ""
+    label: str | None = None
+    sub_label: str | None = None
+    description: str | None = None
+    env: str | None = None
+    num_threads: int = 1
+
+    @property
+    def title(self) -> str:
+        """The label and the sub-label, or the statement."""
+        label = self.label or str(self.stmt)
+        return f"{label}: {self.sub_label}" if self.sub_label else label
+
+
 class Measurement:
     """The result of a Timer: raw_times has the seconds of the repetitions, each of
-    number_per_run calls."""
+    number_per_run calls of task_spec. metadata is kept."""
 
-    def __init__(self, number_per_run: int, raw_times: list[float], task: dict[str, Any]) -> None:
-        self.number_per_run, self.raw_times, self.task = number_per_run, raw_times, task
+    def __init__(
+        self,
+        number_per_run: int,
+        raw_times: list[float],
+        task_spec: TaskSpec,
+        metadata: dict[Any, Any] | None = None,
+    ) -> None:
+        self.number_per_run, self.raw_times = number_per_run, raw_times
+        self.task_spec, self.metadata = task_spec, metadata
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns a field of the task, or its title."""
+        if name not in (*TaskSpec._fields, "title"):
+            raise AttributeError(f"'Measurement' object has no attribute '{name}'")
+        return getattr(self.task_spec, name)
+
+    @staticmethod
+    def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
+        """Returns a measurement for each task, of the seconds of its calls in all of them."""
+        times: dict[TaskSpec, list[float]] = {}
+        for m in measurements:
+            times.setdefault(m.task_spec, []).extend(m.times)
+        return [Measurement(1, found, task) for task, found in times.items()]
 
     @property
     def times(self) -> list[float]:
@@ -54,14 +96,27 @@ class Measurement:
         return high - low
 
     @property
-    def num_threads(self) -> int:
-        return self.task["num_threads"]
+    def significant_figures(self) -> int:
+        """How many figures of the median are certain, from 1 to 4: by the standard deviation
+        between the quartiles."""
+        n = len(self.times)
+        middle = sorted(self.times)[n // 4 : math.ceil(3 * n / 4)]
+        deviation = statistics.pstdev(middle)
+        interval = max(1.645 * deviation / math.sqrt(len(middle)), 25e-9)
+        return min(max(math.floor(math.log10(self.median / interval)), 1), 4)
 
     @property
-    def title(self) -> str:
-        """The label and the sub-label, or the statement."""
-        label = self.task["label"] or str(self.task["stmt"])
-        return f"{label}: {self.task['sub_label']}" if self.task["sub_label"] else label
+    def has_warnings(self) -> bool:
+        """Whether the quartiles are far from each other, as on a busy machine."""
+        return not self.meets_confidence()
+
+    def meets_confidence(self, threshold: float = IQR_LIMIT) -> bool:
+        """Returns whether the distance of the quartiles is below threshold times the median."""
+        return self.iqr / self.median < threshold
+
+    @property
+    def as_row_name(self) -> str:
+        return self.task_spec.sub_label or str(self.task_spec.stmt) or "[Unknown]"
 
     def __repr__(self) -> str:
         unit, length = unit_of(self.median)
@@ -100,15 +155,9 @@ class Timer:
     ) -> None:
         if language != "python" or global_setup:
             raise ValueError("Timer: language must be 'python', which has no global_setup")
-        self.task = {
-            "stmt": stmt,
-            "setup": setup,
-            "label": label,
-            "sub_label": sub_label,
-            "description": description,
-            "env": env,
-            "num_threads": num_threads,
-        }
+        self.task_spec = TaskSpec(
+            stmt, setup, global_setup, label, sub_label, description, env, num_threads
+        )
         self.num_threads = num_threads
         self._timer = _timeit.Timer(stmt, setup, timer, {} if globals is None else globals)
 
@@ -124,7 +173,7 @@ class Timer:
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """Measures `number` calls, after some that are not counted."""
         self._time(max(number // 100, 2))
-        return Measurement(number, [self._time(number)], self.task)
+        return Measurement(number, [self._time(number)], self.task_spec)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> None:
         raise NotImplementedError("Timer.repeat: see blocked_autorange")
@@ -150,7 +199,7 @@ class Timer:
             times.append(self._time(number))
             if callback is not None:
                 callback(number, times[-1])
-        return Measurement(number, times, self.task)
+        return Measurement(number, times, self.task_spec)
 
     def adaptive_autorange(
         self,
@@ -169,7 +218,7 @@ class Timer:
             times.append(self._time(number))
             if callback is not None:
                 callback(number, times[-1])
-            found = Measurement(number, times, self.task)
+            found = Measurement(number, times, self.task_spec)
             steady = len(times) > 3 and found.iqr < threshold * found.median
             if (steady and sum(times) >= min_run_time) or perf_counter() >= end:
                 return found
@@ -203,12 +252,12 @@ class Compare:
         if not self.results:
             return ""
         unit, length = unit_of(min(m.median for m in self.results))
-        columns = list(OrderedDict.fromkeys(str(m.task["description"]) for m in self.results))
+        columns = list(OrderedDict.fromkeys(str(m.description) for m in self.results))
         rows: dict[Any, dict[str, str]] = OrderedDict()
         for m in self.results:
-            key = m.num_threads, m.title + (f" ({m.task['env']})" if m.task["env"] else "")
+            key = m.num_threads, m.title + (f" ({m.env})" if m.env else "")
             row = rows.setdefault(key, {})
-            row[str(m.task["description"])] = f"{m.median / length:.4g}"
+            row[str(m.description)] = f"{m.median / length:.4g}"
         cells = [["", *columns]]
         for (threads, title), row in rows.items():
             cells.append([f"{title}, {threads} thr.", *(row.get(c, "") for c in columns)])

@@ -426,6 +426,38 @@ class SummaryWriter:
             self._add(tag, float_field(2, float(number)), global_step, None, folder)
         self.files.pop(folder).close()
 
+    def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+        """Arranges scalars in charts: {category: {chart: ["Multiline", tags]}}, or ["Margin",
+        (value, lower, upper)] for three tags. Called once."""
+        from ._tensorboard_plugins import custom_scalars
+
+        self._add("custom_scalars__config__", custom_scalars(layout), None, None)
+
+    def add_custom_scalars_multilinechart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Calls add_custom_scalars with one chart of lines."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Calls add_custom_scalars with one chart of a value between two bounds."""
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
+
+    def add_audio(
+        self,
+        tag: str,
+        snd_tensor: Any,
+        global_step: int | None = None,
+        sample_rate: int = 44100,
+        walltime: float | None = None,
+    ) -> None:
+        """Writes a sound of one channel. snd_tensor: numbers from -1 to 1; others are clipped."""
+        from ._tensorboard_plugins import audio
+
+        self._add(tag, audio(snd_tensor, sample_rate), global_step, walltime)
+
     def add_histogram_raw(
         self,
         tag: str,
