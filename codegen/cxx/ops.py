@@ -145,18 +145,18 @@ def kernel_names(ops):
         k = op.kernel.get("elementwise")
         if k and k not in found:
             found.append(k)
-    return found + [name for name, _, _ in listed_kernels() if name not in found]
+    return found + [name for name, *_ in listed_kernels() if name not in found]
 
 
 def listed_kernels():
-    """(name, kind, plan) of each line of kernels/kernels.txt; the family in the third column is for
-    readers and tests."""
+    """(name, kind, plan, set) of each line of kernels/kernels.txt; the family in the third column
+    is for readers and tests. set: the highest instruction set that has the kernel."""
     lines = (ROOT / "kernels/kernels.txt").read_text().splitlines()
     rows = [row for line in lines if (row := line.split("#")[0].split())]
     for row in rows:
-        if len(row) != 4:
-            raise DeclError(f"kernels.txt: {' '.join(row)!r} is not 'name kind family plan'")
-    return [(name, kind, plan) for name, kind, _, plan in rows]
+        if len(row) != 4 and row[4:] != ["avx2"]:
+            raise DeclError(f"kernels.txt: {' '.join(row)!r} is not 'name kind family plan [avx2]'")
+    return [(row[0], row[1], row[3], (row + ["avx512"])[4]) for row in rows]
 
 
 ISAS = ("baseline", "avx2", "avx512")
@@ -185,6 +185,10 @@ def entry_point(kernel):
     return f"int32_t {kernel}(const void* plan, int64_t begin, int64_t end) noexcept;"
 
 
+def in_set(isa, highest):
+    return isa != "avx512" or highest == "avx512"
+
+
 def kernels_header(found):
     lines = [HEADER + '#pragma once\n\n#include "plan/kernel.h"\n\nnamespace TT_NS {\n']
     lines += [f"extern const Kernel kernel_{k};" for k in found]
@@ -192,9 +196,10 @@ def kernels_header(found):
     return "\n".join(lines)
 
 
-def kernel_definition(name, id, is_driver, plan, draws):
-    """draws: whether the plan takes random numbers."""
-    cpu = f"baseline::{name}, TT_AVX2({name}), TT_AVX512({name})"
+def kernel_definition(name, id, is_driver, plan, draws, highest):
+    """draws: whether the plan takes random numbers; highest: the highest instruction set that has
+    the kernel."""
+    cpu = f"baseline::{name}, TT_AVX2({name}), TT_{highest.upper()}({name})"
     if is_driver:
         cpu = ", ".join([f"{name}_driver"] * len(ISAS))
     more = ", .rebase = rebase_element_plan" if plan == "ElementPlan" else ""
@@ -206,14 +211,14 @@ def kernel_definition(name, id, is_driver, plan, draws):
     )
 
 
-def kernels_source(found, drivers, plans):
+def kernels_source(found, drivers, plans, highest):
     includes = (
         '#include "ops/gen/kernels.h"\n\n#include "plan/gen/plans.h"\n\n#include <stddef.h>\n'
     )
     lines = [HEADER + includes + "\nnamespace TT_NS {\n"]
     for isa in (*ISAS, "sve256"):  # which takes the place of avx2
         lines.append(f"#if TT_HAVE_{isa.upper()}\nnamespace {isa} {{")
-        lines += [entry_point(k) for k in found if k not in drivers]
+        lines += [entry_point(k) for k in found if k not in drivers and in_set(isa, highest[k])]
         lines.append("}\n#endif")
     lines.append("#if TT_HAVE_NEON\nnamespace neon {\nusing namespace baseline;")
     lines += [entry_point(k) for k in NEON]
@@ -222,7 +227,9 @@ def kernels_source(found, drivers, plans):
     lines += [entry_point(f"{k}_driver") + "\n" for k in found if k in drivers]
     drawing = with_rng(ROOT)
     for i, k in enumerate(found):
-        lines.append(kernel_definition(k, i, k in drivers, plans[k], plans[k] in drawing))
+        lines.append(
+            kernel_definition(k, i, k in drivers, plans[k], plans[k] in drawing, highest[k])
+        )
     lines.append("\n}  // namespace TT_NS\n")
     return "\n".join(lines)
 
@@ -230,9 +237,10 @@ def kernels_source(found, drivers, plans):
 def kernels(ops):
     """Returns kernels.h, kernels.cpp, kernel_rows.inc and kernel_plans.inc."""
     found = kernel_names(ops)
-    listed = {name: (kind, plan) for name, kind, plan in listed_kernels()}
+    listed = {name: facts for name, *facts in listed_kernels()}
     kinds = {k: listed.get(k, ("element", ""))[0] for k in found}
     plans = {k: listed.get(k, ("", "ElementPlan"))[1] for k in found}
+    highest = {k: listed[k][2] if k in listed else ISAS[-1] for k in found}
     drivers = {k for k in found if kinds[k] == "driver"}
     rows = [
         HEADER
@@ -241,7 +249,7 @@ def kernels(ops):
     rows += [f"TT_KERNEL_ROW({k}, {kinds[k]})" for k in found]
     types = [HEADER + "// TT_KERNEL_PLAN(type): the plan of every kernel in the order of its id."]
     types += [f"TT_KERNEL_PLAN({plans[k]})" for k in found]
-    source = kernels_source(found, drivers, plans)
+    source = kernels_source(found, drivers, plans, highest)
     return kernels_header(found), source, "\n".join(rows) + "\n", "\n".join(types) + "\n"
 
 

@@ -11,8 +11,8 @@ DECLARE_KERNEL(index_put)
 DECLARE_KERNEL(index_accumulate)
 DECLARE_KERNEL(index_check)
 DECLARE_KERNEL(index_offsets)
-DECLARE_KERNEL(nonzero_count)
-DECLARE_KERNEL(nonzero_write)
+DECLARE_KERNEL_OF_AVX2(nonzero_count)
+DECLARE_KERNEL_OF_AVX2(nonzero_write)
 DECLARE_KERNEL(fill_arange)
 
 using namespace kernel_test;

@@ -55,6 +55,17 @@ using namespace avx2;
 #else
 #define DECLARE_KERNEL(name) DECLARE_IN(baseline, name)
 #endif
+// A kernel that AVX-512 takes from AVX2 (kernels.txt).
+#if TT_HAVE_AVX512
+#define DECLARE_KERNEL_OF_AVX2(name)                                  \
+  DECLARE_IN(baseline, name) DECLARE_IN(avx2, name) namespace TT_NS { \
+    namespace avx512 {                                                \
+    using avx2::name;                                                 \
+    }                                                                 \
+  }
+#else
+#define DECLARE_KERNEL_OF_AVX2(name) DECLARE_KERNEL(name)
+#endif
 #define KERNEL_ROW(name) \
   (kernel_test::KernelRow{{TT_NS::baseline::name, TT_NS::avx2::name, TT_NS::avx512::name}})
 

@@ -90,10 +90,10 @@ def test_functors():
 
 
 def kernels():
-    """(name, kind, family, plan) of kernels/kernels.txt."""
+    """[name, kind, family, plan] of kernels/kernels.txt."""
     for line in (ROOT / "kernels/kernels.txt").read_text().splitlines():
         if line and not line.startswith("#"):
-            yield line.split()
+            yield line.split()[:4]
 
 
 def test_kernels():

@@ -60,17 +60,21 @@ template <class D, class S> void wide_pass(void* dst, const void* src, int64_t n
   TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = convert<D>(s[i]);
 }
 
-template <class S> void to_bool_pass(void* dst, const void* src, int64_t n) {
+// Whether the masked bits of a word are not all 0.
+template <class Word>
+TT_ONE_BODY void to_bool_pass(void* dst, const void* src, int64_t n, Word mask) {
   auto* TT_RESTRICT d = static_cast<uint8_t*>(dst);
-  const auto* TT_RESTRICT s = static_cast<const S*>(src);
-  if constexpr (kIsComplex<S>) {
-    for (int64_t i = 0; i < n; i++) {
-      d[i] = s[i] != S{};
-      TT_SCALAR_LOOP;
-    }
-    return;
+  const auto* TT_RESTRICT s = static_cast<const Word*>(src);
+  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = (s[i] & mask) != 0;
+}
+
+void c128_to_bool_pass(void* dst, const void* src, int64_t n) {
+  auto* d = static_cast<uint8_t*>(dst);
+  const auto* s = static_cast<const c128*>(src);
+  for (int64_t i = 0; i < n; i++) {
+    d[i] = s[i] != c128{};
+    TT_SCALAR_LOOP;
   }
-  TT_VECTORIZE for (int64_t i = 0; i < n; i++) d[i] = s[i] != S{};
 }
 
 void from_bool_pass(void* dst, const void* src, int64_t n) {
@@ -192,13 +196,34 @@ Pass between(int32_t dst, int32_t src) {
   }
 }
 
-template <class S> constexpr Pass to_bool_pass_of() {
-  if constexpr (kBuilt<S>) return to_bool_pass<S>;
-  else return nullptr;
+// Bits of an element of a dtype that are all 0 if and only if it is 0: all bits but the signs of
+// floating numbers, by code.
+constexpr uint64_t kValueBits[16] = {0,
+                                     0xff,
+                                     0xff,
+                                     0xff,
+                                     0xffff,
+                                     0xffffffff,
+                                     0xffffffffffffffff,
+                                     0x7fff,
+                                     0x7fff,
+                                     0x7fffffff,
+                                     0x7fffffffffffffff,
+                                     0x7fffffff7fffffff,
+                                     0,
+                                     0xffff,
+                                     0xffffffff,
+                                     0xffffffffffffffff};
+void to_bool(void* dst, int32_t dtype, const void* src, int64_t n) {
+  const uint64_t mask = kValueBits[dtype];
+  switch (kItemSize[dtype]) {
+    case 1: return to_bool_pass(dst, src, n, uint8_t(mask));
+    case 2: return to_bool_pass(dst, src, n, uint16_t(mask));
+    case 4: return to_bool_pass(dst, src, n, uint32_t(mask));
+    case 8: return to_bool_pass(dst, src, n, mask);
+    default: return c128_to_bool_pass(dst, src, n);
+  }
 }
-constexpr Pass kToBool[kNumWide] = {to_bool_pass_of<int32_t>(), to_bool_pass_of<int64_t>(),
-                                    to_bool_pass_of<float>(),   to_bool_pass_of<double>(),
-                                    to_bool_pass_of<c64>(),     to_bool_pass_of<c128>()};
 
 // ---- uint16, uint32, uint64: by scalar loops, since they are rare ----
 
@@ -268,40 +293,50 @@ template <class T> void fill_as(char* dst, const char* value, int64_t n) {
     for (int64_t j = 0; j < kStep; j++) d[i + j] = v;
 }
 
-template <int bytes> struct WordOf;
-template <> struct WordOf<4> { using type = int32_t; };
-template <> struct WordOf<8> { using type = int64_t; };
-
-// Transposes a part of a tile: rows <= n rows of the output, cols <= n columns.
-template <class T, int n> TT_NOINLINE void transpose_part(char* dst, int64_t dst_stride,
-                                                          const char* src, int64_t src_stride,
-                                                          int64_t rows, int64_t cols) {
-  using Word = typename WordOf<int(sizeof(T))>::type;
-  constexpr int64_t kRow = n * int64_t(sizeof(T));
-  alignas(64) Word whole[n][n] = {};
+// A tile of n x n words and its transpose, for a part of a tile.
+template <class Word, int n> struct TilePart {
+  static constexpr int64_t kRow = n * int64_t(sizeof(Word));
+  alignas(64) Word whole[n][n];
   alignas(64) Word turned[n][n];
-  for (int64_t c = 0; c < cols; c++)
-    store(whole[c],
-          load(reinterpret_cast<const Word*>(src + c * src_stride), Part<Word>(int(rows))));
-  transpose_tile<T, n>(reinterpret_cast<char*>(turned), kRow, reinterpret_cast<const char*>(whole),
-                       kRow);
-  for (int64_t r = 0; r < rows; r++)
-    store(reinterpret_cast<Word*>(dst + r * dst_stride), load(turned[r]), Part<Word>(int(cols)));
-}
 
-template <class T> void transpose_words(char* dst, int64_t dst_stride, const char* src,
-                                        int64_t src_stride, int64_t rows, int64_t cols) {
+  // Loads cols <= n rows of `rows` elements; what is left of the tile is 0.
+  TT_NOINLINE void load_from(const char* src, int64_t src_stride, int64_t rows, int64_t cols) {
+    memset(whole, 0, sizeof whole);
+    for (int64_t c = 0; c < cols; c++)
+      store(whole[c],
+            load(reinterpret_cast<const Word*>(src + c * src_stride), Part<Word>(int(rows))));
+  }
+  TT_NOINLINE void store_to(char* dst, int64_t dst_stride, int64_t rows, int64_t cols) const {
+    for (int64_t r = 0; r < rows; r++)
+      store(reinterpret_cast<Word*>(dst + r * dst_stride), load(turned[r]), Part<Word>(int(cols)));
+  }
+};
+
+// T, a word without sign, selects transpose_tile(); Word is its type for loads of parts.
+template <class T, class Word> void transpose_words(char* dst, int64_t dst_stride, const char* src,
+                                                    int64_t src_stride, int64_t rows,
+                                                    int64_t cols) {
   constexpr int64_t kItem = sizeof(T);
   constexpr int64_t n = kTileBytes / kItem;
+  TilePart<Word, int(n)> part;
   for (int64_t r = 0; r < rows; r += n) {  // whole rows of the output
     const int64_t nr = min(rows - r, n);
     for (int64_t c = 0; c < cols; c += n) {
       const int64_t nc = min(cols - c, n);
-      char* d = dst + r * dst_stride + c * kItem;
+      char* const d = dst + r * dst_stride + c * kItem;
       const char* s = src + c * src_stride + r * kItem;
-      if (TT_LIKELY(nr == n && nc == n)) transpose_tile<T, int(n)>(d, dst_stride, s, src_stride);
-      else if (nr * nc < 2 * n) transpose_scalar<T>(d, dst_stride, s, src_stride, nr, nc);
-      else transpose_part<T, int(n)>(d, dst_stride, s, src_stride, nr, nc);
+      const bool whole = nr == n && nc == n;
+      if (TT_UNLIKELY(!whole)) {
+        if (nr * nc < 2 * n) {
+          transpose_scalar<T>(d, dst_stride, s, src_stride, nr, nc);
+          continue;
+        }
+        part.load_from(s, src_stride, nr, nc);
+      }
+      transpose_tile<T, int(n)>(
+          whole ? d : reinterpret_cast<char*>(part.turned), whole ? dst_stride : part.kRow,
+          whole ? s : reinterpret_cast<const char*>(part.whole), whole ? src_stride : part.kRow);
+      if (TT_UNLIKELY(!whole)) part.store_to(d, dst_stride, nr, nc);
     }
   }
 }
@@ -336,6 +371,7 @@ void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dt
     memcpy(dst, src, size_t(n * kItemSize[dst_dtype]));
     return;
   }
+  if (dst_dtype == TT_BOOL) return to_bool(dst, src_dtype, src, n);
   if (is_wide_unsigned(src_dtype) || is_wide_unsigned(dst_dtype))
     return convert_unsigned(dst, dst_dtype, src, src_dtype, n);
   const int32_t from = kWideOf[src_dtype];
@@ -346,7 +382,6 @@ void convert_block(void* dst, int32_t dst_dtype, const void* src, int32_t src_dt
     if (last) return;
     src = tmp[0];
   }
-  if (dst_dtype == TT_BOOL) return kToBool[from](dst, src, n);
   if (from != to) {
     const bool last = is_wide(dst_dtype);
     between(to, from)(last ? dst : tmp[1], src, n);
@@ -389,8 +424,8 @@ void transpose_elements(char* dst, int64_t dst_stride, const char* src, int64_t 
   switch (itemsize) {
     case 1: return transpose<uint8_t>(dst, dst_stride, src, src_stride, rows, cols);
     case 2: return transpose<uint16_t>(dst, dst_stride, src, src_stride, rows, cols);
-    case 4: return transpose_words<uint32_t>(dst, dst_stride, src, src_stride, rows, cols);
-    case 8: return transpose_words<uint64_t>(dst, dst_stride, src, src_stride, rows, cols);
+    case 4: return transpose_words<uint32_t, int32_t>(dst, dst_stride, src, src_stride, rows, cols);
+    case 8: return transpose_words<uint64_t, int64_t>(dst, dst_stride, src, src_stride, rows, cols);
     default: return transpose<Bytes16>(dst, dst_stride, src, src_stride, rows, cols);
   }
 }

@@ -736,8 +736,6 @@ int32_t index_accumulate(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_combine(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_check(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t index_offsets(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t nonzero_count(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t nonzero_write(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fill_arange(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t grid_take(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t grid_put(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -771,9 +769,6 @@ int32_t solve_triangular(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t householder_qr(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t householder_product(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t eigh(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t eig(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t ldl_factor(const void* plan, int64_t begin, int64_t end) noexcept;
-int32_t ldl_solve(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t multinomial(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t clip_scale(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1719,10 +1714,10 @@ constinit const Kernel kernel_index_offsets =
     {.cpu = {baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, .id = 199,
      .plan_bytes = sizeof(IndexCheckPlan), .name = "index_offsets"};
 constinit const Kernel kernel_nonzero_count =
-    {.cpu = {baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX512(nonzero_count)}, .id = 200,
+    {.cpu = {baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX2(nonzero_count)}, .id = 200,
      .plan_bytes = sizeof(NonzeroPlan), .name = "nonzero_count"};
 constinit const Kernel kernel_nonzero_write =
-    {.cpu = {baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX512(nonzero_write)}, .id = 201,
+    {.cpu = {baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX2(nonzero_write)}, .id = 201,
      .plan_bytes = sizeof(NonzeroPlan), .name = "nonzero_write"};
 constinit const Kernel kernel_fill_arange =
     {.cpu = {baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, .id = 202,
@@ -1827,13 +1822,13 @@ constinit const Kernel kernel_householder_product =
      .name = "householder_product"};
 constinit const Kernel kernel_eigh = {.cpu = {baseline::eigh, TT_AVX2(eigh), TT_AVX512(eigh)},
                                       .id = 234, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
-constinit const Kernel kernel_eig = {.cpu = {baseline::eig, TT_AVX2(eig), TT_AVX512(eig)},
-                                     .id = 235, .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
+constinit const Kernel kernel_eig = {.cpu = {baseline::eig, TT_AVX2(eig), TT_AVX2(eig)}, .id = 235,
+                                     .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
 constinit const Kernel kernel_ldl_factor =
-    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX512(ldl_factor)}, .id = 236,
+    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX2(ldl_factor)}, .id = 236,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_factor"};
 constinit const Kernel kernel_ldl_solve =
-    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX512(ldl_solve)}, .id = 237,
+    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX2(ldl_solve)}, .id = 237,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_solve"};
 constinit const Kernel kernel_multinomial =
     {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 238,
