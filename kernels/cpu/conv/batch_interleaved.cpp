@@ -12,8 +12,8 @@
 // A window's row is one run of k1 * ci vectors, as columns and channels are contiguous.
 #include "base/platform.h"
 TT_IGNORE_UNINITIALIZED
+#include "kernels/cpu/conv/image_blocks.h"
 #include "kernels/cpu/matmul/vec.h"
-#include "kernels/cpu/simd/images.h"
 #include "plan/conv_plan.h"
 
 TT_ISA_BEGIN

@@ -7,7 +7,7 @@
 //
 // Maxima are joined in the order of pool_max: rows first, then columns. relu behind them, and its
 // gradient, are computed with them.
-#include "kernels/cpu/simd/images.h"
+#include "kernels/cpu/conv/image_blocks.h"
 #include "plan/pool_plan.h"
 
 TT_ISA_BEGIN
