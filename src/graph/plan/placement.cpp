@@ -1,5 +1,7 @@
 // Offsets of memories in an arena: the largest first, each at the lowest place that is free while
-// it lives.
+// it lives. Where that takes too many comparisons, which needs more than ten thousand memories of
+// long lives, those that are left, the smallest, are placed in the order of time, above what has a
+// place already and lives with them.
 #include "graph/plan/plan.h"
 
 #include <algorithm>
@@ -17,6 +19,7 @@ class Placed {
   // The lowest offset at which p fits beside what exists while p does.
   int64_t free_offset(const Placement& p, int64_t alignment);
   void add(int32_t i);
+  int64_t comparisons() const { return comparisons_; }
 
  private:
   using List = SmallVec<int32_t, 4>;  // positions in all_, by offset
@@ -30,14 +33,15 @@ class Placed {
   bool is_long(const Placement& p) const {
     return block_of(p.death) - block_of(p.birth) >= kFewBlocks;
   }
-  int64_t free_among(const List& list, const Placement& p, int64_t alignment) const;
+  int64_t free_among(const List& list, const Placement& p, int64_t alignment);
   void insert(List& list, int32_t i) const;
   const List& everything();
   // Moves on to the next memory that exists while p does.
-  void advance(Cursor& c, const Placement& p) const;
+  void advance(Cursor& c, const Placement& p);
 
   const Span<const Placement> all_;
   int64_t end_ = 1;  // of time
+  int64_t comparisons_ = 0;
   SmallVec<List, 1> blocks_;
   List long_lived_, everything_;
   SmallVec<int32_t, 4> unsorted_;  // not yet in everything_
@@ -85,8 +89,9 @@ const Placed::List& Placed::everything() {
   return everything_;
 }
 
-void Placed::advance(Cursor& c, const Placement& p) const {
+void Placed::advance(Cursor& c, const Placement& p) {
   for (; c.at < c.list->size(); c.at++) {
+    comparisons_++;
     const Placement& q = all_[(*c.list)[c.at]];
     if (q.birth <= p.death && p.birth <= q.death) return;
   }
@@ -120,10 +125,11 @@ int64_t Placed::free_offset(const Placement& p, int64_t alignment) {
   }
 }
 
-int64_t Placed::free_among(const List& list, const Placement& p, int64_t alignment) const {
+int64_t Placed::free_among(const List& list, const Placement& p, int64_t alignment) {
   int64_t at = 0;
   for (const int32_t i : list) {
     const Placement& q = all_[i];
+    comparisons_++;
     if (q.birth > p.death || p.birth > q.death) continue;
     if (q.offset >= at + p.bytes) break;
     at = max(at, round_up(q.offset + q.bytes, alignment));
@@ -131,9 +137,174 @@ int64_t Placed::free_among(const List& list, const Placement& p, int64_t alignme
   return at;
 }
 
+// How high memories reach at each time, in a binary tree over time.
+class Skyline {
+ public:
+  explicit Skyline(int64_t end);
+  void raise(const Placement& p);
+  // The highest end of a memory that exists while p does.
+  int64_t over(const Placement& p) const;
+
+ private:
+  int64_t leaf(int64_t time) const { return n_ + min(time, n_ - 1); }
+
+  int64_t n_;
+  SmallVec<int64_t, 1> some_;  // of each node: over some of its times
+  SmallVec<int64_t, 1> all_;   // over all of them
+};
+
+Skyline::Skyline(int64_t end) : n_(end) {
+  some_.resize(2 * n_);
+  all_.resize(2 * n_);
+}
+
+void Skyline::raise(const Placement& p) {
+  const int64_t top = p.offset + p.bytes;
+  int64_t first = leaf(p.birth);
+  int64_t last = leaf(p.death);
+  for (int64_t i = first; i > 0; i /= 2) some_[i] = max(some_[i], top);
+  for (int64_t i = last; i > 0; i /= 2) some_[i] = max(some_[i], top);
+  const auto cover = [&](int64_t i) {
+    some_[i] = max(some_[i], top);
+    all_[i] = max(all_[i], top);
+  };
+  for (; first <= last; first /= 2, last /= 2) {
+    if (first % 2 == 1) cover(first++);
+    if (last % 2 == 0) cover(last--);
+  }
+}
+
+int64_t Skyline::over(const Placement& p) const {
+  int64_t first = leaf(p.birth);
+  int64_t last = leaf(p.death);
+  int64_t top = 0;
+  for (int64_t i = first; i > 0; i /= 2) top = max(top, all_[i]);
+  for (int64_t i = last; i > 0; i /= 2) top = max(top, all_[i]);
+  for (; first <= last; first /= 2, last /= 2) {
+    if (first % 2 == 1) top = max(top, some_[first++]);
+    if (last % 2 == 0) top = max(top, some_[last--]);
+  }
+  return top;
+}
+
+// Memories that exist at one time, by offset, in lists of a few hundred.
+class Existing {
+ public:
+  explicit Existing(Span<const Placement> all, int64_t alignment)
+      : all_(all), alignment_(alignment) {}
+  // The lowest offset from `at` on at which there is room.
+  int64_t room_for(int64_t bytes, int64_t at) const;
+  void add(int32_t i);
+  void remove(int32_t i);
+
+ private:
+  struct List {
+    SmallVec<int32_t, 1> items;
+    int64_t largest_gap = 0;  // between two of them
+  };
+  static constexpr int64_t kFull = 512;
+
+  int64_t first(const List& l) const { return all_[l.items[0]].offset; }
+  int64_t end_of(int32_t i) const { return round_up(all_[i].offset + all_[i].bytes, alignment_); }
+  int64_t list_of(int32_t i) const;
+  void update(List& l) const;
+
+  const Span<const Placement> all_;
+  const int64_t alignment_;
+  SmallVec<List, 1> lists_;
+};
+
+int64_t Existing::room_for(int64_t bytes, int64_t at) const {
+  for (const List& l : lists_) {
+    const int64_t last = end_of(l.items[l.items.size() - 1]);
+    if (last <= at) continue;
+    if (first(l) >= at + bytes) return at;
+    if (at <= first(l) && l.largest_gap < bytes) {
+      at = last;
+      continue;
+    }
+    for (const int32_t i : l.items) {
+      if (all_[i].offset >= at + bytes) return at;
+      at = max(at, end_of(i));
+    }
+  }
+  return at;
+}
+
+void Existing::update(List& l) const {
+  l.largest_gap = 0;
+  for (int64_t k = 1; k < l.items.size(); k++)
+    l.largest_gap = max(l.largest_gap, all_[l.items[k]].offset - end_of(l.items[k - 1]));
+}
+
+// The last list that begins at the offset of i or before it; 0 if there is none.
+int64_t Existing::list_of(int32_t i) const {
+  const auto before = [&](int64_t offset, const List& l) { return offset < first(l); };
+  const List* next = std::upper_bound(lists_.begin(), lists_.end(), all_[i].offset, before);
+  return max(int64_t(next - lists_.begin()) - 1, int64_t(0));
+}
+
+void Existing::add(int32_t i) {
+  if (lists_.empty()) {
+    lists_.push_back(List());
+    lists_[0].items.push_back(i);
+    return;
+  }
+  const int64_t at = list_of(i);
+  SmallVec<int32_t, 1>& items = lists_[at].items;
+  const auto before = [&](int32_t a, int32_t b) { return all_[a].offset < all_[b].offset; };
+  items.insert(std::upper_bound(items.begin(), items.end(), i, before) - items.begin(), i);
+  if (items.size() > kFull) {
+    List rest;
+    rest.items.append({items.data() + kFull / 2, items.size() - kFull / 2});
+    items.resize(kFull / 2);
+    update(rest);
+    update(lists_[at]);
+    lists_.insert(at + 1, std::move(rest));
+  }
+  update(lists_[at]);
+}
+
+void Existing::remove(int32_t i) {
+  const int64_t at = list_of(i);
+  SmallVec<int32_t, 1>& items = lists_[at].items;
+  int64_t k = 0;
+  while (items[k] != i) k++;
+  items.erase(k);
+  if (items.empty()) lists_.erase(at);
+  else update(lists_[at]);
+}
+
+// Places `rest` in the order of time, above what is `placed`. Returns the end of the last one.
+int64_t place_in_time(Span<Placement> all, Span<const int32_t> placed, Span<const int32_t> rest,
+                      int64_t alignment) {
+  int64_t end_of_time = 1;
+  for (const Placement& p : all) end_of_time = max(end_of_time, p.birth + 1);
+  Skyline skyline(end_of_time);
+  for (const int32_t i : placed) skyline.raise(all[i]);
+  SmallVec<int32_t, 1> births(rest), deaths(rest);
+  std::sort(births.begin(), births.end(), [&](int32_t a, int32_t b) {
+    return all[a].birth != all[b].birth ? all[a].birth < all[b].birth : a < b;
+  });
+  std::sort(deaths.begin(), deaths.end(), [&](int32_t a, int32_t b) {
+    return all[a].death != all[b].death ? all[a].death < all[b].death : a < b;
+  });
+  Existing existing(Span<const Placement>(all.ptr, all.n), alignment);
+  int64_t end = 0;
+  int64_t n_dead = 0;
+  for (const int32_t i : births) {
+    Placement& p = all[i];
+    for (; all[deaths[n_dead]].death < p.birth; n_dead++) existing.remove(deaths[n_dead]);
+    p.offset = existing.room_for(p.bytes, round_up(skyline.over(p), alignment));
+    existing.add(i);
+    end = max(end, round_up(p.offset + p.bytes, alignment));
+  }
+  return end;
+}
+
 }  // namespace
 
-int64_t place_greedily(Span<Placement> all, int64_t alignment) {
+int64_t place_greedily(Span<Placement> all, int64_t alignment, int64_t max_comparisons) {
   SmallVec<int32_t, 16> order;
   for (int64_t i = 0; i < all.n; i++)
     if (!all[i].shared) order.push_back(int32_t(i));
@@ -142,12 +313,16 @@ int64_t place_greedily(Span<Placement> all, int64_t alignment) {
   });
   Placed placed(Span<const Placement>(all.ptr, all.n));
   int64_t end = 0;
-  for (const int32_t i : order) {
-    all[i].offset = placed.free_offset(all[i], alignment);
-    placed.add(i);
-    end = max(end, round_up(all[i].offset + all[i].bytes, alignment));
+  int64_t n = 0;
+  for (; n < order.size() && placed.comparisons() < max_comparisons; n++) {
+    Placement& p = all[order[n]];
+    p.offset = placed.free_offset(p, alignment);
+    placed.add(order[n]);
+    end = max(end, round_up(p.offset + p.bytes, alignment));
   }
-  return end;
+  if (n == order.size()) return end;
+  const Span<const int32_t> rest(order.data() + n, order.size() - n);
+  return max(end, place_in_time(all, {order.data(), n}, rest, alignment));
 }
 
 }  // namespace TT_NS

@@ -70,9 +70,12 @@ struct Placement {
   char* at = nullptr;  // memory of state; NULL: in the arena
 };
 // Sets the offsets of those that are not shared so that placements that exist at one time do not
-// overlap; the largest first. Returns the size of the arena.
+// overlap; the largest first. Returns the size of the arena. Beyond max_comparisons of placements
+// with each other, which 16,000 that all overlap do not reach, it is larger than it had to be.
 constexpr int64_t kArenaAlign = 64;
-int64_t place_greedily(Span<Placement> all, int64_t alignment = kArenaAlign);
+constexpr int64_t kMaxComparisons = int64_t(1) << 28;
+int64_t place_greedily(Span<Placement> all, int64_t alignment = kArenaAlign,
+                       int64_t max_comparisons = kMaxComparisons);
 
 // One launch of a region (tiles.h).
 struct TileStep {
