@@ -6,7 +6,7 @@
    anomaly mode) belong to one ctx: setting one changes no other ctx.
 
    Errors. A function that can fail takes a tt_ctx first and returns a tt_status; 0 is success. On
-   failure its outputs are NULL, its inputs are unchanged, and tt_ctx_error describes the error.
+   failure its output pointers are NULL, its inputs are unchanged, tt_ctx_error tells the error.
    There are three exceptions: a failing tt_backward may have accumulated some gradients; a
    cancelled in-place or _into call, or one that failed on a device, leaves unspecified values in
    its target; what a callback of the failing call did is not undone.
@@ -127,7 +127,7 @@ const tt_error *tt_ctx_error(const tt_ctx *c);
 /* Returns the runtime of the ctx. */
 tt_status tt_ctx_runtime(tt_ctx *c, tt_runtime **out);
 
-/* Sets the number of threads that compute in the runtime.
+/* Sets the number of threads that compute in the runtime, 1 to 1024.
    @number n */
 tt_status tt_set_num_threads(tt_ctx *c, int32_t n);
 
@@ -295,7 +295,7 @@ tt_status tt_ctx_generator(tt_ctx *c, tt_generator **out);
 /* Seeds the generator of the ctx: it then draws the numbers of a new generator with this seed. */
 tt_status tt_manual_seed(tt_ctx *c, uint64_t seed);
 
-/* Returns the seed of a generator and its offset, a quarter of the numbers drawn so far. */
+/* Returns the seed of a generator and its offset: how many 128-bit blocks draws have taken. */
 tt_status tt_generator_state(tt_ctx *c, const tt_generator *g, uint64_t state[2]);
 
 /* Restores the state of a generator: its seed and its offset. */
@@ -502,7 +502,7 @@ tt_status tt_item(tt_ctx *c, const tt_tensor *t, tt_scalar *out);
 /* Returns the value of a tensor of one element as a double. */
 tt_status tt_item_f64(tt_ctx *c, const tt_tensor *t, double *out);
 
-/* Returns the value of a tensor of one element as an integer. */
+/* Returns the value of a tensor of one element as an integer, without its fraction. */
 tt_status tt_item_i64(tt_ctx *c, const tt_tensor *t, int64_t *out);
 
 /* Returns 1 in *out if both tensors have the same shape and equal elements, else 0. nan equals
@@ -778,7 +778,7 @@ tt_status tt_module_child(tt_ctx *c, const tt_module *m, int64_t i, tt_module **
 /* Returns the module at a path such as "layers.0"; fails with TT_INDEX if it is absent. */
 tt_status tt_module_get_submodule(tt_ctx *c, const tt_module *m, const char *path, tt_module **out);
 
-/* Returns the parameter or buffer at a path such as "layers.0.weight".
+/* Returns the parameter or buffer at a path such as "0.weight" (TT_INDEX: there is none).
    @null out: it is declared, but absent */
 tt_status tt_module_get_tensor(tt_ctx *c, const tt_module *m, const char *path, tt_tensor **out);
 
@@ -1386,7 +1386,7 @@ int32_t tt_autocast_cache_enabled(const tt_ctx *c);
    @borrowed forever */
 const char *tt_manifest(void);
 
-/* Finds an operator by name, built-in or registered with the runtime.
+/* Finds an operator by name, built-in or registered; fails with TT_NOT_IMPLEMENTED without one.
    @c *out is borrowed while the runtime is alive. */
 tt_status tt_op_find(tt_ctx *c, const char *name, const tt_op **out);
 

@@ -59,7 +59,7 @@ static void mark_index(int32_t index) { tls.error->view.arg_index = index; }
 
 void fail_handle(const void* h, const char* arg, int32_t index, const char* want) {
   const FmtArg args[] = {arg, want};
-  const char* text = h ? "{} is not a live {} handle" : "{} is NULL: must be a {} handle";
+  const char* text = h ? "{} is not a live {} handle" : "{} is NULL: must be a live {} handle";
   set_error(tls.error, TT_BAD_HANDLE, tls.op, arg, text, args);
   mark_index(index);
   fail_again();
@@ -88,11 +88,23 @@ static void check_list(const void* p, int64_t n, const char* arg) {
   if (n && !p) fail_arg(TT_INVALID_ARG, arg, "{} is NULL, its length is {}", arg, n);
 }
 
+[[noreturn]] TT_COLD static void fail_item(const tt_tensor* h, int64_t i, const char* arg,
+                                           int32_t index) {
+  const FmtArg args[] = {arg, i};
+  const char* text =
+      h ? "{}[{}] is not a live tensor handle" : "{}[{}] is NULL: must be a live tensor handle";
+  set_error(tls.error, TT_BAD_HANDLE, tls.op, arg, text, args);
+  mark_index(index);
+  fail_again();
+}
 TensorSpan tensors_arg(const tt_tensor* const* list, int64_t n, const char* arg, int32_t index,
                        bool optional_items) {
   check_list(list, n, arg);
-  for (int64_t i = 0; i < n; i++)
-    if (list[i] || !optional_items) tensor_arg(list[i], arg, index);
+  for (int64_t i = 0; i < n; i++) {
+    if (!list[i] && optional_items) continue;
+    const Tensor* t = tensor_of(list[i]);
+    if (!t || t->tag != kTagTensor) fail_item(list[i], i, arg, index);
+  }
   return {reinterpret_cast<const Tensor* const*>(list), n};
 }
 TensorSpan mutables_arg(tt_tensor* const* list, int64_t n, const char* arg, int32_t index) {

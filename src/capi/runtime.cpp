@@ -192,7 +192,8 @@ tt_status tt_ctx_runtime(tt_ctx* h, tt_runtime** out) {
 }
 tt_status tt_set_num_threads(tt_ctx* h, int32_t n) {
   return api_call(h, "set_num_threads", [&](Ctx& c) {
-    if (n < 1) fail_arg(TT_INVALID_ARG, "n", "n is {}: must be at least 1", n);
+    if (n < 1 || n > kMaxThreads)
+      fail_arg(TT_INVALID_ARG, "n", "n is {}: must be 1 to {}", n, kMaxThreads);
     if (tt_status s = pool_set_threads(c.rt->pool, n)) fail(s, "cannot set {} threads", n);
   });
 }

@@ -132,6 +132,20 @@ def test_the_cnn_learns_and_draws():
     assert len(re.findall("^ +[0-9] │█", done.stdout, re.M)) >= 9
 
 
+@pytest.mark.skipif("TT_TEST_SHARE" in os.environ, reason="takes 6 s, of which Julia compiles 5")
+def test_the_player_learns_to_balance_a_pole():
+    program = ROOT / "examples/julia/cart_pole.jl"
+    done = subprocess.run(
+        [os.environ["TT_JULIA"], "-O0", "--startup-file=no", program, "12"],
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    games = [int(n) for n in re.findall(r"games of +(\d+) steps █", done.stdout)]
+    assert len(games) == 12 and games[0] < 40 and max(games[8:]) > 100
+    assert int(re.search(r"the last game took (\d+) steps", done.stdout).group(1)) > 100
+
+
 @pytest.mark.skipif("TT_TEST_SHARE" in os.environ, reason="takes 6 s; Rust's form runs in CI")
 @pytest.mark.skipif(not (BUILD / "libtt_gloo.so").exists(), reason="no libtt_gloo in this build")
 def test_two_processes_train_one_model():

@@ -31,7 +31,7 @@ def build_info() -> str:
 
 
 def set_num_threads(n: int) -> None:
-    """Sets the number of threads that compute in the runtime."""
+    """Sets the number of threads that compute in the runtime, 1 to 1024."""
     call("tt_set_num_threads", c_int32(integer(n, "set_num_threads", "n")))
 
 
@@ -306,7 +306,8 @@ class GeneratorHandle(Handle):
         call("tt_generator_new", uint64(seed, "Generator", "seed"), byref(self))
 
     def get_state(self) -> tuple[int, int]:
-        """Returns the seed of a generator and its offset, a quarter of the numbers drawn so far."""
+        """Returns the seed of a generator and its offset: how many 128-bit blocks draws have
+        taken."""
         found = (c_uint64 * 2)()
         call("tt_generator_state", self, found)
         return tuple(found)

@@ -617,7 +617,26 @@ static void test_still_working(void** state) {
   OK(tt_scope_pop(c, NULL, 0));
 }
 
+/* An item of a list that is no tensor is named by its position. */
+static void test_items(void** state) {
+  const tt_tensor* list[2];
+  tt_tensor *t, *out;
+  (void)state;
+  OK(tt_ones(c, kShape, 1, NULL, &t));
+  list[0] = t;
+  list[1] = NULL;
+  assert_int_equal(tt_cat(c, list, 2, NULL, &out), TT_BAD_HANDLE);
+  assert_string_equal(tt_ctx_error(c)->message,
+                      "cat: tensors[1] is NULL: must be a live tensor handle");
+  list[1] = (const tt_tensor*)c;
+  assert_int_equal(tt_cat(c, list, 2, NULL, &out), TT_BAD_HANDLE);
+  assert_string_equal(tt_ctx_error(c)->message, "cat: tensors[1] is not a live tensor handle");
+  assert_string_equal(tt_ctx_error(c)->arg, "tensors");
+  tt_tensor_release(t);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {PLAIN(test_still_working), PLAIN(test_enumerations)};
+  const struct CMUnitTest tests[] = {PLAIN(test_still_working), PLAIN(test_enumerations),
+                                     PLAIN(test_items)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,8 +195,8 @@ child(m::Module, i::Integer) = own(Module, handle_out(o -> C.tt_module_child(ctx
 get_submodule(m::Module, path::Union{AbstractString, Symbol}) = own(Module,
     handle_out(o -> C.tt_module_get_submodule(ctx(), m, String(path), o)))
 """
-Returns the parameter or buffer at a path such as \"layers.0.weight\", nothing if it is declared,
-but absent.
+Returns the parameter or buffer at a path such as \"0.weight\" (OutOfRangeError: there is none),
+nothing if it is declared, but absent.
 """
 get_tensor(m::Module, path::Union{AbstractString, Symbol}) = wrap_or_nothing(handle_out(o ->
     C.tt_module_get_tensor(ctx(), m, String(path), o)))
@@ -397,7 +397,7 @@ Generator(seed::Integer) = own(Generator,
     handle_out(o -> C.tt_generator_new(ctx(), seed % UInt64, o)))
 "Returns the generator of the ctx."
 Generator() = own(Generator, handle_out(o -> C.tt_ctx_generator(ctx(), o)))
-"Sets the number of threads that compute in the runtime."
+"Sets the number of threads that compute in the runtime, 1 to 1024."
 set_num_threads!(n::Integer) = check(C.tt_set_num_threads(ctx(), n))
 "Returns the number of threads that compute in the runtime."
 num_threads() = Int(C.tt_num_threads(ctx()))

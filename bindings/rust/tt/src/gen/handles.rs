@@ -603,7 +603,7 @@ pub fn build_info() -> String {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { text_of(sys::tt_build_info()).into_owned() }
 }
-/// Sets the number of threads that compute in the runtime.
+/// Sets the number of threads that compute in the runtime, 1 to 1024.
 pub fn set_num_threads(n: i32) -> Result<()> {
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe { call(|c| sys::tt_set_num_threads(c, n)) }
@@ -1293,8 +1293,8 @@ impl Module {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call1(|c, out| sys::tt_module_get_submodule(c, self.raw(), path.as_ptr(), out)) }
     }
-    /// Returns the parameter or buffer at a path such as "layers.0.weight", None if it is declared,
-    /// but absent.
+    /// Returns the parameter or buffer at a path such as "0.weight" (`Status::Index`: there is
+    /// none), None if it is declared, but absent.
     pub fn get_tensor(&self, path: &str) -> Result<Option<Tensor>> {
         let path = c_string(path)?;
         // SAFETY: handles, lists and texts are valid during the call.
