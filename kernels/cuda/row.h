@@ -175,7 +175,7 @@ template <class F> __device__ __forceinline__ void for_columns(const RowGeometry
           int(blockDim.y), true});
   }
 }
-// Of geometries without columns.
+// Calls f(row) for the rows of a geometry without columns.
 template <class F> __device__ __forceinline__ void for_lines(const RowGeometry& g, const F& f) {
   const int64_t step = int64_t(gridDim.x) * blockDim.y;
   for (int64_t u = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; u < g.units; u += step)

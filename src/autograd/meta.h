@@ -41,7 +41,7 @@ struct AutogradMeta : TensorMeta {
   Engine* owner;               // the engine run that has claimed `pending`
   int64_t min_topo;  // smallest topo of a node that consumed this leaf; kNeverConsumed if none
   HookList hooks;    // of a leaf; hooks of a non-leaf are stored on its node
-  // Of a view that others had when it became a leaf: they may still be reading it.
+  // The base that a view had when it became a leaf: other threads may still be reading it.
   TensorRef former_base;
   Mutex adding;  // held by the thread `adder` while it adds to grad
   uintptr_t adder;

@@ -164,9 +164,9 @@ const char* isa_name(Isa isa) noexcept {
   }
 }
 
-// Of a larger cache a program has only a part, since other cores and other virtual machines use it:
-// on a Xeon with 260 MB, copies of 8 MB and more were faster by non-temporal stores even together
-// with a pass that then read the copy (docs/benchmarks/xeon.md).
+// A program has only a part of a larger cache, since other cores and virtual machines use it: on a
+// Xeon with 260 MB, copies of 8 MB and more were faster by non-temporal stores even together with a
+// pass that then read the copy (docs/benchmarks/xeon.md).
 constexpr int64_t kMaxL3 = int64_t(32) << 20;
 
 int64_t l3_bytes() noexcept {

@@ -136,7 +136,7 @@ TT_OPTIONAL void find_cuda_library();
 
 // ---- options ----
 [[noreturn]] TT_COLD void fail_opts(uint64_t set, int n);
-// Of `set`, the first member of every struct of options; NULL where the struct is.
+// Checks `set`, the first member of every struct of options; NULL where the struct is.
 inline void check_set(const uint64_t* set, int n) {
   if (set && *set >> n) fail_opts(*set, n);
 }

@@ -37,7 +37,7 @@ struct ExtDevice {
 };
 
 ExtDevice* find_ext(Runtime*, int32_t index) noexcept;  // NULL: none
-// Of the running call's runtime; fails with DEVICE.
+// Returns a device of the running call's runtime; fails with DEVICE.
 ExtDevice& ext_device(int32_t index, const char* arg = "");
 // Requires bytes > 0. Returns NULL if the device is out of memory.
 char* ext_get(ExtDevice&, int64_t bytes) noexcept;

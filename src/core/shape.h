@@ -63,8 +63,8 @@ Shape strides_like(Ints sizes, Ints strides);
 // Returns whether two indices may share an address: exact if strides sorted by size nest, else
 // conservative.
 bool may_overlap_self(Ints sizes, Ints strides);
-// Of a geometry that overlaps itself: the dimension to cut into slices so that few of them remain
-// to be cut. One whose stride is 0, else the smallest one whose slices do not overlap themselves,
+// The dimension along which a geometry that overlaps itself is cut, so that few slices must be cut
+// further: one whose stride is 0, else the smallest one whose slices do not overlap themselves,
 // else the smallest one.
 int64_t dim_to_slice(Ints sizes, Ints strides);
 

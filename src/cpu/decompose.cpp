@@ -37,7 +37,7 @@ template <class T> struct Kernels {
   void (*bidiagonal)(const Condense<T>&) noexcept;
   SecularKernels<T> secular;
 };
-// Of other instruction sets there are none: OpenBLAS knows the processors that stop there.
+// Other instruction sets have no kernels: OpenBLAS knows the processors that stop there.
 template <class T> Kernels<T> kernels() noexcept {
 #if TT_HAVE_AVX512
   if (Isa(ctx().isa) == kIsaAvx512)
@@ -147,7 +147,7 @@ template <class T> void reflect_rows(const Reflections<T>& r, T* c, int64_t rows
 
 // ---- factors ----
 
-// Of a panel of LU or QR: not a multiple of 4096 bytes, which one set of the cache would hold.
+// The height of a panel of LU or QR, padded: a multiple of 4096 bytes would use one set of a cache.
 template <class T> int64_t panel_height(int64_t m) {
   return padded<T>(m) + kLine / int64_t(sizeof(T));
 }

@@ -21,12 +21,12 @@ template <class T> struct Basis {
   T* at(int64_t i, int64_t j) const { return data + i * row + j; }
 };
 
-// Of a symmetric tridiagonal matrix with d on the diagonal and e beside it: d becomes the
+// Decomposes the symmetric tridiagonal matrix of diagonal d and off-diagonal e: d becomes the
 // eigenvalues, ascending, and row i of v, which are zeros, eigenvector i.
 template <class T>
 void divide_eigh(const SecularKernels<T>& kernels, int64_t n, T* d, const T* e, const Basis<T>& v);
-// Of an upper bidiagonal matrix u^T diag(d) v: d becomes the singular values, descending, and rows
-// i of u and v, which are zeros, their vectors.
+// Decomposes the upper bidiagonal matrix of d and e as u^T diag(d) v: d becomes the singular
+// values, descending, and rows i of u and v, which are zeros, their vectors.
 template <class T> void divide_svd(const SecularKernels<T>& kernels, int64_t n, T* d, const T* e,
                                    const Basis<T>& u, const Basis<T>& v);
 

@@ -20,11 +20,11 @@ int64_t lapack_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vecto
 // Thin: u (m, k), s (k) real, vt (k, n), k = min(m, n). Without vectors u and vt are not touched.
 int64_t lapack_svd(Dtype d, int64_t m, int64_t n, void* a, void* u, void* s, void* vt,
                    bool vectors);
-// Of a real tridiagonal matrix with w on the diagonal and e beside it: w becomes the eigenvalues,
-// ascending.
+// The eigenvalues of the real tridiagonal matrix of diagonal w and off-diagonal e, ascending: w
+// becomes them.
 int64_t lapack_tridiagonal_eigvalsh(Dtype d, int64_t n, void* w, void* e);
-// Of a real upper bidiagonal matrix with s on the diagonal and e beside it: s becomes the singular
-// values, descending. work: 4 n numbers.
+// The singular values of the real upper bidiagonal matrix of diagonal s and off-diagonal e,
+// descending: s becomes them. work: 4 n numbers.
 int64_t lapack_bidiagonal_svdvals(Dtype d, int64_t n, void* s, void* e, void* work);
 // w: (n), of real matrices as n real and n imaginary parts. v: (n, n), of real matrices with the
 // real and the imaginary part of a pair's first vector as columns; NULL: no vectors.

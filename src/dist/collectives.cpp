@@ -51,7 +51,7 @@ Signature signature_of(const Group& g, const Job& job) {
   const bool transfer = is_transfer(job.call);
   if (!transfer) s.bucket = job.tag;
   s.sequence = g.sequence;
-  // Of gather and scatter only the root has both tensors.
+  // In gather and scatter only the root has both tensors.
   const bool by_output = job.call == DistCall::kScatter;
   const Tensor* t = by_output ? job.output.get() : job.input.get();
   if (!t) return s;

@@ -32,7 +32,7 @@ class Wire {
                 DistFailure* why);
   bool try_receive(int32_t from, void* data, int64_t bytes, int32_t tag, Transfers* out,
                    DistFailure* why);
-  // Of one message from any rank; returns the rank in the connection.
+  // Receives one message from any rank; returns the rank in the connection.
   int32_t receive_any(void* data, int64_t bytes, int32_t tag);
   void wait(const Transfers& t) { wait(t, group_.timeout_ns); }
   void wait(const Transfers& t, int64_t timeout_ns);

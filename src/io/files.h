@@ -8,7 +8,7 @@ namespace TT_NS {
 [[noreturn]] TT_COLD void fail_io(const char* path, const char* what, int64_t status);
 // Reads exactly `bytes` bytes.
 void read_all(int file, const char* path, void* out, int64_t bytes, int64_t offset);
-// Of arg[i]; fails with INVALID_ARG.
+// Fails with INVALID_ARG, naming arg[i], unless text is UTF-8.
 void check_utf8(Span<const char> text, const char* arg, int64_t i);
 
 // A new file beside `path`, removed unless it has replaced path.

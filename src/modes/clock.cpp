@@ -10,7 +10,7 @@ struct Reading {
   int64_t ticks, ns;
 };
 
-// Of several readings of both clocks the one in which the least time passed between them.
+// Reads both clocks several times and returns the reading that took the least time.
 Reading read_both() noexcept {
   Reading best = {};
   int64_t shortest = INT64_MAX;

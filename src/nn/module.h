@@ -25,7 +25,7 @@ struct ModuleType {
   Module* (*copy)(const Module&);  // a module with the same arguments, without slots and children
   void (*destroy)(Module*) noexcept;  // frees the object and its block
   bool sequential;                    // forward calls the children in order
-  // Of the arguments of a layer, which follow the Module in its block; NULL: by bytes, nothing.
+  // The arguments of a layer follow the Module in its block. NULL: copied by bytes, not destroyed.
   int32_t args_bytes;
   void (*copy_args)(void* to, const void* from);
   void (*destroy_args)(void*) noexcept;

@@ -15,7 +15,7 @@ struct LrLambda {
   void (*drop)(void* user);
 };
 
-// Of ReduceLROnPlateau.
+// The state of ReduceLROnPlateau.
 struct Plateau {
   double best;
   int32_t flags;

@@ -11,7 +11,7 @@ namespace TT_NS {
 // incremented when a plan's or a function's meaning changes but not the layout
 constexpr uint64_t kPlanRevision = 2;
 
-// Of the table and of each plan struct the size, of the structs' fields the offsets, too.
+// The sizes of the table and of each plan struct, and the offsets of the structs' fields.
 inline constexpr uint64_t kLayout[] = {
     kPlanRevision,
     sizeof(DeviceBackend),

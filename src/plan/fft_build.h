@@ -142,7 +142,7 @@ inline void build_fft(FftPlan* p, int32_t dtype, FftKind kind, bool inverse, int
 inline int64_t fft_table_bytes(const FftPlan* p) {
   return fft_tables(*p).end * 2 * kItemSize[p->dtype];
 }
-// Of `middle` and, behind it, `packed`.
+// The bytes of `middle` and of `packed`, which follows it.
 inline int64_t fft_middle_bytes(const FftPlan* p) {
   if (p->whole) return 0;
   return p->outer * fft_middle_numbers(p) * 2 * kItemSize[p->dtype];

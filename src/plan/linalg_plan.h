@@ -30,11 +30,11 @@ struct SvdPlan {
   double* s;  // [batch][n]: not negative, in descending order
   Rooms rooms;
 };
-// Of the elements of a column of V whose square is more than this share of the largest one's, the
-// first is a positive number: ways that round differently then give the same signs.
+// A column of V has the sign for which the first element whose square is more than this share of
+// the largest one's is positive: kernels that round differently then give the same signs.
 constexpr double kSvdLargeSquare = 0.4;
 constexpr int64_t kSvdGroup = 8;
-constexpr int64_t kSvdFewest = 3;  // in a group: of fewer, each is decomposed by itself
+constexpr int64_t kSvdFewest = 3;  // in a group: fewer are decomposed one by one
 // 0 where groups do not pay.
 inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
   constexpr int64_t kMost = 256 << 10;

@@ -38,7 +38,7 @@ struct MatmulPlan {
   const char *a, *b, *d;  // d NULL: no addend, beta is ignored
   char* c;
   int64_t a_row, a_col, b_row, b_col, c_row, c_col, d_row, d_col;
-  // Of all four: f32 f64 c64 c128 i32 i64, or f16 bf16 (summed in f32, rounded once).
+  // The dtype of all four: f32 f64 c64 c128 i32 i64, or f16 bf16 (summed in f32, rounded once).
   int32_t dtype;
   int32_t path;   // MatmulPath
   bool scaled;    // alpha != 1

@@ -13,7 +13,7 @@ struct ReduceArgs {
   const int64_t* stride;
   uint64_t reduced;  // bit d: dimension d is reduced
   int32_t dtype, out_dtype;
-  // Of the kept dimensions in order, without those of keepdim. NULL: contiguous.
+  // The strides of the kept dimensions in order, without those of keepdim. NULL: contiguous.
   const int64_t* out_stride;
   const int64_t* index_stride;
   bool ordered;  // the sequence must follow the order of dimensions (positions are needed)

@@ -35,7 +35,7 @@ TT_FN ResizeAxis resize_axis(const ResizePlan& p, int d) {
   const bool copies = p.in[d] == p.out[d] && (bytes || p.mode != kResizeCubic);
   return {p.mode, p.align, bytes, copies, p.in[d], p.out[d], p.scale[d]};
 }
-// That of a float image, merged: for exporters.
+// The axis of a float image whose windows are merged, for exporters.
 TT_FN ResizeAxis merged_axis(int64_t mode, bool align, int64_t in, int64_t out, double scale) {
   return {int32_t(mode), align, true, in == out && mode != kResizeCubic, in, out, scale};
 }

@@ -195,7 +195,7 @@ struct Taps {
   TT_INLINE bool operator!=(const Taps& b) const { return from != b.from || to != b.to; }
   TT_INLINE Taps operator|(const Taps& b) const { return {min(from, b.from), max(to, b.to)}; }
 };
-// Those of k taps, `dil` apart from `at` on, that read the image [0, size), and not its border.
+// Which of k taps, `dil` apart from `at` on, read the image [0, size) and not its border.
 TT_INLINE Taps taps_inside(int64_t at, int64_t size, int64_t k, int64_t dil) {
   const int64_t from = at >= 0 ? 0 : min(ceil_div(-at, dil), k);
   const int64_t to = at >= size ? 0 : min((size - at - 1) / dil + 1, k);

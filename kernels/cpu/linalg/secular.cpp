@@ -30,12 +30,12 @@ struct Distances {
   TT_INLINE F to(F d) const { return (d - from) * fma(d, splat(by), base); }
 };
 
-// Of the terms z_i^2 / (p_i - x) up to pole j (psi) and behind it (phi), and of their derivatives.
+// The sums of z_i^2 / (p_i - x) up to pole j (psi) and behind it (phi), and their derivatives.
 struct Sums {
   F psi = {}, psi_slope = {}, phi = {}, phi_slope = {};
   F partial = {};  // the absolute values of all partial sums: a measure of rounding
 };
-// Of lanes j, the first of which is `at`, without `skipped` poles on either side of the root.
+// Sums for the lanes j, which begin at `at`, without `skipped` poles on either side of the root.
 TT_INLINE Sums sum_terms(const Secular& p, int64_t at, F j, double skipped, const Distances& poles,
                          F shift) {
   Sums s;

@@ -333,8 +333,8 @@ template <class T> struct Pixels {
 
 // ---- backward ----
 
-// Of a dimension: the results that read element `at`, from `first` on, and how much of it. Elements
-// are asked for in ascending order.
+// The results along a dimension that read element `at`, from `first` on, and their weights.
+// Elements are asked for in ascending order.
 template <class T, bool kLinear> struct Readers {
   const Taps<T> taps;
   int64_t first, end;

@@ -97,7 +97,7 @@ TT_NOINLINE void resize_line(T* y, const T* line, const ResizeTable<T>& t, int64
   resize_elements(y, line, t, 0, out);
 }
 #if TT_VEC_BYTES > 16
-// Of four elements each, by permutations of two vectors of the line.
+// Resizes a line whose results are of four elements each, by permutations of two of its vectors.
 TT_NOINLINE void resize_line(float* y, const float* line, const ResizeTable<float>& t,
                              int64_t out) {
   constexpr int L = kLanes<float>;

@@ -43,7 +43,7 @@ TT_INLINE MmlaInts mmla_load(const void* p) {
   return v;
 }
 
-// Of quads of two neighbours along k, one after the other: [2][n] to [n][2]; n is a multiple of 4.
+// Makes pairs of quads that are neighbours along k: [2][n] becomes [n][2]; n is a multiple of 4.
 template <int kN> TT_INLINE void pair_quads(char* quads) {
   int32x4_t x[2][kN / 4];
   memcpy(x, quads, sizeof x);

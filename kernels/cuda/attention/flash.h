@@ -19,11 +19,11 @@ size_t backward_workspace(const AttentionPlan& p);
 // Whether flash_wgmma.h computes the gradients that it serves, on devices of sm_90. Until this is
 // called it does not: no device has timed it. A pass and its workspace must see the same choice.
 void use_wgmma(bool on);
-bool serves_wgmma(const AttentionPlan& p);  // of those that serves_backward has
+bool serves_wgmma(const AttentionPlan& p);  // requires serves_backward
 
 }  // namespace TT_NS::cuda::flash
 
-// The same of f32, without tensor cores.
+// The same for f32, without tensor cores.
 namespace TT_NS::cuda::simt {
 
 bool serves(const AttentionPlan& p);

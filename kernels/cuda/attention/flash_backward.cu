@@ -46,7 +46,7 @@ struct GradientShape {
   using Block = float[kRowTiles][kColumnTiles][4];
   using Halves = uint32_t[kRowTiles][kColumnTiles][2];
   using Sum = float[kRowTiles][kWidth / 8][4];
-  // Of dq a warp has 32 queries and half of the columns.
+  // A warp sums 32 queries and half of the columns of dq.
   static constexpr int kQuerySumTiles = kWidth / 16;
   using QuerySum = float[2][kQuerySumTiles][4];
 };

@@ -104,7 +104,7 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
   }
 
   for (; b.key < end; b.key += kSide) {
-    // Of this tile; the last query of the warp attends to them.
+    // The keys of this tile that the last query of the warp attends to.
     const int keys_left = p.causal ? int(b.query - b.key) + warp_row + kQueries / 4 : int(kSide);
     const bool takes_part = keys_left > 0;
     float score[kRowsEach][kKeysEach];

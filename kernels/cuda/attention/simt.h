@@ -139,7 +139,7 @@ template <int kQueries> struct SimtPlace {
 
   __device__ __forceinline__ int query_of(int i) const { return row + i / 4 * row_step + i % 4; }
   __device__ __forceinline__ int key_of(int j) const { return key + j / 4 * key_step + j % 4; }
-  // Of the pack of columns j … j + 3.
+  // Where the pack of columns j … j + 3 of row i is.
   __device__ __forceinline__ int at(int i, int j) const {
     const int column = key_of(j);
     return column / kStrip * kQueries * kStrip + strip_place(query_of(i), column % kStrip / 4);

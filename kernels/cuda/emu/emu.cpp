@@ -41,7 +41,7 @@ float widen_f16(uint16_t h) noexcept {
 
 namespace {
 
-// Of the kernel that runs. All fibers write it: this file is not checked for races.
+// Whether the running kernel has waited. All fibers write it: this file is not checked for races.
 __thread bool t_has_waited = false;
 
 constexpr unsigned kMaxThreads = 1024;

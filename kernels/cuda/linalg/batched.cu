@@ -77,7 +77,7 @@ template <class T> struct Job : Sequence {
   const MatrixPlan& p;
   Room room;
 
-  // Of all matrices, which are listed at their new place.
+  // Transposes all matrices, and lists their new addresses.
   void to_columns(const double* from, char* to, void** list, int64_t rows, int64_t columns) {
     const int64_t batch = p.run.units[0];
     T* const matrices = reinterpret_cast<T*>(to);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Of each of the matrices, which have `items` numbers together:
-// to[j * rows + i] = from[i * columns + j], or its conjugate.
+// Transposes matrices of `items` numbers in all: to[j * rows + i] = from[i * columns + j], or its
+// conjugate, for each of them.
 template <class T> __global__ void __launch_bounds__(kThreads)
     transpose(const T* from, T* to, int64_t rows, int64_t columns, int64_t items, bool conjugate) {
   for (int64_t at = first_item(); at < items; at += item_step()) {

@@ -15,7 +15,7 @@
 namespace TT_NS {
 namespace {
 
-// Of all n x n matrices in `items` numbers.
+// Clears a triangle of each n x n matrix; all have `items` numbers together.
 template <class T> __global__ void __launch_bounds__(kThreads)
     clear_triangle(T* a, int64_t n, bool upper, int64_t items) {
   for (int64_t at = first_item(); at < items; at += item_step()) {

@@ -45,7 +45,7 @@ template <class T> struct Spread {
     return {all, mean + delta * share, squares + o.squares + delta * delta * (n * share)};
   }
 };
-// Of kMany packs.
+// The spread of the elements of kMany packs.
 template <class S, int kMany, int kN>
 __device__ __forceinline__ Spread<Compute<S>> spread_of(const Pack<S, kN> (&x)[kMany]) {
   using T = Compute<S>;

@@ -20,7 +20,7 @@ template <class S> __device__ __forceinline__ Compute<S> exp_of(Compute<S> x) {
 __device__ __forceinline__ float larger(float x, float y) { return ::fmaxf(x, y); }
 __device__ __forceinline__ double larger(double x, double y) { return ::fmax(x, y); }
 
-// Of rows of S.
+// The maximum of a row of S so far, and the sum of exp(x - maximum).
 template <class S> struct alignas(2 * sizeof(Compute<S>)) OnlineSum {
   using T = Compute<S>;
   T top, sum;

@@ -59,7 +59,7 @@ struct SortRow {
       default: *reinterpret_cast<uint64_t*>(to) = *reinterpret_cast<const uint64_t*>(from);
     }
   }
-  // Of 4 bytes, which are at hand.
+  // The same for elements of 4 bytes, whose bits are given.
   __device__ __forceinline__ void write_element(int64_t rank, int64_t i, uint32_t bits) const {
     const int64_t at = out + rank * p.inner;
     p.indices[at] = i;

@@ -82,7 +82,7 @@ class Team {
   template <class T> TT_TEAM TT_INLINE T sum(T value) const {
     return combine(value, [](const T& x, const T& y) { return x + y; });
   }
-  // Of a warp's threads.
+  // The sum over the threads of a warp.
   template <class T> TT_TEAM TT_INLINE T warp_sum(T value) const {
     return shuffle_from(combine_warp(value, [](const T& x, const T& y) { return x + y; }), 0);
   }

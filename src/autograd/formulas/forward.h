@@ -78,7 +78,7 @@ TensorRef batch_norm_forward(TensorSpan tangents, const Tensor& input, const Ten
                              const Tensor* running_mean, const Tensor* running_var,
                              const Tensor& stats, bool training, double eps);
 
-// Of the gradients of norms; tangents: of grad, input and weight.
+// The tangents of the gradients of norms; tangents: of grad, input and weight.
 TensorList layer_norm_backward_forward(TensorSpan tangents, const Tensor& grad, const Tensor& input,
                                        Ints normalized_shape, const Tensor& mean,
                                        const Tensor& rstd, const Tensor* weight, double eps,

@@ -65,8 +65,8 @@ static TensorRef with_rest(const Tensor& rows) {
   return op::cat(parts, 0);
 }
 
-// Of sums, whose bags have the gradients `of_bags`: that of a row of the table is the sum of those
-// of the bags that it is in, so it is a bag itself, whose indices are found by sorting.
+// The gradient of the table if bags are sums with the gradients `of_bags`. That of a row is the sum
+// over the bags that the row is in: a bag itself, whose indices are found by sorting.
 static TensorRef bag_sum_backward(const Tensor& of_bags, int64_t rows, const Tensor& indices,
                                   const Tensor& bag, const Tensor& taken, const Tensor* factors) {
   const int64_t bags = of_bags.size(0);
@@ -193,7 +193,7 @@ static TensorRef other_factors(const Tensor& f, const Tensor& zero, const Tensor
   TensorRef of_zero = op::where(op::eq(count, 1), product, of_two);
   return op::where(zero, of_zero, y / op::masked_fill(f, zero, 1));
 }
-// Those of the elements of self, and of near, the part of src within the index.
+// other_factors of the elements of self, and of near, the part of src within the index.
 static TensorPair other_factors_of(const Tensor& self, int64_t dim, const Tensor& index,
                                    const Tensor& near, const Tensor& y) {
   TensorRef self_zero = op::eq(self, 0);

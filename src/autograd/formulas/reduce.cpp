@@ -135,8 +135,8 @@ TensorRef norm_backward(const Tensor& g, const Tensor& self, const Tensor& y, do
   return slope * op::masked_fill(gk / op::pow(yk, Scalar(p - 1)), op::eq(yk, 0), 0);
 }
 
-// Of differences d (…, m) and their norms y. At ties of order infinity each element has the whole
-// gradient, as in PyTorch. Derivatives of equal elements are 0; those of a norm would be nan.
+// The gradients of differences d (…, m) whose norms are y. At ties of order infinity each element
+// has all of it, as in PyTorch. Those of equal elements are 0, where a norm's would be nan.
 static TensorRef difference_slopes(const Tensor& g, TensorRef d, const Tensor& y, double p) {
   const int64_t last[1] = {-1};
   TensorRef equal = op::eq(d, 0);

@@ -96,7 +96,7 @@ class OnnxExporter {
   };
   ModelValue node(const char* type, Inputs in, Dtype dtype, const AttrWriter& attrs);
   ModelValue node(const char* type, Inputs in, Dtype dtype);
-  // With the attribute axis.
+  // A node with the attribute axis.
   ModelValue along(int64_t axis, const char* type, Inputs in, Dtype dtype);
   void node_to(const char* type, Inputs in, Span<const ModelValue> outs, const AttrWriter& attrs);
   ModelValue cast(ModelValue x, Dtype to);

@@ -48,8 +48,8 @@ struct OnnxImporter::Recurrent {
   int64_t rows = 0;
   int64_t hidden = 0;
   Ints order;
-  // Of lengths of sequences: whether a step is inside (steps, rows, 1), the place of each step in
-  // the sequence backwards, the last step (1, rows, 1), whether a sequence has steps. NULL: none.
+  // What follows from lengths of sequences: whether a step is inside (steps, rows, 1), the place of
+  // each step in reverse, the last step (1, rows, 1), whether a sequence has steps. NULL: none.
   TensorRef inside, turned, last, filled;
   int64_t total() const { return steps * rows; }
 };

@@ -26,7 +26,7 @@ class BandLives {
   void note_release(int64_t placement);
   // The placement that is alive at this address and begins there, or -1.
   int64_t placement_at(const char* data) const;
-  // Of each step, in order. k NULL: a step that is no launch.
+  // Called for each step, in order. k NULL: a step that is no launch.
   void note_step(const Kernel* k, const void* plan, int64_t units);
   void drop_step(int64_t step) { steps_.erase(step); }
   // The placement has the memory of another.

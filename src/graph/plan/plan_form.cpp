@@ -92,7 +92,7 @@ int16_t plan_of(const Kernel& k) {
 bool find_pointers(const Kernel& k, const void* plan, SmallVec<int32_t, 16>& positions) {
   const int16_t type = plan_of(k);
   if (type >= 0) find(type, 0, positions);
-  // Those of operands that the call does not have are uninitialised.
+  // Pointers of operands that the call does not have are uninitialised.
   if (type == kIsElementPlan) positions.resize(static_cast<const ElementPlan*>(plan)->n_operands);
   return type >= 0;
 }

@@ -102,7 +102,7 @@ static TensorRef part_of(const Tensor& a, int64_t row, int64_t rows, int64_t col
   return op::narrow(*op::narrow(a, 0, row, rows), 1, column, columns);
 }
 
-// Of a unit lower triangular matrix, whose other elements are not read.
+// The inverse of a unit lower triangular matrix, whose other elements are not read.
 static TensorRef unit_lower_inverse(const Tensor& lower, Dtype dtype) {
   const int64_t n = lower.size(0);
   const TensorRef unit = op::eye(n, n, lower.dtype, lower.device);

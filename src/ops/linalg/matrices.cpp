@@ -153,7 +153,7 @@ static TT_COLD void fail_info(const Failure& f, const Tensor& info, const char* 
   if (info.ndim) fail_arg(TT_LINALG, "self", text, f.matrix, f.info - 1, f.info - 1);
   fail_arg(TT_LINALG, "self", text, f.info - 1, f.info - 1);
 }
-// Of the position from 0.
+// The message about a matrix; {} is a position, counted from 0.
 static const char* text_of(int64_t what) {
   switch (what) {
     case kNoResult:

@@ -55,7 +55,7 @@ Dtype working_dtype(const Tensor& t, int64_t above);
 inline Dtype working_dtype(const Tensor& t) { return working_dtype(t, large_above(t.dtype)); }
 // A dense tensor of the transposes, which is t in LAPACK's order of columns.
 TensorRef by_columns(const Tensor& t);
-// Of the numbers of LAPACK's dtypes in memory: LAPACK may not return where one is not finite.
+// Whether all numbers are finite: LAPACK, whose dtypes these are, may not return where one is not.
 bool are_finite(Dtype d, const char* data, int64_t bytes);
 void fill_nan(Dtype d, char* data, int64_t bytes);
 

@@ -37,7 +37,7 @@ static void check_stored(Dtype dtype, int64_t quant_min, int64_t quant_max) {
   check_held(quant_max, dtype, "quant_max");
 }
 
-// Of dequantisation, whose dtype argument only repeats that of input.
+// Checks the arguments of dequantisation, whose dtype only repeats that of input.
 static void check_integers(const Tensor& input, Dtype dtype, int64_t quant_min, int64_t quant_max) {
   check_range(quant_min, quant_max);
   if (!is_integral(input.dtype))

@@ -44,7 +44,7 @@ static TensorRef panels_of_rows(const Tensor& given, const PanelForm& f, int64_t
   const int64_t order[4] = {0, 2, 1, 3};
   return dense_input(*op::permute(*op::reshape(*whole, blocks), order));
 }
-// The same of `columns` columns of w (depth, n).
+// The same for `columns` columns of w (depth, n).
 static TensorRef panels_of_columns(const Tensor& given, const PanelForm& f, int64_t columns) {
   const TensorRef w = cast_input(given, f.dtype);
   const TensorRef whole = padded(*padded(*w, 0, f.depth_unit), 1, columns);
@@ -52,7 +52,7 @@ static TensorRef panels_of_columns(const Tensor& given, const PanelForm& f, int6
   const int64_t order[4] = {2, 0, 3, 1};
   return dense_input(*op::permute(*op::reshape(*whole, blocks), order));
 }
-// The same of the rows of all gates of `lanes` hidden units, whose columns are [gate][lane].
+// The same for the rows of all gates of `lanes` hidden units, whose columns are [gate][lane].
 static TensorRef panels_of_gates(const Tensor& given, const PanelForm& f, int64_t gates,
                                  int64_t lanes) {
   const TensorRef w = cast_input(given, f.dtype);
