@@ -81,7 +81,7 @@ int is_integer(tt_dtype d) { return d >= TT_BOOL && d <= TT_I64; }
 
 Sample with_dtype(const Sample* s, tt_dtype d) {
   Sample out = *s;
-  tt_tensor** places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxTensors];
   const int n = tensor_places(&out, places);
   for (int i = 0; i < n; i++) {
     if (tt_tensor_dtype(*places[i]) != TT_F64) continue;
@@ -126,7 +126,7 @@ tt_tensor* laid_out(const tt_tensor* t, Layout layout) {
 }
 Sample with_layout(const Sample* s, Layout layout) {
   Sample out = *s;
-  tt_tensor** places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxTensors];
   const int n = tensor_places(&out, places);
   for (int i = 0; i < n; i++) *places[i] = laid_out(*places[i], layout);
   return out;
@@ -134,7 +134,7 @@ Sample with_layout(const Sample* s, Layout layout) {
 /* A device argument is the device of a new tensor, unless the sample has tensors, which decide. */
 Sample on_device(const Sample* s, int type) {
   Sample out = *s;
-  tt_tensor** places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxTensors];
   const int n = tensor_places(&out, places);
   const int is_new = n == 0 || strcmp(s->row->args[0].name, "size") == 0;
   for (int i = 0; i < n; i++) *places[i] = moved(*places[i], type);

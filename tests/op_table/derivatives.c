@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { kMaxLeaves = kMaxArgs + kMaxItems };
+enum { kMaxLeaves = kMaxTensors };
 typedef struct Leaves {
   tt_tensor* leaf[kMaxLeaves];
   tt_tensor* source[kMaxLeaves]; /* the tensors of the sample that they copy */
@@ -23,7 +23,7 @@ static int takes_gradient(const Sample* s, tt_tensor* const* place) {
 }
 /* Float64 tensors of s become leaves. */
 static Leaves make_leaves(Sample* s) {
-  tt_tensor** places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxTensors];
   const int n = tensor_places(s, places);
   Leaves l = {.n = 0};
   for (int i = 0; i < n; i++) {
@@ -149,7 +149,7 @@ static tt_status forward_call(void* user, tt_ctx* ctx, const tt_tensor* const* i
                               tt_tensor** outs, int64_t cap, int64_t* n_outs) {
   const Forward* f = user;
   Sample s = *f->sample;
-  tt_tensor** places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxTensors];
   int count = 0;
   int k = 0;
   tt_status status;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { kMaxCases = 1201, kMaxTensors = kMaxArgs + kMaxItems, kPerRow = 1 };
+enum { kMaxCases = 1201, kPerRow = 1 };
 
 typedef struct Case {
   const char* name;
@@ -25,22 +25,6 @@ static int n_cases, n_of_row, n_rows;
 static char folder[] = "/tmp/tt_export_XXXXXX";
 static FILE* all; /* the C source of all cases */
 
-/* Float64 tensors become float32; what is exported reads its inputs without gaps. */
-static int make_inputs(Sample* s, const tt_tensor** inputs) {
-  tt_tensor** places[kMaxTensors];
-  int i, n = tensor_places(s, places);
-  for (i = 0; i < n; i++) {
-    if (tt_tensor_dtype(*places[i]) == TT_F64) {
-      const tt_to_opts opts = {.set = TT_TO_DTYPE, .dtype = TT_F32};
-      OK(tt_to(c, *places[i], &opts, places[i]));
-    }
-    OK(tt_contiguous(c, *places[i], places[i]));
-    OK(tt_clone(c, *places[i], NULL, places[i]));
-    inputs[i] = *places[i];
-  }
-  return n;
-}
-
 static void export_sample(const Sample* s, void* user) {
   Sample t = *s;
   Case* k = &cases[n_cases];
@@ -54,7 +38,7 @@ static void export_sample(const Sample* s, void* user) {
   (void)user;
   if (s->big || n_cases == kMaxCases || n_of_row == kPerRow) return;
   if (strncmp(s->row->name, "empty", 5) == 0) return; /* its elements are any */
-  k->n_in = make_inputs(&t, inputs);
+  k->n_in = float32_inputs(&t, inputs);
   for (i = 0; i < k->n_in; i++) OK(tt_clone(c, inputs[i], NULL, &before[i]));
   OK(tt_op_find(c, t.row->name, &op));
   point_to_items(&t, t.args);

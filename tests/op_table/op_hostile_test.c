@@ -143,7 +143,7 @@ static tt_tensor* cast(const tt_tensor* t, tt_dtype d) {
 
 /* The gradient of the sum of the results, if there is one. */
 static void differentiate(Sample* s) {
-  tt_tensor **places[kMaxArgs + kMaxItems], *outs[kMaxOuts], *leaf = NULL, *sum, *grad;
+  tt_tensor **places[kMaxTensors], *outs[kMaxOuts], *leaf = NULL, *sum, *grad;
   const tt_grad_opts unused = {.set = TT_GRAD_ALLOW_UNUSED, .allow_unused = 1};
   int64_t n_outs = 0, k;
   int i;
@@ -419,7 +419,7 @@ static int64_t chance(int64_t below) { /* Knuth's MMIX generator */
 }
 /* Replaces some tensors of s at random and appends what they become to a message of length `at`. */
 static void replace_some_tensors(Sample* s, int at) {
-  tt_tensor** places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxTensors];
   const int n = tensor_places(s, places);
   int i;
   for (i = 0; i < n; i++) {
@@ -457,7 +457,7 @@ static void replace_many(const Sample* s, tt_tensor** usual, int n_usual) {
 
 static void replace_tensors(const Sample* s, tt_tensor** usual, int n_usual) {
   Sample plain = *s;
-  tt_tensor** places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxTensors];
   const int n = tensor_places(&plain, places);
   int i, k, points, others, kind;
   for (points = 0; points < 2; points++) /* all tensors as they are, or 0-dimensional */
@@ -484,7 +484,7 @@ static void replace_tensors(const Sample* s, tt_tensor** usual, int n_usual) {
    back. */
 static void replace_sizes(const Sample* s, tt_tensor** usual, int n_usual) {
   Sample t;
-  tt_tensor** places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxTensors];
   int i, from;
   for (from = -4; from < 4; from++) {
     int64_t size;

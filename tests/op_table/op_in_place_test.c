@@ -2,6 +2,7 @@
    clones of leaves, views of several layouts, bases of views. Values, gradients and second
    derivatives must equal those of the same formula with the pure operator, which op_table_test.c
    compares with finite differences. */
+#include "expressions.h"
 #include "op_table.h"
 
 #include <float.h>
@@ -21,16 +22,6 @@ static void lost(const Sample* s, const char* text) {
 
 /* ---- operators in one line ---- */
 
-static tt_tensor* mul(const tt_tensor* a, const tt_tensor* b) {
-  tt_tensor* out;
-  OK(tt_mul(c, a, b, &out));
-  return out;
-}
-static tt_tensor* add(const tt_tensor* a, const tt_tensor* b) {
-  tt_tensor* out;
-  OK(tt_add(c, a, b, &out));
-  return out;
-}
 static tt_tensor* clone_of(const tt_tensor* t) {
   tt_tensor* out;
   OK(tt_clone(c, t, NULL, &out));
@@ -113,7 +104,7 @@ static tt_tensor* numbers_like(const tt_tensor* t, int k) {
   return numbers_of(tt_tensor_shape(t), (int)tt_tensor_ndim(t), k);
 }
 
-enum { kMaxLeaves = kMaxArgs + kMaxItems };
+enum { kMaxLeaves = kMaxTensors };
 typedef struct Leaves {
   tt_tensor*
       at[kMaxLeaves]; /* leaves: of the base and of the other tensors that require a gradient */
@@ -125,7 +116,7 @@ static const char* const kWishNames[] = {"", ", only self requires a gradient",
 
 /* The leaf of the base, holding self's values, and s's other float64 tensors as leaves. */
 static tt_tensor* make_leaves(Sample* s, Place place, Wish wish, Leaves* l) {
-  tt_tensor** places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxTensors];
   int64_t shape[kMaxDims];
   tt_tensor *self = s->args[0].tensor, *base;
   const int nd = base_shape(place, self, shape);

@@ -5,7 +5,7 @@
 #include "checks.h"
 #include "observer.h"
 
-enum { kMaxLeaves = kMaxArgs + kMaxItems };
+enum { kMaxLeaves = kMaxTensors };
 
 static int n_calls, n_reading, n_bound_calls, n_bound;
 

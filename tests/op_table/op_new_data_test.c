@@ -5,7 +5,7 @@
 
 static int n_runs, n_refused;
 
-enum { kMaxLeaves = kMaxArgs + kMaxItems };
+enum { kMaxLeaves = kMaxTensors };
 
 /* The float64 tensors of s as leaves; their number. */
 static int make_leaves(Sample* s, tt_tensor** leaves) {

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { kMaxTensors = kMaxArgs + kMaxItems, kPerRow = 3, kMaxNames = 4096 };
+enum { kPerRow = 3, kMaxNames = 4096 };
 
 static char folder[200] = "/dev/shm/tt_onnx_XXXXXX";
 static char* ended; /* of each row, whether its samples were checked */
@@ -124,20 +124,6 @@ static void check_model(const char* path) {
 
 /* ---- cases ---- */
 
-static int make_inputs(Sample* s, const tt_tensor** inputs) {
-  tt_tensor** places[kMaxTensors];
-  int i, n = tensor_places(s, places);
-  for (i = 0; i < n; i++) {
-    if (tt_tensor_dtype(*places[i]) == TT_F64) {
-      const tt_to_opts opts = {.set = TT_TO_DTYPE, .dtype = TT_F32};
-      OK(tt_to(c, *places[i], &opts, places[i]));
-    }
-    OK(tt_contiguous(c, *places[i], places[i]));
-    OK(tt_clone(c, *places[i], NULL, places[i]));
-    inputs[i] = *places[i];
-  }
-  return n;
-}
 /* The tensors as a file of safetensors beside the model. */
 static void keep(const tt_tensor** in, int n_in, tt_tensor** out, int64_t n_out) {
   char path[300], text[kMaxTensors + kMaxOuts][16];
@@ -285,7 +271,7 @@ static void export_sample(const Sample* s, void* user) {
   (void)user;
   sample++;
   if (s->big || n_of_row == kPerRow) return;
-  n = make_inputs(&t, inputs);
+  n = float32_inputs(&t, inputs);
   for (i = 0; i < n; i++) OK(tt_clone(c, inputs[i], NULL, &before[i]));
   OK(tt_op_find(c, t.row->name, &op));
   point_to_items(&t, t.args);

@@ -61,7 +61,7 @@ static void check_equal(const Sample* s, const tt_tensor* got, const tt_tensor* 
 /* Returns the graph of the call on other values, or NULL. */
 static tt_graph* capture(const Sample* s, tt_tensor** given, int n) {
   Sample t = *s;
-  tt_tensor **places[kMaxArgs + kMaxItems], *outs[kMaxOuts] = {NULL};
+  tt_tensor **places[kMaxTensors], *outs[kMaxOuts] = {NULL};
   tt_graph* g = NULL;
   int64_t n_outs = 0;
   int i, attempt;
@@ -72,7 +72,7 @@ static tt_graph* capture(const Sample* s, tt_tensor** given, int n) {
       else OK(tt_clone(c, given[i], NULL, places[i]));
     }
     {
-      const tt_tensor* in[kMaxArgs + kMaxItems];
+      const tt_tensor* in[kMaxTensors];
       for (i = 0; i < n; i++) in[i] = *places[i];
       OK(tt_capture_begin(c, in, n, NULL));
     }
@@ -191,7 +191,7 @@ static tt_tensor* new_leaf(const tt_tensor* values) {
    call, also when it comes from a file. */
 static void check_backward(const Sample* s, tt_tensor** given, int n) {
   Sample t = *s;
-  tt_tensor **places[kMaxArgs + kMaxItems], *want, *grad;
+  tt_tensor **places[kMaxTensors], *want, *grad;
   tt_graph *g, *loaded;
   int i, at = -1;
   assert_int_equal(tensor_places(&t, places), n);
@@ -230,7 +230,7 @@ static void check_backward(const Sample* s, tt_tensor** given, int n) {
 
 static void check_sample(const Sample* s, void* user) {
   Sample t = *s;
-  tt_tensor **places[kMaxArgs + kMaxItems], *given[kMaxArgs + kMaxItems];
+  tt_tensor **places[kMaxTensors], *given[kMaxTensors];
   tt_tensor* outs[kMaxOuts] = {NULL};
   tt_graph *g, *optimized, *loaded;
   int64_t n_outs;

@@ -4,7 +4,8 @@
 
 #include "harness.h"
 
-enum { kMaxArgs = 12, kMaxItems = 24, kMaxDims = 8, kMaxOuts = 8, kMaxNoGradient = 2 };
+enum { kMaxArgs = 12, kMaxItems = 24, kMaxTensors = kMaxArgs + kMaxItems, kMaxDims = 8 };
+enum { kMaxOuts = 8, kMaxNoGradient = 2 };
 
 /* ---- rows: generated from the declarations ---- */
 typedef struct RowArg {
@@ -64,7 +65,10 @@ void each_sample(const Row* r, SampleFn fn, void* user);
 /* Points the tensor lists of args, a copy of those of s, to its items. */
 void point_to_items(const Sample* s, tt_value* args);
 /* Pointers to the tensors of a sample, items of lists included. */
-int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]);
+int tensor_places(Sample* s, tt_tensor** out[kMaxTensors]);
+/* Replaces the tensors of a sample by dense copies, float64 ones by float32, as exported graphs
+   read them. Returns their number, and them in `inputs`. */
+int float32_inputs(Sample* s, const tt_tensor** inputs);
 
 /* ---- references in double precision, which share no code with tt ---- */
 typedef struct Array {

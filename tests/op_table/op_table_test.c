@@ -238,7 +238,7 @@ static void check_device(const Sample* s, int exact) {
 
 static int has_float64(const Sample* s) {
   Sample copy = *s;
-  tt_tensor** places[kMaxArgs + kMaxItems];
+  tt_tensor** places[kMaxTensors];
   const int n = tensor_places(&copy, places);
   for (int i = 0; i < n; i++)
     if (tt_tensor_dtype(*places[i]) == TT_F64) return 1;

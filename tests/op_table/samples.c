@@ -285,7 +285,7 @@ void point_to_items(const Sample* s, tt_value* args) {
     if (args[i].tag == TT_VAL_TENSORS) args[i].tensors = (tt_tensor**)&s->items[s->first_item[i]];
 }
 
-int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]) {
+int tensor_places(Sample* s, tt_tensor** out[kMaxTensors]) {
   int n = 0;
   int i;
   int64_t j;
@@ -296,6 +296,20 @@ int tensor_places(Sample* s, tt_tensor** out[kMaxArgs + kMaxItems]) {
       tt_tensor** item = &s->items[s->first_item[i] + j];
       if (*item) out[n++] = item;
     }
+  }
+  return n;
+}
+int float32_inputs(Sample* s, const tt_tensor** inputs) {
+  tt_tensor** places[kMaxTensors];
+  int i, n = tensor_places(s, places);
+  for (i = 0; i < n; i++) {
+    if (tt_tensor_dtype(*places[i]) == TT_F64) {
+      const tt_to_opts opts = {.set = TT_TO_DTYPE, .dtype = TT_F32};
+      OK(tt_to(c, *places[i], &opts, places[i]));
+    }
+    OK(tt_contiguous(c, *places[i], places[i]));
+    OK(tt_clone(c, *places[i], NULL, places[i]));
+    inputs[i] = *places[i];
   }
   return n;
 }

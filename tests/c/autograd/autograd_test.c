@@ -1,28 +1,8 @@
 /* Autograd through the C API: accumulation, lifetimes of graphs, in-place writes, refusals. */
-#include "harness.h"
+#include "expressions.h"
 
 #include <math.h>
 
-static tt_tensor* mul(const tt_tensor* a, const tt_tensor* b) {
-  tt_tensor* y;
-  OK(tt_mul(c, a, b, &y));
-  return y;
-}
-static tt_tensor* add(const tt_tensor* a, const tt_tensor* b) {
-  tt_tensor* y;
-  OK(tt_add(c, a, b, &y));
-  return y;
-}
-static tt_tensor* times(const tt_tensor* a, double k) {
-  tt_tensor* y;
-  OK(tt_mul_f64(c, a, k, &y));
-  return y;
-}
-static tt_tensor* pick(const tt_tensor* a, int64_t i) {
-  tt_tensor* y;
-  OK(tt_select(c, a, 0, i, &y));
-  return y;
-}
 static void backward(const tt_tensor* y) { OK(tt_backward(c, sum_of(y), NULL)); }
 
 /* ---- accumulation ---- */

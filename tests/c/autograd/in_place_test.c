@@ -1,25 +1,10 @@
 /* In-place operators on views, bases of views, tensors with new data and former leaves:
    histories, memory, refusals. tests/op_table/op_in_place_test.c runs every operator through the
    common cases. */
-#include "harness.h"
+#include "expressions.h"
 
 #include <math.h>
 
-static tt_tensor* mul(const tt_tensor* a, const tt_tensor* b) {
-  tt_tensor* y;
-  OK(tt_mul(c, a, b, &y));
-  return y;
-}
-static tt_tensor* times(const tt_tensor* a, double k) {
-  tt_tensor* y;
-  OK(tt_mul_f64(c, a, k, &y));
-  return y;
-}
-static tt_tensor* pick(const tt_tensor* a, int64_t i) {
-  tt_tensor* y;
-  OK(tt_select(c, a, 0, i, &y));
-  return y;
-}
 static tt_tensor* part(const tt_tensor* a, int64_t start, int64_t end) {
   const tt_slice_opts opts = {.set = TT_SLICE_START | TT_SLICE_END, .start = start, .end = end};
   tt_tensor* y;
