@@ -438,9 +438,16 @@ def impl_decl_h(ops):
     return "\n".join(out)
 
 
+# Guards of the rows of a family whose functors have few and many constants. Without TT_LONG_ROWS
+# the file has all rows.
+FEW_CONSTANTS = "#if !defined TT_LONG_ROWS || !TT_LONG_ROWS"
+MANY_CONSTANTS = "#if !defined TT_LONG_ROWS || TT_LONG_ROWS"
+
+
 def functor_rows(ops):
-    """TT_ELEMENTWISE rows of kernels/cpu/elementwise/<family>.cpp."""
+    """TT_ELEMENTWISE rows of <family>.cpp and <family>_long.cpp of kernels/cpu/elementwise."""
     rows = {}
+    long_rows = {}
     seen = set()
     for op in ops.values():
         k = op.kernel
@@ -453,11 +460,13 @@ def functor_rows(ops):
         kind = "bool" if op.get("dtype") in ("bool", "logical") else "same"
         row = f"TT_ELEMENTWISE({op.elementwise}, {functor}, {len(operands(op)[0])}, {k['set']}, {kind})"
         owner = ops.get(op.elementwise, op)
-        rows.setdefault(owner.family, []).append(row)
+        (long_rows if k.get("long") else rows).setdefault(owner.family, []).append(row)
     rows["copy"] = [
         "TT_ELEMENTWISE(copy, Copy, 1, all, same)",
         "TT_ELEMENTWISE(fill, Fill, 0, all, same)",
     ]
+    for name, lines in long_rows.items():
+        rows[name] = [FEW_CONSTANTS, *rows[name], "#endif", MANY_CONSTANTS, *lines, "#endif"]
     return {
         f"kernels/functors/gen/{name}.inc": HEADER + "\n".join(lines) + "\n"
         for name, lines in rows.items()

@@ -54,6 +54,7 @@ KERNEL_KEYS = {
     "promote_params": bool,
     "factor": bool,
     "masks": int,
+    "long": bool,
     "no_bool": str,
     "no_integers": bool,
     "vectors": bool,

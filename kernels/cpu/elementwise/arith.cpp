@@ -2,5 +2,6 @@
 #include "kernels/functors/all.h"
 
 TT_ENTRY_BEGIN
+#define TT_LONG_ROWS 0
 #include "kernels/functors/gen/arith.inc"
 TT_ENTRY_END

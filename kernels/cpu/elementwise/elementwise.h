@@ -4,6 +4,7 @@
 //
 // A file <family>.cpp of this folder includes this header, the functors, and the generated list
 // kernels/functors/gen/<family>.inc, each line of which defines one kernel (TT_ELEMENTWISE below).
+// Constants of a file are linked together: <family>_long.cpp has the functors of many.
 #pragma once
 
 #include "kernels/cpu/elementwise/halves.h"
