@@ -81,7 +81,8 @@ end
 "Adds to a MethodError of tt that arrays are no tensors."
 function hint_at_tensors(io, e, types, _...)
     is_array(T) = T isa Type && T <: AbstractArray{<:Number}
-    mine = e.f isa Module || parentmodule(typeof(e.f)) === @__MODULE__
+    home = e.f isa Type ? parentmodule(e.f) : parentmodule(typeof(e.f))
+    mine = e.f isa Module || home === @__MODULE__
     mine && Base.any(is_array, types) && print(io, "\ntt computes with tensors: tensor(x) copies ",
         "an array, Tensor(x) shares its memory.")
 end

@@ -340,7 +340,7 @@ end
 end
 
 @testset "hints at tensors" begin
-    for f in (() -> TT.relu([1.0]), () -> nn.Linear(2, 2)(ones(1, 2)))
+    for f in (() -> TT.relu([1.0]), () -> nn.Linear(2, 2)(ones(1, 2)), () -> TT.Dataset([1, 2]))
         @test occursin("tensor(x) copies an array", sprint(showerror, thrown(f, MethodError)))
     end
 end

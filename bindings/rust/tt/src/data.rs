@@ -273,21 +273,52 @@ pub struct LoaderOptions {
     pub prefetch: i64,
     /// Whether to drop the last batch if it is incomplete.
     pub drop_last: bool,
+    /// Whether to load the samples in another random order in each epoch. A sampler has an order of
+    /// its own.
+    pub shuffle: bool,
+    /// The seed of these orders.
+    pub seed: i64,
 }
 
 impl Default for LoaderOptions {
     fn default() -> LoaderOptions {
-        LoaderOptions { batch_size: 1, workers: 0, prefetch: 2, drop_last: false }
+        let (drop_last, shuffle) = (false, false);
+        LoaderOptions { batch_size: 1, workers: 0, prefetch: 2, drop_last, shuffle, seed: 0 }
     }
 }
 
 impl Loader {
-    /// Creates a loader. Without a sampler, it loads all samples in order.
+    /// Creates a loader. Without a sampler, it loads all samples, in order unless `shuffle` is set.
+    ///
+    /// ```
+    /// use tt::{Dataset, Loader, LoaderOptions};
+    /// let data = Dataset::of_tensors([tt::randn(&[10, 2])?])?;
+    /// let options = LoaderOptions { batch_size: 4, shuffle: true, ..Default::default() };
+    /// let loader = Loader::new(&data, None, options)?;
+    /// assert_eq!(loader.epoch().count(), 3);
+    /// # Ok::<(), tt::Error>(())
+    /// ```
     pub fn new(
         dataset: &Dataset,
         sampler: Option<&Sampler>,
         options: LoaderOptions,
     ) -> Result<Loader> {
+        if options.shuffle {
+            let refused = |why: &str| {
+                Err(Error::new(Status::InvalidArg, format!("loader: shuffle is true: {}", why)))
+            };
+            if sampler.is_some() {
+                return refused("the sampler has an order of its own");
+            }
+            return match dataset.size() {
+                Some(n) => {
+                    let order = Sampler::random(n, options.seed)?;
+                    let options = LoaderOptions { shuffle: false, ..options };
+                    Loader::new(dataset, Some(&order), options)
+                }
+                None => refused("the dataset is a stream, which has no order"),
+            };
+        }
         let raw = sys::tt_loader_opts {
             set: sys::TT_LOADER_BATCH_SIZE
                 | sys::TT_LOADER_WORKERS

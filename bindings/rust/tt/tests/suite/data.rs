@@ -72,3 +72,26 @@ fn samplers() -> Result<()> {
     assert!(shared(2, false).is_err());
     Ok(())
 }
+
+#[test]
+fn loaders_shuffle() -> Result<()> {
+    let data = Dataset::of_tensors([Tensor::from((0..20).collect::<Vec<i64>>())])?;
+    let options = LoaderOptions { batch_size: 20, shuffle: true, seed: 3, ..Default::default() };
+    let loader = Loader::new(&data, None, options)?;
+    let order = |loader: &Loader| loader.next_batch()?.unwrap()[0].to_vec::<i64>();
+    let (first, end) = (order(&loader)?, loader.next_batch()?);
+    let second = order(&loader)?;
+    assert!(end.is_none() && first != second);
+    assert_eq!(first, order(&Loader::new(&data, Some(&Sampler::random(20, 3)?), plain(20))?)?);
+    let mut sorted = second;
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..20).collect::<Vec<_>>());
+    let sampler = Sampler::sequential(20)?;
+    assert!(Loader::new(&data, Some(&sampler), options).is_err());
+    assert!(Loader::new(&Dataset::stream(|_| Ok(vec![]))?, None, options).is_err());
+    Ok(())
+}
+
+fn plain(batch_size: i64) -> LoaderOptions {
+    LoaderOptions { batch_size, ..Default::default() }
+}
