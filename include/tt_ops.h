@@ -3489,11 +3489,11 @@ tt_status tt_linalg_svd_into(tt_ctx *c, const tt_tensor *self, const tt_linalg_s
 /* Computes the singular value decomposition A = U @ diag(S) @ V^H. S is in descending order.
      self: (…, m, n)
      some: false: square U and V
-     compute_uv: false: zeros as U and V */
+     compute_uv: false: zeros as square U and V */
 typedef struct tt_svd_opts {
   uint64_t set; /* bit k: the k-th field below is given */
   int32_t some; /* false: square U and V; default: true */
-  int32_t compute_uv; /* false: zeros as U and V; default: true */
+  int32_t compute_uv; /* false: zeros as square U and V; default: true */
 } tt_svd_opts;
 #define TT_SVD_SOME (UINT64_C(1) << 0)
 #define TT_SVD_COMPUTE_UV (UINT64_C(1) << 1)

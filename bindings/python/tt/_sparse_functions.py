@@ -127,6 +127,27 @@ def index_select(x: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
     return SparseTensor(ops.stack(places), x._values_[which], size)
 
 
+def narrow_copy(x: SparseTensor, dim: int, start: int, length: int) -> SparseTensor:
+    """Returns the entries from start to start + length along a dimension."""
+    dim = wrapped("narrow_copy", x, dim)
+    start, most, n = int(start), x.shape[dim], x.sparse_dim()
+    start += most if start < 0 else 0
+    if not (0 <= start and 0 <= length and start + length <= most):
+        raise OutOfRangeError(
+            f"narrow_copy: start is {start}, length {length}: must be within the {most} entries of "
+            f"dim {dim}"
+        )
+    size = [*x.shape[:dim], length, *x.shape[dim + 1 :]]
+    if dim >= n:
+        values = ops.narrow(x._values_, dim - n + 1, start, length)
+        return SparseTensor(x._indices_, values, size, x._coalesced)
+    row = x._indices_[dim]
+    kept = (row >= start) & (row < start + length)
+    places = list(x._indices_[:, kept].unbind(0))
+    places[dim] = places[dim] - start
+    return SparseTensor(ops.stack(places), x._values_[kept], size, x._coalesced)
+
+
 def select(x: SparseTensor, dim: int, index: int) -> Any:
     """Returns one entry along a dimension: sparse, or dense if x has one sparse dimension."""
     dim = wrapped("select", x, dim)
@@ -322,12 +343,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 METHODS: dict[str, Callable[..., Any]] = {
     "add": add,
     "add_": lambda x, other, *, alpha=1: taken(x, add(x, other, alpha=alpha)),
+    "any": lambda x: x.coalesce()._values_.any(),
     "bmm": bmm,
     "div_": lambda x, other: taken(x, x / other),
     "index_select": index_select,
     "is_contiguous": lambda x: False,
     "isnan": lambda x: x._with(x._values_.isnan()),
     "mv": matmul,
+    "narrow_copy": narrow_copy,
     "new": new,
     "norm": norm,
     "permute": permute,

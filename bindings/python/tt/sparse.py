@@ -38,6 +38,7 @@ __all__ = [
     "addmm",
     "log_softmax",
     "mm",
+    "sampled_addmm",
     "softmax",
     "sparse_coo_tensor",
     "sparse_csr_tensor",
@@ -787,7 +788,7 @@ def sum(input: SparseTensor, dim: Any = None, dtype: DType | None = None) -> Any
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: DType | None = None) -> SparseTensor:
-    """Returns the softmax along a dimension of a matrix, over the listed elements."""
+    """Returns the softmax along a dimension, over the listed elements."""
     logs = log_softmax(input, dim, dtype=dtype)
     return logs._with(logs._values_.exp())
 
@@ -795,15 +796,49 @@ def softmax(input: SparseTensor, dim: int, *, dtype: DType | None = None) -> Spa
 def log_softmax(input: SparseTensor, dim: int, *, dtype: DType | None = None) -> SparseTensor:
     """Returns the logarithms of the softmax."""
     x = instance(SparseTensor, input, "sparse.softmax", "input").coalesce()
-    if x.ndim != 2 or x.dense_dim() or not -2 <= dim < 2:
-        raise ShapeError(f"sparse.softmax: input is {list(x.shape)}, dim {dim}: must be a matrix")
+    if not -x.ndim <= dim < x.ndim:
+        raise OutOfRangeError(f"sparse.softmax: dim is {dim}: input has {x.ndim} dimensions")
+    dim, n = dim % x.ndim, x.sparse_dim()
     values = x._values_ if dtype is None else x._values_.to(dtype)
-    group = x._indices_[1 - dim % 2]  # elements with this index in common add up to 1
-    zeros = ops.zeros(x.shape[1 - dim % 2], dtype=values.dtype, device=values.device)
-    top = ops.scatter_reduce(zeros, 0, group, values.detach(), "amax", include_self=False)
+    if dim >= n:
+        return x._with(ops.log_softmax(values, dim - n + 1))
+    group, count = lines_along(x, dim)  # elements of one line add up to 1
+    zeros = values.new_zeros((count, *values.shape[1:]))
+    of_values = group.reshape(-1, *[1] * x.dense_dim()).expand_as(values)
+    top = ops.scatter_reduce(zeros, 0, of_values, values.detach(), "amax", include_self=False)
     shifted = values - top[group]
     total = ops.index_add(zeros, 0, group, shifted.exp())
     return x._with(shifted - total[group].log())
+
+
+def lines_along(x: SparseTensor, dim: int) -> tuple[Tensor, int]:
+    """Returns for each listed element the number of its line along a sparse dimension, and how many
+    lines there are at most."""
+    others = [d for d in range(x.sparse_dim()) if d != dim]
+    if len(others) == 1:
+        return x._indices_[others[0]], x.shape[others[0]]
+    place = ops.zeros_like(x._indices_[dim])
+    for d in others:
+        place = place * x.shape[d] + x._indices_[d]
+    lines, number = ops.unique(place, return_inverse=True)
+    return number, lines.numel()
+
+
+def sampled_addmm(
+    input: SparseTensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0
+) -> SparseTensor:
+    """Returns beta * input + alpha * (mat1 @ mat2) at the places that input, a matrix, lists."""
+    x = instance(SparseTensor, input, "sparse.sampled_addmm", "input")
+    shapes = [list(x.shape), list(mat1.shape), list(mat2.shape)]
+    if x.ndim != 2 or x.dense_dim() or mat1.ndim != 2 or mat2.ndim != 2:
+        raise ShapeError(f"sparse.sampled_addmm: input, mat1, mat2 are {shapes}: must be matrices")
+    if [*shapes[0], shapes[1][1]] != [shapes[1][0], shapes[2][1], shapes[2][0]]:
+        raise ShapeError(
+            f"sparse.sampled_addmm: input, mat1, mat2 are {shapes}: must be m × n, m × k, k × n"
+        )
+    rows, columns = x._indices_.unbind(0)
+    products = (mat1[rows] * mat2.t()[columns]).sum(-1)
+    return x._with(beta * x._values_ + alpha * products)
 
 
 def __dir__() -> list[str]:

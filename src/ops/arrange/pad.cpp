@@ -148,7 +148,7 @@ static void check_borders(const Tensor& input, Ints pad, int64_t mode) {
                mode == kPaddingReflect ? "less than" : "at most", n, d);
   }
   for (int64_t d = input.ndim == dims + 2 ? 1 : 0; d < input.ndim - dims; d++)
-    if (input.size(d) == 0)
+    if (input.size(d) == 0 && mode != kPaddingCircular)  // as in PyTorch
       fail_arg(TT_SHAPE, "input", "input is {}: only the batch may be empty", input.sizes());
 }
 

@@ -330,8 +330,10 @@ static void check_source(const Tensor& self, int64_t* dim, const Tensor& index,
 
 // Returns alpha * source.
 static TensorRef check_index_add(const Tensor& self, int64_t* dim, const Tensor& index,
-                                 const Tensor& source, const Scalar& alpha) {
+                                 const Tensor& source, Scalar alpha) {
   check_source(self, dim, index, source);
+  if (alpha.is_float() && category(self.dtype) < 2 && double(alpha.to_int()) == alpha.re)
+    alpha = Scalar(alpha.to_int());
   // For bool, alpha may be an integer, as its default is: it counts as true or false.
   const Dtype held = self.dtype == Dtype::kBool ? Dtype::kI64 : self.dtype;
   if (!can_cast(alpha.natural_dtype(), held))

@@ -41,12 +41,17 @@ TensorTriple linalg_svd(Call, const Tensor& self, bool full_matrices) {
   return f;
 }
 TensorTriple svd(Call, const Tensor& self, bool some, bool compute_uv) {
-  TensorTriple f = op::linalg_svd(self, !some);
-  f.third = adjoint_of(*f.third);
-  if (!compute_uv) {
-    f.first = op::zeros(f.first->sizes(), self.dtype, self.device);
-    f.third = op::zeros(f.third->sizes(), self.dtype, self.device);
+  TensorTriple f;
+  if (!compute_uv) {  // U and V are square, as in PyTorch
+    f.second = op::linalg_svdvals(self);
+    const Shape u = matrix_shape(batch_of(self), self.size(-2), self.size(-2));
+    const Shape v = matrix_shape(batch_of(self), self.size(-1), self.size(-1));
+    f.first = op::zeros(u, self.dtype, self.device);
+    f.third = op::zeros(v, self.dtype, self.device);
+    return f;
   }
+  f = op::linalg_svd(self, !some);
+  f.third = adjoint_of(*f.third);
   return f;
 }
 TensorRef linalg_svdvals(Call, const Tensor& self) {

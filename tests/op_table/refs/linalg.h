@@ -590,7 +590,8 @@ static int ref_linalg_svd(const Inputs* in, Array* outs) {
   return svd_shapes(tensor(in, "self"), (int)int_arg(in, "full_matrices", 1), 0, outs);
 }
 static int ref_svd(const Inputs* in, Array* outs) {
-  return svd_shapes(tensor(in, "self"), !int_arg(in, "some", 1), 1, outs);
+  const int full = !int_arg(in, "some", 1) || !int_arg(in, "compute_uv", 1);
+  return svd_shapes(tensor(in, "self"), full, 1, outs);
 }
 
 static int ref_matrix_rank(const Inputs* in, Array* outs) {

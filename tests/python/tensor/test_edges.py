@@ -1073,3 +1073,14 @@ def test_einsum_promotes_integers():
     outer = tt.einsum("a,b->ab", a, b)
     assert outer.dtype is tt.int16 and outer.tolist() == [[765, 6], [-510, -4]]
     assert tt.einsum("a,a->a", b, a).dtype is tt.int16
+
+
+def test_forms_that_pytorch_takes():
+    u, s, v = tt.svd(tt.eye(3)[:, :2], compute_uv=False)
+    assert (u.shape, s.tolist(), v.shape) == ((3, 3), [1, 1], (2, 2)) and not u.any()
+    x = tt.tensor([2**24 + 1, 2, 3])
+    assert tt.index_add(x, 0, tt.tensor([0]), x[:1], alpha=2.0)[0] == 3 * (2**24 + 1)
+    with pytest.raises(tt.errors.DtypeError, match="alpha"):
+        tt.index_add(x, 0, tt.tensor([0]), x[:1], alpha=2.5)
+    empty = tt.stft(tt.zeros(0, 16), 4, window=tt.ones(4), pad_mode="circular", return_complex=True)
+    assert empty.shape == (0, 3, 17)

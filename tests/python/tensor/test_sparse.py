@@ -692,3 +692,49 @@ def test_more_functions_that_keep_0(name):
     dense = tt.tensor([[0.0, -1], [float("inf"), float("-inf")]])
     found = getattr(dense.to_sparse(), name)().to_dense()
     assert tt.equal(found, getattr(dense, name)())
+
+
+def test_softmax_of_any_dimension():
+    x = tt.tensor([[[1.0, 0, 2], [0, 3, 0]], [[0, 0, 0], [1, 1, -1]]], requires_grad=True)
+    a = x.to_sparse()
+    for dim in (0, 1, 2, -1):
+        scores = tt.where(x == 0, -tt.inf, x)
+        dense = tt.where(x == 0, 0, scores.softmax(dim))
+        assert tt.allclose(tt.sparse.softmax(a, dim).to_dense(), dense)
+        logs = tt.sparse.log_softmax(a, dim).to_dense()
+        assert tt.allclose(logs, tt.where(x == 0, 0, scores.log_softmax(dim)))
+    vector = tt.sparse.softmax(tt.tensor([1.0, 0, 2]).to_sparse(), 0)
+    assert tt.allclose(vector.values(), tt.tensor([1.0, 2]).softmax(0))
+    hybrid = tt.sparse_coo_tensor([[0, 1, 1]], tt.arange(6.0).reshape(3, 2), (2, 2))
+    assert tt.allclose(tt.sparse.softmax(hybrid, 1).values().sum(1), tt.ones(2))
+    (grad,) = tt.autograd.grad(tt.sparse.softmax(a, 2).to_dense()[0, 0, 0], x)
+    p = tt.tensor([1.0, 2]).softmax(0)
+    assert tt.allclose(grad[0, 0], tt.tensor([p[0] * p[1], 0, -p[0] * p[1]]))
+    with pytest.raises(IndexError):
+        tt.sparse.softmax(a, 3)
+
+
+def test_sampled_addmm():
+    a = tt.tensor([[1.0, 0, 2], [0, 3, 0]]).to_sparse_csr()
+    x = tt.arange(8.0).reshape(2, 4).requires_grad_()
+    y = tt.arange(12.0).reshape(4, 3)
+    found = tt.sparse.sampled_addmm(a, x, y, beta=0.5, alpha=2.0)
+    mask = a.to_dense() != 0
+    expected = tt.where(mask, 0.5 * a.to_dense() + 2 * (x @ y), 0)
+    assert found.layout is tt.sparse_csr and tt.equal(found.to_dense(), expected)
+    ours, theirs = (tt.autograd.grad(t.sum(), x)[0] for t in (found.to_dense(), expected))
+    assert tt.equal(ours, theirs)
+    with pytest.raises(ValueError, match="m × n"):
+        tt.sparse.sampled_addmm(a, x, x)
+
+
+def test_narrow_copy_and_any():
+    x = tt.tensor([[1.0, 0, 2], [0, 3, 0]])
+    a = x.to_sparse()
+    assert tt.equal(a.narrow_copy(0, 1, 1).to_dense(), x[1:])
+    assert tt.equal(a.narrow_copy(-1, -2, 2).to_dense(), x[:, 1:])
+    hybrid = tt.sparse_coo_tensor([[1]], [[1.0, 2, 3]], (2, 3))
+    assert hybrid.narrow_copy(1, 1, 2).to_dense().tolist() == [[0, 0], [2, 3]]
+    with pytest.raises(IndexError, match="within the 2 entries"):
+        a.narrow_copy(0, 1, 2)
+    assert a.any().item() and not (a * 0).any().item()

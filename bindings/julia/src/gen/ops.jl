@@ -6774,7 +6774,7 @@ Computes the singular value decomposition A = U @ diag(S) @ V^H. S is in descend
 
 - `input`: (…, m, n)
 - `some`: false: square U and V
-- `compute_uv`: false: zeros as U and V
+- `compute_uv`: false: zeros as square U and V
 """
 function svd(input::Tensor; some::Bool=true, compute_uv::Bool=true, out=nothing)
     opts = Ref(C.tt_svd_opts(UInt64(3), flag(some), flag(compute_uv)))

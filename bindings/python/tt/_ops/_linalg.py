@@ -1335,7 +1335,7 @@ def svd(input: Tensor = REQUIRED, some: bool = True, compute_uv: bool = True, *,
     Computes the singular value decomposition A = U @ diag(S) @ V^H. S is in descending order.
       input: (…, m, n)
       some: false: square U and V
-      compute_uv: false: zeros as U and V
+      compute_uv: false: zeros as square U and V
     """
     if aliases:
         return renamed(svd, locals())

@@ -5773,7 +5773,7 @@ class TensorMethods(TensorFacts):
         Computes the singular value decomposition A = U @ diag(S) @ V^H. S is in descending order.
           input: (…, m, n)
           some: false: square U and V
-          compute_uv: false: zeros as U and V
+          compute_uv: false: zeros as square U and V
         """
         if switch.users:
             found = intercepted(TensorMethods.svd, locals())

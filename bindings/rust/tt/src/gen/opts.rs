@@ -3311,7 +3311,7 @@ impl SvdOpts {
         self.0.some = value as i32;
         self
     }
-    /// False: zeros as U and V; default: true.
+    /// False: zeros as square U and V; default: true.
     #[must_use]
     pub fn compute_uv(mut self, value: bool) -> SvdOpts {
         self.0.set |= sys::TT_SVD_COMPUTE_UV;
