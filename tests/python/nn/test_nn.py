@@ -851,3 +851,15 @@ def test_flat_weights():
     m = nn.LSTM(2, 3)
     assert m._flat_weights_names == [name for name, _ in m.named_parameters()]
     assert all(a is b for a, b in zip(m._flat_weights, m.parameters()))
+
+
+def test_arguments_of_containers_and_tables_by_keyword():
+    layers = nn.ModuleList(modules=[nn.ReLU(), nn.Tanh()])
+    assert len(layers) == 2 and len(layers[:1]) == 1
+    assert list(nn.ModuleDict(modules={"a": nn.ReLU()})) == ["a"]
+    assert list(nn.ParameterDict(parameters={"b": tt.ones(1)}).copy()) == ["b"]
+    assert len(nn.ParameterList(values=[tt.ones(1)])) == 1
+    weight = tt.ones(3, 2)
+    assert not nn.Embedding(3, 2, _freeze=True).weight.requires_grad
+    frozen = nn.EmbeddingBag(3, 2, _weight=weight, _freeze=True)
+    assert tt.equal(frozen.weight, weight) and not frozen.weight.requires_grad

@@ -618,6 +618,11 @@ class CatTransform(Joined):
             )
 
     @property
+    def length(self) -> int:
+        """The size of dim."""
+        return sum(self.lengths)
+
+    @property
     def domain(self) -> constraints.Constraint:  # type: ignore[override]
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 

@@ -266,6 +266,9 @@ def repetitions(times: int) -> int:
 class ModuleList(ListContainer):
     """A list of modules. It has no forward of its own."""
 
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__(modules)
+
     def _printed(self) -> list[tuple[str, str]]:
         """Prints equal neighbours once, as "(0-3): 4 x …"."""
         shown = []
@@ -281,6 +284,11 @@ class ModuleList(ListContainer):
 class ModuleDict(DictContainer):
     """A dict of modules. It has no forward of its own."""
 
+    def __init__(
+        self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None
+    ) -> None:
+        super().__init__(modules)
+
 
 class ParameterList(OfParameters, ListContainer):
     """A list of parameters. Tensors that are added become parameters."""
@@ -294,6 +302,11 @@ class ParameterList(OfParameters, ListContainer):
 
 class ParameterDict(OfParameters, DictContainer):
     """A dict of parameters. Tensors that are added become parameters."""
+
+    def __init__(
+        self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None
+    ) -> None:
+        super().__init__(parameters)
 
     def _shown_dtype(self, x: Tensor) -> str:
         return x.type()

@@ -24,17 +24,21 @@ def table_layer(cls: Any, embeddings: Tensor, freeze: bool, options: dict[str, A
 
 
 def taking_weight(init: Any) -> Any:
-    """Returns a constructor that also takes _weight, in place of a weight that is drawn."""
+    """Returns a constructor that also takes _weight, in place of a weight that is drawn, and
+    _freeze: whether the weight requires no gradient."""
 
     @wraps(init)  # whose signature it shows
-    def construct(self: Any, *args: Any, _weight: Tensor | None = None, **options: Any) -> None:
+    def construct(
+        self: Any, *args: Any, _weight: Tensor | None = None, _freeze: bool = False, **options: Any
+    ) -> None:
         init(self, *args, **options)
-        if _weight is None:
-            return
-        shape = self.weight.shape
-        if _weight.shape != shape:
-            raise AssertionError(f"_weight is {list(_weight.shape)}: must be {list(shape)}")
-        self.weight = _weight if isinstance(_weight, Parameter) else Parameter(_weight)
+        if _weight is not None:
+            shape = self.weight.shape
+            if _weight.shape != shape:
+                raise AssertionError(f"_weight is {list(_weight.shape)}: must be {list(shape)}")
+            self.weight = _weight if isinstance(_weight, Parameter) else Parameter(_weight)
+        if _freeze:
+            self.weight.requires_grad_(False)
 
     return construct
 
