@@ -242,6 +242,12 @@ static void add_retained(const NodeOut& o, const TensorRef& g) {
   if (place->wanted) std::swap(place->grad, sum);
 }
 
+// Returns false for a node of numbers and shapes alone, which any number of backwards may run.
+static bool saves_tensors(const Node& n) {
+  const auto destroy = n.type->destroy_saved;
+  return destroy != destroy_parts<0, 0> && destroy != destroy_parts<0, 1>;
+}
+
 void Engine::run_node(Node& n) {
   SmallVec<TensorRef, 4> grads, outs;
   try {
@@ -281,7 +287,8 @@ void Engine::run_node(Node& n) {
   if (!n.hooks.empty()) run_node_hooks(n, kNodePostHook, outs.data());
   for (int64_t i = 0; i < n.n_edges; i++)
     if (outs[i] && n.edges()[i]) deliver(n.edges()[i], std::move(outs[i]));
-  if (!args.retain_graph && !n.released && !n.part_of_node) n.released = n.doomed = true;
+  if (!args.retain_graph && !n.released && !n.part_of_node && saves_tensors(n))
+    n.released = n.doomed = true;
 }
 
 // Serialises additions to the gradient of a leaf; the wait is at most a kernel. The holder may

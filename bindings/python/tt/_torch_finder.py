@@ -73,6 +73,7 @@ ALIASES = {
     "onnx": "errors utils",
     "optim": "adadelta adagrad adamax asgd nadam radam rmsprop rprop",
     "profiler": "itt profiler",
+    "quantization": "fake_quantize observer qconfig quantize stubs",
     "signal.windows": "windows",
     "utils.benchmark": "utils utils.common utils.compare utils.timer",
     "utils.tensorboard": "summary writer",
@@ -137,6 +138,9 @@ class TorchFinder(DistributionFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname.startswith("tt.") and fullname[len("tt.") :] in ABSENT:
+            import_module("torch" + fullname[len("tt") :])  # `from torch.utils import NAME`
+            return ModuleSpec(fullname, self, is_package=True)
         if not fullname.startswith("torch."):
             return None
         name = "tt" + fullname[len("torch") :]
@@ -145,18 +149,21 @@ class TorchFinder(DistributionFinder, Loader):
         try:
             module = import_module(name)
         except ModuleNotFoundError as error:
-            if error.name != name:
-                raise
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise  # the module is there, and imports another one that is not
             return None
         self.specs[fullname] = module.__spec__
         return ModuleSpec(fullname, self, is_package=hasattr(module, "__path__"))
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return sys.modules.get("tt" + spec.name[len("torch") :])
+        library, _, name = spec.name.partition(".")
+        return sys.modules.get(("torch." if library == "tt" else "tt.") + name)
 
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
         fullname = module.__spec__.name
+        if fullname.startswith("tt."):
+            return
         if fullname in self.specs:
             module.__spec__ = self.specs.pop(fullname)
             return

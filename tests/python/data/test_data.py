@@ -672,3 +672,33 @@ def test_loaders_with_an_iteration_of_their_own():
 
     loader = Endless(TensorDataset(tt.arange(4)), batch_size=2)
     assert [next(iter(loader))[0].tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+
+
+def test_a_loader_whose_dataset_makes_whole_batches():
+    class Table:
+        rows = tt.arange(10).reshape(5, 2)
+
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, indices):
+            return self.rows[indices]
+
+    class Loader(DataLoader):
+        @property
+        def _auto_collation(self):
+            return not hasattr(self, "ready")
+
+        @property
+        def _index_sampler(self):
+            return self.batch_sampler
+
+    for workers in (0, 1):
+        loader = Loader(Table(), batch_size=2, collate_fn=lambda batch: batch, num_workers=workers)
+        assert loader._auto_collation and len(loader) == 3
+        loader.ready = True
+        assert [batch.tolist() for batch in loader] == [
+            [[0, 1], [2, 3]],
+            [[4, 5], [6, 7]],
+            [[8, 9]],
+        ]

@@ -17,6 +17,7 @@ def test_versions():
 
 
 AS_TORCH = """
+import sys
 import tt
 assert tt.as_torch() is tt
 import torch, torch.nn, torch.nn.functional as F, torch.optim.lr_scheduler
@@ -66,6 +67,18 @@ try:
     import torch.monitor
 except ModuleNotFoundError as error:
     assert "torch.monitor" in str(error)
+from torch.quantization.observer import MinMaxObserver
+assert MinMaxObserver is tt.ao.quantization.MinMaxObserver
+from torch.utils import cpp_extension  # tt has nothing for it
+assert cpp_extension is sys.modules["torch.utils.cpp_extension"]
+try:
+    cpp_extension.load_inline("name")
+except NotImplementedError as error:
+    assert "load_inline" in str(error)
+try:
+    from torch.quantization.observer import Nothing
+except ImportError as error:
+    assert "cannot import name 'Nothing'" in str(error)
     print("one package")
 """
 

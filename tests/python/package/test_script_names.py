@@ -1209,3 +1209,16 @@ def test_ranges_of_profilers():
             assert tt.ones(1) + 1 == 2
         with pytest.raises(NotImplementedError, match=ranges.__name__):
             ranges()
+
+
+def test_kinds_of_losses():
+    from tt.nn.modules.loss import _Loss, _WeightedLoss
+
+    class Own(_WeightedLoss):
+        pass
+
+    assert isinstance(nn.MSELoss(), _Loss) and not isinstance(nn.MSELoss(), _WeightedLoss)
+    assert isinstance(nn.CrossEntropyLoss(), _WeightedLoss)
+    assert isinstance(nn.CTCLoss(), _Loss) and isinstance(nn.TripletMarginLoss(), _Loss)
+    assert issubclass(nn.TripletMarginWithDistanceLoss, _Loss) and isinstance(Own(), _Loss)
+    assert not isinstance(nn.Linear(1, 1), _Loss) and not isinstance(nn.MSELoss(), Own)

@@ -35,6 +35,7 @@ __all__ = [
 _TensorMeta = type(_TensorBase)
 NO_GRAPH = "a call is recorded by tt.jit.trace or tt.fx, which have graphs of their own"
 Graph = absent_class("_C.Graph", NO_GRAPH)
+ScriptMethod = absent_class("_C.ScriptMethod", NO_GRAPH)
 TensorType = absent_class("_C.TensorType", NO_GRAPH)
 Node = absent_class("_C.Node", NO_GRAPH)
 Value = absent_class("_C.Value", NO_GRAPH)

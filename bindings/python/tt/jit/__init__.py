@@ -57,6 +57,7 @@ __all__ = [
     "unused",
     "wait",
 ]
+_enabled = False  # whether script() compiles
 _get_trace_graph = absent_function(
     "jit._get_trace_graph",
     "tt has no TorchScript: tt.fx and tt.export trace, utils.flop_counter counts",

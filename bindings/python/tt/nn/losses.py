@@ -1,6 +1,7 @@
 """Losses with arguments other than tensors, such as a distance function."""
 from __future__ import annotations
 
+from abc import ABCMeta
 from math import prod
 from typing import Any, Callable, Literal, Sequence, Union
 
@@ -17,10 +18,11 @@ Lengths = Union[Tensor, int, Sequence[int]]
 Reduction = Literal["none", "mean", "sum"]
 
 
-class _Loss(Module):
-    """Base class for losses of one's own, with their reduction."""
+class _Loss(Module, metaclass=ABCMeta):
+    """Base class for losses of one's own, with their reduction. isinstance takes tt's losses for
+    instances."""
 
-    reduction: str
+    reduction: Any
 
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
@@ -44,6 +46,12 @@ class _WeightedLoss(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
+
+
+WEIGHTED = "BCELoss CrossEntropyLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss".split()
+for each in dir(_layers):
+    if each.endswith("Loss"):
+        (_WeightedLoss if each in WEIGHTED else _Loss).register(getattr(_layers, each))
 
 
 class CTCLoss(_layers.CTCLoss):
@@ -70,7 +78,7 @@ class GaussianNLLLoss(_layers.GaussianNLLLoss):
         return self._forward(input, target, variances)
 
 
-class TripletMarginWithDistanceLoss(Module):
+class TripletMarginWithDistanceLoss(_Loss):
     """Computes max(0, d(anchor, positive) - d(anchor, negative) + margin) for a distance d.
 
     distance_function: d, which returns a distance for each pair of vectors; None: the Euclidean.
@@ -109,7 +117,7 @@ class TripletMarginWithDistanceLoss(Module):
         )
 
 
-class LinearCrossEntropyLoss(Module):
+class LinearCrossEntropyLoss(_WeightedLoss):
     """A linear layer and the cross entropy of its results in one function.
 
     in_features: size of the last dimension of the input

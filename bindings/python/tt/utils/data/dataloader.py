@@ -101,7 +101,6 @@ class DataLoader(Generic[T_co]):
         self._check_order(shuffle, sampler, batch_sampler, batch_size, drop_last)
         if batch_sampler is not None:
             batch_size, drop_last = None, False
-        self._batched = batch_size is not None or batch_sampler is not None
         if sampler is None:
             sampler = self._default_sampler(bool(shuffle))
         if batch_size is not None and batch_sampler is None:
@@ -109,7 +108,7 @@ class DataLoader(Generic[T_co]):
         self.batch_size, self.drop_last = batch_size, drop_last
         self.sampler, self.batch_sampler = sampler, batch_sampler
         if collate_fn is None:
-            collate_fn = default_collate if self._batched else default_convert
+            collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
         self._kept: WorkerIterator | None = None
         self._position: Position | None = None
@@ -120,6 +119,12 @@ class DataLoader(Generic[T_co]):
         if self._initialized and name in FIXED:
             raise ValueError(f"DataLoader: {name} cannot be changed after __init__")
         super().__setattr__(name, value)
+
+    @property
+    def _auto_collation(self) -> bool:
+        """Whether the dataset is asked for each sample of a batch. A subclass may return False:
+        the dataset receives what _index_sampler yields."""
+        return self.batch_sampler is not None
 
     @property
     def multiprocessing_context(self) -> Any:
@@ -174,7 +179,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def _index_sampler(self) -> Any:
-        return self.batch_sampler if self._batched else self.sampler
+        return self.batch_sampler if self._auto_collation else self.sampler
 
     def __len__(self) -> int:
         """Returns the number of batches of an epoch. An IterableDataset must define __len__."""

@@ -47,6 +47,7 @@ def is_native(loader: Any) -> bool:
     return (
         type(dataset) is TensorDataset
         and loader.collate_fn is default_collate
+        and loader._auto_collation
         and loader.worker_init_fn is None
         and (type(order) is SequentialSampler or type(order) is RandomSampler)
         and not getattr(order, "replacement", False)  # whose indices are drawn bit by bit

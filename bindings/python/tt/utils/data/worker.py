@@ -105,7 +105,7 @@ class Job:
 
     def __init__(self, loader: Any, base_seed: int) -> None:
         self.dataset, self.collate_fn = loader.dataset, loader.collate_fn
-        self.iterable, self.batched = loader._iterable, loader._batched
+        self.iterable, self.batched = loader._iterable, loader._auto_collation
         self.drop_last, self.num_workers = loader.drop_last, loader.num_workers
         self.init, self.base_seed = loader.worker_init_fn, base_seed
 
