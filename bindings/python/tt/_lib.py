@@ -184,7 +184,10 @@ def fail() -> NoReturn:
     """Raises the error of this thread's last call, or the exception of a Python callback in it."""
     raised, local.raised = local.raised, None
     if raised is not None:
-        raise raised
+        try:
+            raise raised
+        finally:
+            raised = None  # this frame and the exception's traceback would keep each other alive
     record = quick.tt_ctx_error(local.ctx)
     if not record:
         raise errors.TtError("a call failed without an error record")

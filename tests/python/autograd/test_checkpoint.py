@@ -1,4 +1,7 @@
 """tt.utils.checkpoint: the same results and gradients as without it, from a second computation."""
+import gc
+import weakref
+
 import pytest
 
 import tt
@@ -310,3 +313,17 @@ def test_parts_of_checkpoints():
     first, second = parts.noop_context_fn()
     with first, second:
         assert tt.distributed.autograd.is_available()
+
+
+def test_nothing_lives_until_the_garbage_collector_runs():
+    layer, before = nn.Linear(4, 4), gc.isenabled()
+    gc.disable()
+    try:
+        x = tt.randn(2, 4).requires_grad_()
+        checkpoint(lambda x: tt.tanh(layer(x)), x, use_reentrant=False).sum().backward()
+        alive = weakref.ref(x)
+        del x
+        assert alive() is None
+    finally:
+        if before:
+            gc.enable()

@@ -565,6 +565,25 @@ def test_values_set_between_steps(make, name, value, runs):
     assert records[:3] == (1, 8 - runs, runs), records
 
 
+def test_a_checkpoint_of_a_leaf_that_the_step_makes_is_recorded_once():
+    m = nn.Linear(4, 4)
+    optimizer = tt.optim.SGD(m.parameters(), lr=0.1)
+
+    @tt.compile
+    def step(x):
+        x = x.detach().requires_grad_()
+        y = tt.utils.checkpoint.checkpoint(lambda x: tt.tanh(m(x)), x, use_reentrant=False)
+        loss = y.sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    for _ in range(4):
+        step(tt.randn(2, 4))
+    assert info(step)[:3] == (1, 3, 1)
+
+
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("p", [0.0, 0.5])
 def test_checkpoints(reentrant, p):
