@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "kernels/cuda/conv/cudnn.h"
-#include "kernels/cuda/conv/few.h"
+#include "kernels/cuda/conv/few_channels.h"
 #include "kernels/cuda/convert.h"
 #include "plan/conv_build.h"
 

@@ -7,8 +7,8 @@
 #include <complex>
 
 #include "check.h"
-#include "kernels/cuda/linalg/batched.h"
-#include "kernels/cuda/linalg/solver.h"
+#include "kernels/cuda/linalg/cublas.h"
+#include "kernels/cuda/linalg/cusolver.h"
 #include "plan/linalg_plan.h"
 
 using namespace TT_NS;

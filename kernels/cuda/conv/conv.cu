@@ -5,7 +5,7 @@
 //   direct   few channels in a group: a thread for each result
 #include "kernels/cuda/conv/conv.h"
 #include "kernels/cuda/conv/cudnn.h"
-#include "kernels/cuda/conv/few.h"
+#include "kernels/cuda/conv/few_channels.h"
 #include "kernels/cuda/matmul/tile_sums.h"
 #include "kernels/cuda/rows.h"
 

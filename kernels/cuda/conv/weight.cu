@@ -5,7 +5,7 @@
 //   direct   few channels in a group: lanes are elements of the weight, warps share the pixels
 #include "kernels/cuda/conv/conv.h"
 #include "kernels/cuda/conv/cudnn.h"
-#include "kernels/cuda/conv/few.h"
+#include "kernels/cuda/conv/few_channels.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/warp.h"
 

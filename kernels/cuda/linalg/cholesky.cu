@@ -1,9 +1,9 @@
 // cholesky and solve_triangular.
 #include "kernels/functors/linalg/cholesky.h"
 
+#include "kernels/cuda/linalg/cusolver.h"
 #include "kernels/cuda/linalg/dense.h"
 #include "kernels/cuda/linalg/small.h"
-#include "kernels/cuda/linalg/solver.h"
 
 namespace TT_NS {
 namespace {

@@ -1,8 +1,8 @@
 // eigh.
 #include "kernels/functors/linalg/eigh.h"
 
+#include "kernels/cuda/linalg/cusolver.h"
 #include "kernels/cuda/linalg/dense.h"
-#include "kernels/cuda/linalg/solver.h"
 
 namespace TT_NS::cuda {
 

@@ -1,10 +1,10 @@
 // lu_factor and lu_solve.
 #include "kernels/functors/linalg/lu.h"
 
-#include "kernels/cuda/linalg/batched.h"
+#include "kernels/cuda/linalg/cublas.h"
+#include "kernels/cuda/linalg/cusolver.h"
 #include "kernels/cuda/linalg/dense.h"
 #include "kernels/cuda/linalg/small.h"
-#include "kernels/cuda/linalg/solver.h"
 
 namespace TT_NS {
 namespace {

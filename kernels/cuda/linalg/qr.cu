@@ -1,8 +1,8 @@
 // householder_qr and householder_product.
 #include "kernels/functors/linalg/qr.h"
 
+#include "kernels/cuda/linalg/cusolver.h"
 #include "kernels/cuda/linalg/dense.h"
-#include "kernels/cuda/linalg/solver.h"
 
 namespace TT_NS::cuda {
 

@@ -8,7 +8,7 @@
 //             kChunk pixels at a time are copied to shared memory: rows [kM][kChunk], columns
 //             [kN][kChunk]. Groups of threads share the pixels of a chunk. Splits of the pixels
 //             write their sums to the workspace, [splits][channels of y][terms].
-#include "kernels/cuda/conv/few.h"
+#include "kernels/cuda/conv/few_channels.h"
 
 #include "kernels/cuda/matmul/async.h"
 #include "kernels/cuda/nest.h"

@@ -1,7 +1,7 @@
 // cuBLAS has matrices by columns, so they are transposed on the way in and out.
 //
 //   workspace   [addresses of a][addresses of b][transposed a][transposed b][int32: pivots]
-#include "kernels/cuda/linalg/batched.h"
+#include "kernels/cuda/linalg/cublas.h"
 
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/linalg/columns.h"

@@ -7,7 +7,7 @@
 //
 //   workspace   [scratch of the library][transposed a][transposed b][int32: status, flag, pivots],
 //               or the addresses of the matrices
-#include "kernels/cuda/linalg/solver.h"
+#include "kernels/cuda/linalg/cusolver.h"
 
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/linalg/columns.h"
