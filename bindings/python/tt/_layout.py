@@ -36,8 +36,8 @@ sparse_bsc = layout("sparse_bsc")
 
 
 class qscheme(Named):
-    """How observers of tt.ao.quantization choose scales: one or one per channel, with a zero point
-    (affine) or around 0 (symmetric)."""
+    """The way in which observers of tt.ao.quantization choose scales: one or one per channel, with
+    a zero point (affine) or around 0 (symmetric)."""
 
     __module__ = "tt"
     __slots__ = ("name",)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Sequence
 
 
 class InputKind(enum.Enum):
-    """What an input is."""
+    """The kind of an input."""
 
     USER_INPUT = enum.auto()
     PARAMETER = enum.auto()
@@ -16,7 +16,7 @@ class InputKind(enum.Enum):
 
 
 class OutputKind(enum.Enum):
-    """What an output is."""
+    """The kind of an output."""
 
     USER_OUTPUT = enum.auto()
     LOSS_OUTPUT = enum.auto()

@@ -116,7 +116,7 @@ def add_aliases() -> None:
 
 
 class TorchDistribution(Distribution):
-    """What importlib.metadata tells about "torch"."""
+    """The distribution "torch" of importlib.metadata."""
 
     def __init__(self, version: str) -> None:
         self.text = f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n"

@@ -125,7 +125,7 @@ def parts_of(path: str) -> tuple[bytes, bytes]:
 
 
 class State:
-    """What a program knows of the module: its parameters, its buffers, the names of the tensors
+    """The parameters and buffers of the module of a program, and the names of the tensors
     among the arguments."""
 
     def __init__(self, parameters: Any = (), buffers: Any = (), inputs: Sequence[str] = ()) -> None:

@@ -66,7 +66,7 @@ class ProfilerActivity(Enum):
 
 
 class DeviceType(IntEnum):
-    """Where an event ran."""
+    """The type of device on which an event ran."""
 
     CPU, CUDA = range(2)
 

@@ -143,7 +143,7 @@ class DualCall(Call):
 
 
 class Samples:
-    """What apply hands over for a Function with a vmap: reads the samples of its arguments."""
+    """Reads the samples of the arguments of a Function with a vmap, for apply."""
 
     size = 0  # the number of samples; 0: no argument is batched
     samples: tuple[Tensor | None, ...] = ()

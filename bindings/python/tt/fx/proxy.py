@@ -28,7 +28,7 @@ class TraceError(ValueError):
 
 
 class TracerBase:
-    """What records into a graph."""
+    """Records operators into a graph."""
 
     graph: Graph
     module_stack: Any = None

@@ -70,11 +70,11 @@ wait = absent_function("jit.wait", "tt has no TorchScript: use Python's threads"
 
 
 class TracerWarning(Warning):
-    """What PyTorch warns of while it traces; tt does not. Programs name it in filters."""
+    """PyTorch's warning while it traces, for filters of programs. tt does not give it."""
 
 
 class Saved:
-    """What script() and trace() return. _example: the arguments of the traced call, or None."""
+    """The result of script() and trace(). _example: the arguments of the traced call, or None."""
 
     _example: Any = None
 

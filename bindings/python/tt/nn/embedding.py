@@ -44,7 +44,7 @@ def taking_weight(init: Any) -> Any:
 
 
 class Table:
-    """What the layers have in common: C looks rows up, but with sparse gradients Python does."""
+    """The base of the layers: C looks rows up, but with sparse gradients Python does."""
 
     sparse: bool
 

@@ -17,7 +17,7 @@ DICTS = (dict, OrderedDict, defaultdict)
 
 
 class NodeDef(NamedTuple):
-    """How structures of a class are taken apart and built."""
+    """The functions that take structures of a class apart and build them."""
 
     type: type
     flatten_fn: Callable[[Any], tuple[list[Any], Any]]

@@ -12,7 +12,7 @@ from .._tensor import Tensor
 
 
 class CheckpointPolicy(enum.Enum):
-    """What a policy decides for an operator. PREFER_ is the same as MUST_ in tt."""
+    """The decision of a policy for an operator. PREFER_ is the same as MUST_ in tt."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -24,7 +24,7 @@ SAVES = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
 class SelectiveCheckpointContext:
-    """What a policy knows of the call. is_recompute: it is the one in backward."""
+    """The call that a policy decides about. is_recompute: it is the one in backward."""
 
     def __init__(self, *, is_recompute: bool) -> None:
         self.is_recompute = is_recompute

@@ -28,7 +28,7 @@ def unit_of(seconds: float) -> tuple[str, float]:
 
 
 class TaskSpec(NamedTuple):
-    """What a Timer measures: see there."""
+    """The statement that a Timer measures, and its setup."""
 
     stmt: Any
     setup: Any
@@ -97,7 +97,7 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many figures of the median are certain, from 1 to 4: by the standard deviation
+        """The number of certain figures of the median, 1 to 4, from the standard deviation
         between the quartiles."""
         n = len(self.times)
         middle = sorted(self.times)[n // 4 : math.ceil(3 * n / 4)]

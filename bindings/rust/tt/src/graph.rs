@@ -413,8 +413,8 @@ unsafe fn borrowed<'a>(s: *const c_char) -> &'a str {
     unsafe { std::ffi::CStr::from_ptr(s) }.to_str().unwrap_or("?")
 }
 
-/// What a function has computed, from [`capture`] or [`Graph::load`]. `Display` prints the calls,
-/// one per line.
+/// The calls of operators that a function has made, from [`capture`] or [`Graph::load`]. `Display`
+/// prints them, one per line.
 ///
 /// Edits need a graph that no [`Plan`] uses; [`copy`](Graph::copy) makes one. After an edit the
 /// shapes behind it are computed again; an edit that fails changes nothing. Values stay valid, the

@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 
 use crate::{Module, Node, Result, Tensor};
 
-/// What has hooks: tensors, modules and nodes.
+/// Objects that have hooks: tensors, modules and nodes.
 pub trait Hooked {
     /// Removes a hook by the id that registering it returned.
     fn remove_hook_by_id(&self, id: i64) -> Result<()>;

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::opts::QrOpts;
 use crate::{DType, Scalar, Status, Tensor};
 
-/// What follows a layer.
+/// The function that follows a layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Nonlinearity {
     /// Nothing, or another layer.

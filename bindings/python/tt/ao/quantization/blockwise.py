@@ -17,7 +17,7 @@ FORMATS = ("q8_0", "q4_0")
 
 
 class BlockwiseWeightOnlyConfig:
-    """How quantize_ packs weights: in the format "q8_0", 8.5 bits a number, or "q4_0", 4.5 bits."""
+    """Lets quantize_ pack weights in the format "q8_0", 8.5 bits a number, or "q4_0", 4.5 bits."""
 
     def __init__(self, format: Format = "q8_0") -> None:
         if format not in FORMATS:

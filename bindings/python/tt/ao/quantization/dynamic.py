@@ -23,7 +23,7 @@ default_dynamic_qconfig = QConfig(default_fake_quant, default_per_channel_weight
 
 
 class Int8DynamicActivationInt8WeightConfig:
-    """How quantize_ packs Linear modules: int8 weights with a scale for each output, inputs as
+    """Lets quantize_ pack Linear modules: int8 weights with a scale for each output, inputs as
     8-bit integers with a scale and a zero point for each row."""
 
     def __repr__(self) -> str:

@@ -35,7 +35,7 @@ current = Current()
 
 
 class Context:
-    """What a worker keeps of a distributed backward.
+    """The part of a distributed backward that a worker keeps.
 
     sent: message -> tensors of this worker's graph that were sent with it
     received: leaf -> (worker, message, index): where its gradient goes

@@ -50,7 +50,7 @@ class StateDictType(Enum):
 
 
 class OptimStateKeyType(Enum):
-    """What the state of an optimizer is named after."""
+    """The keys of an optimizer's state: names or numbers of parameters."""
 
     PARAM_NAME = 1
     PARAM_ID = 2
@@ -113,7 +113,7 @@ class FullStateDictConfig(StateDictConfig):
 
 @dataclass
 class ShardedStateDictConfig(StateDictConfig):
-    """Of a state dict of shards."""
+    """Options of a state dict of shards."""
 
 
 @dataclass
@@ -132,7 +132,7 @@ class FullOptimStateDictConfig(OptimStateDictConfig):
 
 @dataclass
 class ShardedOptimStateDictConfig(OptimStateDictConfig):
-    """Of the state of shards."""
+    """Options of the optimizer state of shards."""
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""How a tensor would lie on one dimension of a mesh of devices."""
+"""Placements of a tensor along one dimension of a mesh of devices."""
 from __future__ import annotations
 
 from dataclasses import dataclass

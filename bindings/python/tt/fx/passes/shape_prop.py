@@ -18,7 +18,7 @@ class TensorMetadata(
         "TensorMetadata", "shape dtype requires_grad stride memory_format is_quantized qparams"
     )
 ):
-    """What is known of a tensor."""
+    """Shape, dtype, strides and memory format of a tensor."""
 
     __slots__ = ()
 

@@ -29,7 +29,7 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """What flex_attention returns beside the result: sums of exponentials, largest scores."""
+    """Selects what flex_attention returns beside its result: logsumexp, largest scores."""
 
     lse: bool = False
     max_scores: bool = False

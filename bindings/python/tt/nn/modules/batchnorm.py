@@ -8,7 +8,7 @@ from ..layer import NormLayer as _NormBase
 
 
 class _BatchNorm(ABC):
-    """What the batch normalisations are, for isinstance."""
+    """The base of the batch normalisations, for isinstance."""
 
 
 for layer in (BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm):

@@ -7,7 +7,7 @@ from .. import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 
 
 class _InstanceNorm(ABC):
-    """What the normalisations of single samples are, for isinstance."""
+    """The base of the normalisations of single samples, for isinstance."""
 
 
 for layer in (InstanceNorm1d, InstanceNorm2d, InstanceNorm3d):

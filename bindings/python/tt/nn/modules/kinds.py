@@ -8,7 +8,7 @@ from ... import nn
 
 
 class Kind(ABC):
-    """What some layers are, for isinstance and issubclass."""
+    """The base of some layers, for isinstance and issubclass."""
 
 
 def kind(name: str, *layers: type) -> Any:

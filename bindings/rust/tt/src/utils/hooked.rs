@@ -6,7 +6,7 @@ use crate::{Handle, Module, Status, Tensor};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-/// What computes a tensor of a module.
+/// The way in which a tensor of a module is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Parametrization,

@@ -223,7 +223,7 @@ pub fn custom_from_mask(module: &Module, name: &str, mask: &Tensor) -> Result<()
     })
 }
 
-/// What [`global_unstructured`] prunes.
+/// The elements that [`global_unstructured`] prunes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// The elements with the smallest absolute values.
