@@ -13,6 +13,7 @@ Base.length(d::Dataset) = Int(C.tt_dataset_size(d))
 Base.getindex(d::Dataset, i::Integer) = (list_out((outs, cap, n) -> C.tt_dataset_get(
     ctx(), d, i - 1, outs, cap, n))...,)
 Base.lastindex(d::Dataset) = length(d)
+described(d::Dataset) = "$(length(d)) samples"
 Base.eltype(::Type{Dataset}) = Tuple{Vararg{Tensor}}
 Base.iterate(d::Dataset, i=1) = i > length(d) ? nothing : (d[i], i + 1)
 Base.vcat(d::Dataset, more::Dataset...) = own(Dataset, handle_out(o -> GC.@preserve d more begin
@@ -49,6 +50,7 @@ function Sampler(of, kind::Symbol; seed::Integer=0, replacement::Bool=kind == :w
     throw(ArgumentError("kind is :$kind: must be :random, :weighted, :subset or :distributed"))
 end
 Base.length(s::Sampler) = Int(C.tt_sampler_length(s))
+described(s::Sampler) = "$(length(s)) indices"
 function next!(s::Sampler, n::Integer)
     indices, found = Vector{Int64}(undef, n), Ref(Int64(0))
     check(C.tt_sampler_next(ctx(), s, indices, n, found))
@@ -77,6 +79,7 @@ function Loader(d::Dataset, s::Union{Sampler, Nothing}=nothing; batch_size::Inte
 end
 Base.length(l::Loader) = Int(C.tt_loader_length(l))
 Base.eltype(::Type{Loader}) = Tuple{Vararg{Tensor}}
+described(l::Loader) = "$(length(l)) batches"
 function Base.iterate(l::Loader, _=nothing)
     batch = list_out((outs, cap, n) -> C.tt_loader_next(ctx(), l, outs, cap, n))
     return isempty(batch) ? nothing : ((batch...,), nothing)

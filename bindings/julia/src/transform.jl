@@ -349,6 +349,7 @@ function GradScaler(; init_scale::Real=65536, growth_factor::Real=2, backoff_fac
         growth_interval, !enabled))
     return own(GradScaler, handle_out(o -> C.tt_grad_scaler_new(ctx(), opts, o)))
 end
+described(s::GradScaler) = "scale = $(get_scale(s))"
 function get_state(s::GradScaler)
     state = Base.zeros(5)
     check(C.tt_grad_scaler_state(ctx(), s, state))

@@ -25,3 +25,11 @@
     @test sort(TT.next!(TT.Sampler([7, 2], :subset; shuffle=true), 9)) == [2, 7]
     @test TT.next!(TT.Sampler(5, :distributed; rank=1, size=2), 9) == [2, 4, 1]
 end
+
+@testset "what is shown" begin
+    d = TT.Dataset(TT.ones(5, 2))
+    @test sprint(show, d) == "Dataset(5 samples)"
+    @test sprint(show, TT.Sampler(3)) == "Sampler(3 indices)"
+    @test sprint(show, TT.Loader(d; batch_size=2)) == "Loader(3 batches)"
+    @test sprint(show, TT.GradScaler(; init_scale=8)) == "GradScaler(scale = 8.0)"
+end
