@@ -161,7 +161,14 @@ def listed_kernels():
 
 ISAS = ("baseline", "avx2", "avx512")
 # NEON of 32-bit ARM has kernels of sums of products alone (kernels/cpu/CMakeLists.txt).
-NEON = ("conv", "conv_pad", "conv_weight")
+NEON = (
+    "conv",
+    "conv_interleave",
+    "conv_interleaved",
+    "conv_interleaved_weight",
+    "conv_pad",
+    "conv_weight",
+)
 # The entry points of an instruction set that is not built are those of a lower one.
 FALLBACKS = """\
 #if TT_HAVE_AVX2

@@ -144,7 +144,8 @@ class Target:
                     yield name, command, environment
             elif name in SAMPLE:
                 yield name, command, environment
-            if name in ("op_table.baseline", "op_table.sve256") and not self.args.whole:
+            variants = ("op_table.baseline", "op_table.sve256", "op_table.neon")
+            if name in variants and not self.args.whole:
                 kernels = name.removeprefix("op_table").removesuffix(".baseline")
                 for operator in OPERATORS:
                     yield f"op_table{kernels}:{operator}", [*command, operator], environment

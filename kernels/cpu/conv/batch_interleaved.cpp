@@ -14,6 +14,7 @@
 TT_IGNORE_UNINITIALIZED
 #include "kernels/cpu/conv/image_blocks.h"
 #include "kernels/cpu/matmul/vec.h"
+#include "kernels/cpu/simd/tile_sums.h"
 #include "plan/conv_plan.h"
 
 TT_ISA_BEGIN
@@ -143,41 +144,47 @@ struct PixelTile {
   int64_t out_pixel, out_channel;  // elements between pixels and channels of out
 };
 
+// acc: [channel][pixel and vector of images], of images `lane` and following.
+template <class Unit, int kM, int kAcc>
+TT_INLINE bool pixel_sums(const PixelTile& t, int lane, Vec<float> (&acc)[kM][kAcc]) {
+  constexpr int kPixels = kAcc / kTileVecs;
+  TT_UNROLL
+  for (int m = 0; m < kM; m++) {
+    TT_UNROLL
+    for (int i = 0; i < kAcc; i++) acc[m][i] = splat(t.start[m]);
+  }
+  for (int64_t r = 0; r < t.rows; r++) {
+    const float* x[kPixels];
+    TT_UNROLL
+    for (int i = 0; i < kPixels; i++) x[i] = t.x[i] + r * t.row + lane;
+    const float* w = t.w + r * t.run * kM;
+    for (int64_t k = 0; k < t.terms * kImages; k += kImages, w += kM) {
+      Vec<float> v[kAcc];
+      TT_UNROLL
+      for (int i = 0; i < kAcc; i++) v[i] = load(x[i / kTileVecs] + k + i % kTileVecs * kL);
+      TT_UNROLL
+      for (int m = 0; m < kM; m++) {
+        const auto s = Unit::factor(w[m]);
+        TT_UNROLL
+        for (int i = 0; i < kAcc; i++) acc[m][i] = Unit::add_product(s, v[i], acc[m][i]);
+      }
+    }
+  }
+  return true;
+}
+
 template <int kM, int kPixels> TT_NOINLINE void pixel_tile(const PixelTile& t) {
   constexpr int kAcc = kPixels * kTileVecs;
   for (int lane = 0; lane < kImages; lane += kTileVecs * kL) {
-    Vec<float> acc[kM][kPixels][kTileVecs];
-    TT_UNROLL
-    for (int m = 0; m < kM; m++) {
-      TT_UNROLL
-      for (int i = 0; i < kAcc; i++) acc[m][i / kTileVecs][i % kTileVecs] = splat(t.start[m]);
-    }
-    for (int64_t r = 0; r < t.rows; r++) {
-      const float* x[kPixels];
-      TT_UNROLL
-      for (int i = 0; i < kPixels; i++) x[i] = t.x[i] + r * t.row + lane;
-      const float* w = t.w + r * t.run * kM;
-      for (int64_t k = 0; k < t.terms * kImages; k += kImages, w += kM) {
-        Vec<float> v[kPixels][kTileVecs];
-        TT_UNROLL
-        for (int i = 0; i < kAcc; i++)
-          v[i / kTileVecs][i % kTileVecs] = load(x[i / kTileVecs] + k + i % kTileVecs * kL);
-        TT_UNROLL
-        for (int m = 0; m < kM; m++) {
-          const Vec<float> s = splat(w[m]);
-          TT_UNROLL
-          for (int i = 0; i < kAcc; i++)
-            acc[m][i / kTileVecs][i % kTileVecs] =
-                fma(s, v[i / kTileVecs][i % kTileVecs], acc[m][i / kTileVecs][i % kTileVecs]);
-        }
-      }
-    }
+    Vec<float> acc[kM][kAcc];
+    sum_tile(acc, [&t, lane](auto unit, auto& sums)
+                      TT_INLINE_BODY { return pixel_sums<decltype(unit)>(t, lane, sums); });
     TT_UNROLL
     for (int m = 0; m < kM; m++) {
       TT_UNROLL
       for (int i = 0; i < kAcc; i++)
         store(t.out + m * t.out_channel + i / kTileVecs * t.out_pixel + lane + i % kTileVecs * kL,
-              acc[m][i / kTileVecs][i % kTileVecs]);
+              acc[m][i]);
     }
   }
 }

@@ -242,11 +242,6 @@ template <class T> struct DepthwisePath {
     T* out[kRows];
     TT_UNROLL
     for (int r = 0; r < kRows; r++) out[r] = tile.out[min(i + r, tile.n_rows - 1)] + g;
-    const T* bias = reinterpret_cast<const T*>(tile.p.bias);
-    const Vec<T> start = bias ? load(bias + g) : Vec<T>{};
-    Vec<T> sum[kRows];
-    TT_UNROLL
-    for (int r = 0; r < kRows; r++) sum[r] = tile.first ? start : load(out[r]);
     const T* const* row = tile.indirection + i;
     // Prefetches what the following rows read at the last position of a window, and their results.
     const int64_t last_tap = tile.p.mode == kConvForward ? tile.n_taps - 1 : 0;
@@ -258,13 +253,28 @@ template <class T> struct DepthwisePath {
       TT_PREFETCH(last[r] + ahead_of_source);
       TT_PREFETCH_WRITE(out[r] + ahead);
     }
+    Vec<T> sum[kRows][1];
+    sum_tile(sum, [&tile, i, weights, g, out](auto unit, auto& sums) TT_INLINE_BODY {
+      return group_sums<decltype(unit)>(tile, i, weights, g, out, sums);
+    });
+    TT_UNROLL
+    for (int r = kRows - 1; r >= 0; r--) store(out[r], sum[r][0]);
+  }
+  template <class Unit>
+  static TT_INLINE bool group_sums(const ConvTile<T>& tile, int64_t i, const T* const* weights,
+                                   int64_t g, T* const (&out)[kRows], Vec<T> (&sum)[kRows][1]) {
+    const T* bias = reinterpret_cast<const T*>(tile.p.bias);
+    const Vec<T> start = bias ? load(bias + g) : Vec<T>{};
+    TT_UNROLL
+    for (int r = 0; r < kRows; r++) sum[r][0] = tile.first ? start : load(out[r]);
+    const T* const* row = tile.indirection + i;
     for (int64_t t = 0; t < tile.n_taps; t++, row += kPitch) {
       const Vec<T> weight = load(weights[t] + g);
       TT_UNROLL
-      for (int r = 0; r < kRows; r++) sum[r] = fma(load(row[r] + g), weight, sum[r]);
+      for (int r = 0; r < kRows; r++)
+        sum[r][0] = Unit::add_product(load(row[r] + g), weight, sum[r][0]);
     }
-    TT_UNROLL
-    for (int r = kRows - 1; r >= 0; r--) store(out[r], sum[r]);
+    return true;
   }
   // The groups that fill no vector, row by row.
   static TT_NOINLINE void add_rest(const ConvTile<T>& tile, const T* const* weights, int64_t g,

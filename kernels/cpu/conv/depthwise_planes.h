@@ -13,6 +13,7 @@
 #include "base/arith.h"
 #include "kernels/cpu/matmul/vec.h"
 #include "kernels/cpu/simd/room.h"
+#include "kernels/cpu/simd/tile_sums.h"
 #include "plan/conv_plan.h"
 
 TT_ENTRY_BEGIN
@@ -120,7 +121,6 @@ struct DepthwisePlanePath {
                                     float* to, int64_t rows) {
     constexpr int kG = PlaneWalk::kVectors;
     const ConvDepthwiseShape& s = from.s;
-    const int64_t step = s.stride[0];
     const Part<float> part(int(min<int64_t>(s.y[1], kL)));
     PlaneWalk walk(s, rows, 2);
     while (!walk.done) {
@@ -128,15 +128,9 @@ struct DepthwisePlanePath {
       float* y[kG];
       walk.next(from.room, to, x, y);
       Vec<float> sum[2][kG];
-      TT_UNROLL
-      for (int g = 0; g < kG; g++) sum[0][g] = sum[1][g] = splat(bias);
-      for (int64_t i = 0; i < s.k[0] + step; i++) {
-        const int64_t row = i % step * s.stride[1] * s.plane_items() + i / step * s.pitch;
-        const float* of_first = w + i * s.k[1];
-        if (i < min(step, s.k[0])) add_row<0, 1>(from, x, row, of_first, sum);
-        else if (i < s.k[0]) add_row<0, 2>(from, x, row, of_first, sum);
-        else if (i >= step) add_row<1, 2>(from, x, row, of_first, sum);
-      }
+      sum_tile(sum, [&from, x, w, bias](auto unit, auto& sums) TT_INLINE_BODY {
+        return pair_sums<decltype(unit)>(from, x, w, bias, sums);
+      });
       TT_UNROLL
       for (int g = 0; g < kG; g++) {
         store(y[g], sum[0][g], part);
@@ -144,8 +138,24 @@ struct DepthwisePlanePath {
       }
     }
   }
+  template <class Unit, int kG>
+  static TT_INLINE bool pair_sums(const DepthwiseRoom& from, const float* const (&x)[kG],
+                                  const float* w, float bias, Vec<float> (&sum)[2][kG]) {
+    const ConvDepthwiseShape& s = from.s;
+    const int64_t step = s.stride[0];
+    TT_UNROLL
+    for (int g = 0; g < kG; g++) sum[0][g] = sum[1][g] = splat(bias);
+    for (int64_t i = 0; i < s.k[0] + step; i++) {
+      const int64_t row = i % step * s.stride[1] * s.plane_items() + i / step * s.pitch;
+      const float* of_first = w + i * s.k[1];
+      if (i < min(step, s.k[0])) add_row<Unit, 0, 1>(from, x, row, of_first, sum);
+      else if (i < s.k[0]) add_row<Unit, 0, 2>(from, x, row, of_first, sum);
+      else if (i >= step) add_row<Unit, 1, 2>(from, x, row, of_first, sum);
+    }
+    return true;
+  }
   // Adds a row of the room to rows [kFrom, kTo) of a pair. w: the row of taps of the first one.
-  template <int kFrom, int kTo>
+  template <class Unit, int kFrom, int kTo>
   static TT_INLINE void add_row(const DepthwiseRoom& from, const float* const* x, int64_t row,
                                 const float* w, Vec<float> (*sum)[PlaneWalk::kVectors]) {
     constexpr int kG = PlaneWalk::kVectors;
@@ -156,9 +166,9 @@ struct DepthwisePlanePath {
       for (int g = 0; g < kG; g++) v[g] = load(x[g] + row + from.offset[k]);
       TT_UNROLL
       for (int r = kFrom; r < kTo; r++) {
-        const Vec<float> weight = splat(w[k - r * s.stride[0] * s.k[1]]);
+        const auto weight = Unit::factor(w[k - r * s.stride[0] * s.k[1]]);
         TT_UNROLL
-        for (int g = 0; g < kG; g++) sum[r][g] = fma(v[g], weight, sum[r][g]);
+        for (int g = 0; g < kG; g++) sum[r][g] = Unit::add_product(weight, v[g], sum[r][g]);
       }
     }
   }
@@ -168,25 +178,34 @@ struct DepthwisePlanePath {
                               int64_t rows) {
     constexpr int kG = PlaneWalk::kVectors;
     const ConvDepthwiseShape& s = from.s;
-    const int64_t taps = s.k[0] * s.k[1];
     const Part<float> part(int(min<int64_t>(s.y[1], kL)));
     PlaneWalk walk(s, rows);
     while (!walk.done) {
       const float* x[kG];
       float* y[kG];
       walk.next(from.room, to, x, y);
-      Vec<float> sum[kG];
+      Vec<float> sum[1][kG];
+      sum_tile(sum, [&from, x, w, bias](auto unit, auto& sums) TT_INLINE_BODY {
+        return row_sums<decltype(unit)>(from, x, w, bias, sums);
+      });
       TT_UNROLL
-      for (int g = 0; g < kG; g++) sum[g] = splat(bias);
-      for (int64_t t = 0; t < taps; t++) {
-        const int64_t at = from.offset[t];
-        const Vec<float> weight = splat(w[t]);
-        TT_UNROLL
-        for (int g = 0; g < kG; g++) sum[g] = fma(load(x[g] + at), weight, sum[g]);
-      }
-      TT_UNROLL
-      for (int g = 0; g < kG; g++) store(y[g], sum[g], part);
+      for (int g = 0; g < kG; g++) store(y[g], sum[0][g], part);
     }
+  }
+  template <class Unit, int kG>
+  static TT_INLINE bool row_sums(const DepthwiseRoom& from, const float* const (&x)[kG],
+                                 const float* w, float bias, Vec<float> (&sum)[1][kG]) {
+    const int64_t taps = from.s.k[0] * from.s.k[1];
+    TT_UNROLL
+    for (int g = 0; g < kG; g++) sum[0][g] = splat(bias);
+    for (int64_t t = 0; t < taps; t++) {
+      const int64_t at = from.offset[t];
+      const auto weight = Unit::factor(w[t]);
+      TT_UNROLL
+      for (int g = 0; g < kG; g++)
+        sum[0][g] = Unit::add_product(weight, load(x[g] + at), sum[0][g]);
+    }
+    return true;
   }
 };
 

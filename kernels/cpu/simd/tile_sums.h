@@ -3,7 +3,7 @@
 // NEON there takes subnormal numbers as 0, as factors, summands and results, and makes every NaN
 // the default one. Else it rounds as scalar instructions do: a product, then a sum, to nearest.
 // FPSCR says afterwards whether a number was taken as 0, exactly and by the architecture (ARM DDI
-// 0406C, A2.7.4 and FPRound). So a tile is summed by NEON, and once more by fma if that happened or
+// 0406C, A2.7 and FPRound). So a tile is summed by NEON, and once more by fma if that happened or
 // if a sum is NaN: the bits are always the baseline's.
 //
 //   sum_tile(acc, sum)    calls sum(unit, acc), which sets acc and changes nothing else but what
@@ -32,7 +32,8 @@ struct NeonUnit {
     float32x2_t pair;
     int lane;
   };
-  static TT_INLINE Factor factor(float x) { return {vdup_n_f32(x), 0}; }
+  // x is in memory: a value would pass through a register of integers.
+  static TT_INLINE Factor factor(const float& x) { return {vld1_dup_f32(&x), 0}; }
   static TT_INLINE Factor factor_at(const float* p) { return {vld1_dup_f32(p), 0}; }
   static TT_INLINE Factor lane(Vec<float> v, int i) {
     const float32x4_t four = float32x4_t(v);
@@ -44,6 +45,9 @@ struct NeonUnit {
     // The instruction has the lane's number.
     if (x.lane == 0) return Vec<float>(vmlaq_lane_f32(sums, row, x.pair, 0));
     return Vec<float>(vmlaq_lane_f32(sums, row, x.pair, 1));
+  }
+  static TT_INLINE Vec<float> add_product(Vec<float> x, Vec<float> y, Vec<float> z) {
+    return Vec<float>(vmlaq_f32(float32x4_t(z), float32x4_t(x), float32x4_t(y)));
   }
 };
 

@@ -1062,6 +1062,9 @@ int32_t pool_max_interleaved_backward(const void* plan, int64_t begin, int64_t e
 namespace neon {
 using namespace baseline;
 int32_t conv(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleave(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleaved(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t conv_interleaved_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_pad(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t conv_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 }

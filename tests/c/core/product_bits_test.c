@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#define ROOM 16384
+#define ROOM 32768
 
 typedef struct Numbers {
   int64_t n;
@@ -70,18 +70,23 @@ static void multiply(Numbers* to, int64_t m, int64_t n, int64_t k, Draw left, Dr
   OK(tt_matmul(c, a, b, &y));
   append(to, y);
 }
-/* A convolution of `channels` to `outputs`, and its gradients. */
-static void convolve(Numbers* to, int64_t channels, int64_t outputs, Draw left, Draw right) {
-  tt_tensor* x = filled(SHAPE(2, channels, 7, 6), left);
-  tt_tensor* w = filled(SHAPE(outputs, channels, 3, 3), right);
-  tt_tensor* bias = filled(SHAPE(outputs), left);
-  tt_tensor *y, *s, *grads[2], *weights = filled(SHAPE(2, outputs, 5, 4), left);
+typedef struct Images {
+  int64_t n, channels, rows, columns, outputs, groups;
+} Images;
+/* A convolution with windows of 3 x 3, and its gradients. */
+static void convolve(Numbers* to, Images s, Draw left, Draw right) {
+  const tt_conv2d_opts opts = {.set = TT_CONV2D_GROUPS, .groups = s.groups};
+  tt_tensor* x = filled(SHAPE(s.n, s.channels, s.rows, s.columns), left);
+  tt_tensor* w = filled(SHAPE(s.outputs, s.channels / s.groups, 3, 3), right);
+  tt_tensor* bias = filled(SHAPE(s.outputs), left);
+  tt_tensor* weights = filled(SHAPE(s.n, s.outputs, s.rows - 2, s.columns - 2), left);
+  tt_tensor *y, *weighted, *grads[2];
   OK(tt_requires_grad_(c, x, 1));
   OK(tt_requires_grad_(c, w, 1));
-  OK(tt_conv2d(c, x, w, bias, NULL, &y));
+  OK(tt_conv2d(c, x, w, bias, &opts, &y));
   append(to, y);
-  OK(tt_mul(c, y, weights, &s));
-  OK(tt_grad(c, LIST(sum_of(s)), LIST(x, w), NULL, grads));
+  OK(tt_mul(c, y, weights, &weighted));
+  OK(tt_grad(c, LIST(sum_of(weighted)), LIST(x, w), NULL, grads));
   append(to, grads[0]);
   /* Products of two of them are zeros, of any sign. */
   if (left != tiny) append(to, grads[1]);
@@ -92,8 +97,11 @@ static void compute(Numbers* to, Draw left, Draw right) {
   multiply(to, 5, 9, 7, left, right);
   multiply(to, 13, 21, 200, left, right); /* two chains */
   multiply(to, 33, 14, 300, left, right); /* packed */
-  convolve(to, 3, 5, left, right);
-  convolve(to, 20, 18, left, right);
+  convolve(to, (Images){2, 3, 7, 6, 5, 1}, left, right);
+  convolve(to, (Images){2, 20, 7, 6, 18, 1}, left, right);
+  convolve(to, (Images){20, 3, 6, 5, 7, 1}, left, right);   /* images side by side */
+  convolve(to, (Images){2, 5, 7, 21, 5, 5}, left, right);   /* depthwise, by planes */
+  convolve(to, (Images){2, 20, 7, 6, 20, 20}, left, right); /* and with channels last */
 }
 
 static void open_isa(int32_t isa) {
