@@ -399,6 +399,12 @@ TensorRef OnnxImporter::count_of() const {
 TensorRef OnnxImporter::given_value() const {
   if (const OnnxAttr* a = attr("value")) return TensorMessage(a->tensor).tensor();
   if (const OnnxAttr* a = attr("value_ints")) return integers(a->ints.span());
+  if (const OnnxAttr* a = attr("value_floats")) {
+    const int64_t n = a->reals.size();
+    TensorRef t = new_tensor(Ints(&n, 1), Dtype::kF32, kCpuDevice);
+    for (int64_t i = 0; i < n; i++) t->as<float>()[i] = a->reals[i];
+    return t;
+  }
   const bool whole = attr("value_int") != nullptr;
   if (!whole && !attr("value_float")) refuse("a constant of another kind");
   TensorRef t = new_tensor({}, whole ? Dtype::kI64 : Dtype::kF32, kCpuDevice);

@@ -99,8 +99,56 @@ TensorRef OnnxImporter::clip() const {
 
 TensorRef OnnxImporter::softmax() const {
   const int64_t d = dim(integer("axis", opset_ < 13 ? 1 : -1), in(0).ndim);
-  if (opset_ < 13 && d != in(0).ndim - 1) refuse("several axes, before opset 13");
-  return is(type_, "Softmax") ? op::softmax(in(0), d) : op::log_softmax(in(0), d);
+  const bool plain = is(type_, "Softmax");
+  if (opset_ >= 13 || d == in(0).ndim - 1)
+    return plain ? op::softmax(in(0), d) : op::log_softmax(in(0), d);
+  const TensorRef rows = op::flatten(in(0), d, -1);  // before opset 13: over all axes from d on
+  const TensorRef y = plain ? op::softmax(*rows, d) : op::log_softmax(*rows, d);
+  return op::reshape(*y, in(0).sizes());
+}
+
+TensorRef OnnxImporter::swish() const {
+  const TensorRef x = op::mul(in(0), Scalar(real("alpha", 1)));
+  return op::mul(in(0), *op::sigmoid(*x));
+}
+
+TensorRef OnnxImporter::mean_of_inputs() const {
+  return op::div_true(*folded(sum), Scalar(inputs_.size()));
+}
+
+TensorRef OnnxImporter::rms_norm() const {
+  const int64_t d = dim(integer("axis", -1), in(0).ndim);
+  const Shape shape(in(0).sizes().slice(d, in(0).ndim));
+  return op::rms_norm(in(0), shape, opt(1), real("epsilon", 1e-5f));
+}
+
+// ---- quantization ----
+
+// Input i, the scale or the zero point of all elements or of each index of an axis, for elements
+// that it broadcasts to.
+TensorRef OnnxImporter::along_axis(int64_t i) const {
+  if (in(i).ndim > 1 || integer("block_size", 0)) refuse("blocks with scales of their own");
+  if (in(i).numel == 1) return op::reshape(in(i), {});
+  Shape shape;
+  shape.resize(in(0).ndim, 1);
+  shape[dim(integer("axis", 1), in(0).ndim)] = in(i).numel;
+  return op::reshape(in(i), shape);
+}
+// In 8 bits: the bounds of the dtype are 255 apart.
+TensorRef OnnxImporter::quantize() const {
+  const Dtype to = has(2) ? in(2).dtype : Dtype::kU8;
+  const bool is_signed = to == Dtype::kI8;
+  if (!is_signed && to != Dtype::kU8) refuse("a dtype other than int8 and uint8");
+  TensorRef y = op::round(*op::div_true(in(0), *along_axis(1)));
+  if (has(2)) y = op::add(*y, *op::to_dtype(*along_axis(2), y->dtype));
+  const Scalar low(is_signed ? -128 : 0), high(is_signed ? 127 : 255);
+  return op::to_dtype(*op::clamp(*y, &low, &high), to);
+}
+TensorRef OnnxImporter::dequantize() const {
+  const Dtype to = in(1).dtype;
+  TensorRef y = op::to_dtype(in(0), to);
+  if (has(2)) y = op::sub(*y, *op::to_dtype(*along_axis(2), to));
+  return op::mul(*y, *along_axis(1));
 }
 
 // Add, Max and so on, of one input or more.
@@ -114,14 +162,17 @@ bool OnnxImporter::elementwise() {
   static constexpr OneResult kOthers[] = {
       {"Add", [](Node& n) { return n.folded(sum); }},
       {"Cast", [](Node& n) { return op::to_dtype(n.in(0), model_dtype(n.integer("to", 0))); }},
+      {"CastLike", [](Node& n) { return op::to_dtype(n.in(0), n.in(1).dtype); }},
       {"Celu", [](Node& n) { return op::celu(n.in(0), n.real("alpha", 1)); }},
       {"Clip", [](Node& n) { return n.clip(); }},
+      {"DequantizeLinear", [](Node& n) { return n.dequantize(); }},
       {"Elu", [](Node& n) { return op::elu(n.in(0), n.real("alpha", 1)); }},
       {"Gelu", [](Node& n) { return op::gelu(n.in(0), n.text_is("approximate", "tanh", false)); }},
       {"HardSigmoid", [](Node& n) { return n.hard_sigmoid(); }},
       {"LeakyRelu", [](Node& n) { return op::leaky_relu(n.in(0), n.real("alpha", 0.01f)); }},
       {"LogSoftmax", [](Node& n) { return n.softmax(); }},
       {"Max", [](Node& n) { return n.folded(op::maximum); }},
+      {"Mean", [](Node& n) { return n.mean_of_inputs(); }},
       {"Min", [](Node& n) { return n.folded(op::minimum); }},
       {"Mod",
        [](Node& n) {
@@ -129,8 +180,11 @@ bool OnnxImporter::elementwise() {
          return truncates ? op::fmod(n.in(0), n.in(1)) : op::remainder(n.in(0), n.in(1));
        }},
       {"Pow", [](Node& n) { return n.power(); }},
+      {"QuantizeLinear", [](Node& n) { return n.quantize(); }},
+      {"RMSNormalization", [](Node& n) { return n.rms_norm(); }},
       {"Softmax", [](Node& n) { return n.softmax(); }},
       {"Sum", [](Node& n) { return n.folded(sum); }},
+      {"Swish", [](Node& n) { return n.swish(); }},
       {"Where", [](Node& n) { return op::where(n.in(0), n.in(1), n.in(2)); }},
   };
   for (const auto& f : kUnary) {

@@ -195,6 +195,7 @@ void OnnxImporter::read_attr(Span<const char> bytes) {
       case 4: a.s = f.bytes; break;
       case 5: a.tensor = f.bytes; break;
       case 6: a.graph = f.bytes; break;
+      case 7: add_reals(a.reals, f); break;
       case 8: add_integers(a.ints, f); break;
       case 9: a.texts.push_back(f.bytes); break;
       default: break;

@@ -22,6 +22,7 @@ struct OnnxAttr {
   float f = 0;
   int64_t i = 0;
   Span<const char> s, tensor, graph;
+  SmallVec<float, 2> reals;
   SmallVec<int64_t, 4> ints;
   SmallVec<Name, 2> texts;
 };
@@ -84,6 +85,12 @@ class OnnxImporter {
   TensorRef hard_sigmoid() const;
   TensorRef clip() const;
   TensorRef softmax() const;
+  TensorRef swish() const;
+  TensorRef mean_of_inputs() const;
+  TensorRef rms_norm() const;
+  TensorRef along_axis(int64_t i) const;
+  TensorRef quantize() const;
+  TensorRef dequantize() const;
   TensorRef folded(TensorRef (*join)(const Tensor&, const Tensor&)) const;
   bool product();
   TensorRef matmul() const;

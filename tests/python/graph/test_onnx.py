@@ -482,14 +482,14 @@ def varint(v):
     return bytes([*out, v])
 
 
-def load_node(path, op, constants, *attributes):
+def load_node(path, op, constants, *attributes, opset=17):
     """Loads a model of one node, whose inputs are constants: lists of a TensorProto's fields."""
     names = [b"c%d" % i for i in range(len(constants))]
     inputs = [(1, name) for name in names]
     node = message(*inputs, (2, b"y"), (4, op), *((5, a) for a in attributes))
     initial = [(5, message(*c, (8, name))) for c, name in zip(constants, names)]
     graph = message((1, node), *initial, (12, message((1, b"y"))))
-    path.write_bytes(message((7, graph), (8, message((2, 17)))))
+    path.write_bytes(message((7, graph), (8, message((2, opset)))))
     return tt.onnx.load(path)
 
 
@@ -621,29 +621,32 @@ def test_lengths_beyond_the_steps(lengths, tmp_path):
         program.run(arrays[0], lens)
 
 
+TYPES = {tt.float32: (F32, "f"), tt.int64: (I64, "q"), tt.uint8: (2, "B"), tt.int8: (3, "b")}
+
+
 def constant(t):
-    """The fields of a TensorProto with the numbers of a float32 or int64 tensor."""
-    if t.dtype is tt.int64:
-        raw = struct.pack(f"<{t.numel()}q", *t.flatten().tolist())
-    else:
-        raw = struct.pack(f"<{t.numel()}f", *t.flatten().tolist())
-    return [(1, list(t.shape)), (2, I64 if t.dtype is tt.int64 else F32), (9, raw)]
+    """The fields of a TensorProto with the numbers of a tensor."""
+    number, kind = TYPES[t.dtype]
+    raw = struct.pack(f"<{t.numel()}{kind}", *t.flatten().tolist())
+    return [(1, list(t.shape)), (2, number), (9, raw)]
 
 
 def attribute(name, v):
     name = message((1, name.encode()))
     if isinstance(v, float):
         return name + varint(2 << 3 | 5) + struct.pack("<f", v)
+    if isinstance(v, list) and isinstance(v[0], float):
+        return name + message((7, struct.pack(f"<{len(v)}f", *v)))
     if isinstance(v, list):
         return name + message((8, v))
     return name + message((3, v) if isinstance(v, int) else (4, v.encode()))
 
 
-def node(path, op, *tensors, **attributes):
+def node(path, op, *tensors, opset=17, **attributes):
     """The result of a model of one node; a tensor that is None is left out."""
     constants = [constant(tt.zeros(0) if t is None else t) for t in tensors]
     pairs = [attribute(k, v) for k, v in attributes.items()]
-    return load_node(path, op.encode(), constants, *pairs).run()
+    return load_node(path, op.encode(), constants, *pairs, opset=opset).run()
 
 
 def image(*shape):
@@ -655,10 +658,43 @@ def sizes(*numbers):
     return tt.tensor(numbers)
 
 
+def steps_of(t, zero):
+    return tt.round(t / SCALES) + zero.float()
+
+
+SCALES = tt.tensor([0.1, 0.2, 0.3, 0.05, 1.0]).view(5)
+ZEROS = tt.tensor([1, -2, 3, 0, 5], dtype=tt.int8)
 X, V, W3 = image(2, 8, 6, 5), image(8), image(1, 2, 4, 4, 4)
 ROWS_OF = tt.tensor([[0, 1], [-1, 2]])
 MODE = "coordinate_transformation_mode"
 NODES = {
+    "quantize": (
+        lambda p: node(p, "QuantizeLinear", X, SCALES, ZEROS, axis=3),
+        lambda: steps_of(X, ZEROS).clamp(-128, 127).to(tt.int8),
+    ),
+    "quantize_bytes": (
+        lambda p: node(p, "QuantizeLinear", X, tt.tensor(0.5)),
+        lambda: tt.round(X / 0.5).clamp(0, 255).to(tt.uint8),
+    ),
+    "dequantize": (
+        lambda p: node(p, "DequantizeLinear", ZEROS.expand(2, 5), SCALES, ZEROS + 1),
+        lambda: -SCALES.expand(2, 5),
+    ),
+    "softmax_of_axes": (
+        lambda p: node(p, "Softmax", X, axis=1, opset=11),
+        lambda: tt.softmax(X.flatten(1), 1).view(X.shape),
+    ),
+    "rms_norm": (
+        lambda p: node(p, "RMSNormalization", X, SCALES, epsilon=0.01),
+        lambda: F.rms_norm(X, (5,), SCALES, 0.01),
+    ),
+    "mean": (lambda p: node(p, "Mean", X, X, X + 3), lambda: X + 1),
+    "swish": (lambda p: node(p, "Swish", X, alpha=2.0), lambda: X * tt.sigmoid(2 * X)),
+    "cast_like": (lambda p: node(p, "CastLike", X, V.to(tt.int64)), lambda: X.to(tt.int64)),
+    "floats": (
+        lambda p: node(p, "Constant", value_floats=[0.5, -2.0]),
+        lambda: tt.tensor([0.5, -2.0]),
+    ),
     "cubic": (
         lambda p: node(p, "Resize", X, None, None, sizes(2, 8, 7, 9), mode="cubic"),
         lambda: F.interpolate(X, size=(7, 9), mode="bicubic"),
