@@ -1093,3 +1093,15 @@ def test_factors_by_position():
 def test_copy_takes_a_number():
     assert tt.zeros(2).copy_(2.5).tolist() == [2.5, 2.5]
     assert tt.zeros(2, dtype=tt.int32).copy_(np.float32(2.5)).tolist() == [2, 2]
+
+
+def test_hooks_of_nodes_see_what_prehooks_leave():
+    x, seen = tt.ones(2, requires_grad=True), []
+    y = x * 2
+    node = y.grad_fn
+    node.register_prehook(lambda grads: (grads[0] + 1,))
+    node.register_hook(lambda inputs, outputs: seen.append((inputs[0][0], outputs[0][0])))
+    node.register_hook(lambda inputs, outputs: seen.append(outputs[0][0]))
+    node.register_prehook(lambda grads: (grads[0] * 3,))
+    y.sum().backward()
+    assert seen == [(12, 6), 6] and x.grad.tolist() == [12, 12]

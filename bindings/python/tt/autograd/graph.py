@@ -6,6 +6,7 @@ from ctypes import c_int64
 from functools import partial
 from threading import Lock, get_ident
 from typing import Any, Callable, Iterable, Sequence
+from weakref import WeakSet
 
 from .._handles import NodeHandle
 from .._hooks import HookHandle
@@ -101,6 +102,15 @@ def named(node: Node, ndim: int | None = None) -> Node:
     return node
 
 
+class Outputs(dict[int, Any]):
+    """The gradients of an operator's results that a hook of its node is to see, by thread."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+watching: dict[int, WeakSet[Outputs]] = {}  # address of a node -> those of its hooks
+
+
 class Node(NodeHandle):
     """A node of the autograd graph: a recorded operator."""
 
@@ -135,9 +145,10 @@ class Node(NodeHandle):
         than None replaces grad_inputs. Returns a handle whose remove() unregisters the hook.
 
         grad_inputs: the gradients of the inputs that require one. grad_outputs: those of the
-        results. Both are tuples.
+        results, as hooks of register_prehook have left them. Both are tuples.
         """
-        outputs: dict[int, Any] = {}  # of the backward that each thread runs
+        outputs = Outputs()
+        watching.setdefault(self._address or 0, WeakSet()).add(outputs)
 
         def before(grads: tuple[Tensor | None, ...]) -> None:
             outputs[get_ident()] = grads
@@ -153,6 +164,22 @@ class Node(NodeHandle):
             last.remove()
 
         return HookHandle(end)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> HookHandle:
+        """Calls fn(grad_outputs) before the operator's formula runs. A result other than None
+        replaces the gradients. Returns a handle whose remove() unregisters the hook."""
+        address = self._address or 0
+
+        def hook(grads: tuple[Tensor | None, ...]) -> Any:
+            replaced = fn(grads)
+            if replaced is not None:
+                thread = get_ident()
+                for outputs in list(watching.get(address, ())):
+                    if thread in outputs:
+                        outputs[thread] = replaced
+            return replaced
+
+        return super().register_prehook(hook)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and self._address == other._address

@@ -27,6 +27,7 @@ from .pooling_layers import (
     MaxUnpool3d,
 )
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell
+from .recurrent import Cell as RNNCellBase
 from .resizing import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 from .transformer import (
     Transformer,
@@ -75,6 +76,7 @@ __all__ = [
     "RNN",
     "RNNBase",
     "RNNCell",
+    "RNNCellBase",
     "Sequential",
     "SyncBatchNorm",
     "Transformer",
