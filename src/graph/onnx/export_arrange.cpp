@@ -1,4 +1,7 @@
+// Reductions, joined and rearranged elements, and results without tensor inputs.
+#include "graph/node_call.h"
 #include "graph/onnx/exporter.h"
+#include "ops/impl.h"
 
 namespace TT_NS {
 
@@ -202,6 +205,11 @@ void OnnxExporter::emit_border() {
   give(node("Pad", {tensor("self"), constant(pads())}, d, AttrWriter().text("mode", kModes[mode])));
 }
 
+void OnnxExporter::emit_filled() {
+  const Dtype d = out_value().dtype;
+  give(expanded(cast(tensor("value"), d), out_value().sizes));
+}
+
 bool OnnxExporter::emit_arrange() {
   static constexpr Emitter kTable[] = {
       {"cat", &OnnxExporter::emit_cat},
@@ -217,6 +225,8 @@ bool OnnxExporter::emit_arrange() {
       {"sort", &OnnxExporter::emit_topk},
       {"argsort", &OnnxExporter::emit_topk},
       {"pad_indexed", &OnnxExporter::emit_border},
+      {"fill_tensor", &OnnxExporter::emit_filled},
+      {"fill_tensor_", &OnnxExporter::emit_filled},
   };
   return emit_by(kTable);
 }
@@ -267,6 +277,31 @@ bool OnnxExporter::emit_copy() {
     return true;
   }
   return false;
+}
+
+// ---- without inputs ----
+
+// Results of an operator without tensors, as tables.
+bool OnnxExporter::emit_generated() {
+  const IrNode& n = at();
+  bool lone = n.op->n_slots && !n.op->schema->random && n.outs.size() == n.n_results;
+  for_each_value(n, [&](int32_t) { lone = false; });
+  for (const IrArg& a : n.args) lone = lone && a.kind != Value::kRng && !a.generator && !a.object;
+  for (int64_t i = 0; i < n.outs.size(); i++)
+    lone = lone && n.outs[i] >= 0 && out_value(i).numel() <= kMaxIndexTable;
+  if (!lone || n.outs.empty()) return false;
+  NodeCall call;
+  call.set(
+      n, [](int32_t) { return TensorRef(); }, [](const IrArg&) { return Rng{}; });
+  TensorList outs;
+  const MaskGuard plain(~kBackendKeys | bit(kKeyCapture));
+  call.run(*n.op, outs);
+  for (int64_t i = 0; i < outs.size(); i++) {
+    const TensorRef t = dense_input(*outs[i]);
+    if (!t->is_cpu() || !t->contiguous()) return false;
+    of_[n.outs[i]] = initializer(t->dtype, t->sizes(), t->data, t->numel * t->item_size());
+  }
+  return true;
 }
 
 }  // namespace TT_NS

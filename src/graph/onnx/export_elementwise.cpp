@@ -1,3 +1,4 @@
+// Elementwise operators: the expressions of their declarations in C become nodes.
 #include "graph/c/export.h"
 #include "graph/onnx/exporter.h"
 

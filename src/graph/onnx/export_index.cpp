@@ -1,10 +1,18 @@
-// Positions: indices in tensors, scattered values, extremes and their places, order.
+// Positions: indices in tensors, scattered values, extremes and their places, writes to views.
 #include "graph/onnx/exporter.h"
 
 namespace TT_NS {
 
 namespace {
 
+IrValue dense_value(Ints sizes, Dtype dtype) {
+  IrValue v = {};
+  v.dtype = dtype;
+  v.sizes = Shape(sizes);
+  v.strides.resize(sizes.n);
+  contiguous_strides(sizes, v.strides.data());
+  return v;
+}
 Shape with(const Shape& a, const Shape& b) {
   Shape out(a.span());
   out.append(b.span());
@@ -283,6 +291,107 @@ void OnnxExporter::emit_one_hot() {
             Dtype::kI64));
 }
 
+// ---- writes to views ----
+
+// base, of dense elements, with the elements of src at the places of a view of it.
+ModelValue OnnxExporter::with_view(ModelValue base, ModelValue src, const IrValue& view, Ints sizes,
+                                   const char* reduction) {
+  const int64_t n = view.numel();
+  int64_t all = 1;
+  for (const int64_t size : sizes) all *= size;
+  const ModelValue places =
+      initializer_of(positions(dense_value(sizes, view.dtype), view), Ints(&n, 1));
+  const ModelValue flat =
+      node("ScatterElements", {reshape(base, Ints(&all, 1)), places, reshape(src, Ints(&n, 1))},
+           base.dtype, AttrWriter().text("reduction", reduction));
+  return reshape(flat, sizes);
+}
+
+static void move_to_diagonal(IrValue& v, int64_t offset, int64_t dim1, int64_t dim2) {
+  const int64_t a = wrap_dim(dim1, v.ndim());
+  const int64_t b = wrap_dim(dim2, v.ndim());
+  const int64_t rows = v.sizes[a] - max<int64_t>(-offset, 0);
+  const int64_t columns = v.sizes[b] - max<int64_t>(offset, 0);
+  v.offset += (offset < 0 ? -offset * v.strides[a] : offset * v.strides[b]) * item_size(v.dtype);
+  v.sizes.push_back(max<int64_t>(min(rows, columns), 0));
+  v.strides.push_back(v.strides[a] + v.strides[b]);
+  for (const int64_t d : {max(a, b), min(a, b)}) {
+    v.sizes.erase(d);
+    v.strides.erase(d);
+  }
+}
+void OnnxExporter::emit_diagonal() {
+  const Dtype d = out_value().dtype;
+  const Shape& sizes = out_value().sizes;
+  IrValue view = dense_value(sizes, d);
+  move_to_diagonal(view, integer("offset"), integer("dim1"), integer("dim2"));
+  if (is("diagonal_scatter"))
+    return give(with_view(tensor("self"), cast(tensor("src"), d), view, sizes, "none"));
+  give(with_view(expanded(number(0, d), sizes), tensor("grad"), view, sizes, "none"));
+}
+void OnnxExporter::emit_view_put() {
+  const Dtype d = out_value().dtype;
+  const Shape& sizes = out_value().sizes;
+  IrValue view = dense_value(sizes, d);
+  if (is("as_strided_put")) {
+    view.sizes = Shape(arg("size").ints.span());
+    view.strides = Shape(arg("stride").ints.span());
+    view.offset = integer("offset") * item_size(d);
+  } else {
+    const int64_t dim = dim_of("self");
+    const int64_t n = sizes[dim];
+    const auto place = [&](const char* name, int64_t missing) {
+      const int64_t at = has(name) ? integer(name) : missing;
+      return clamp(at < 0 ? max(at, -n) + n : at, int64_t(0), n);
+    };
+    const bool one = is("select_scatter");
+    const int64_t start = place(one ? "index" : "start", 0);
+    view.offset = start * view.strides[dim] * item_size(d);
+    view.sizes[dim] = one ? 1 : value("src").sizes[dim];
+    if (!one) view.strides[dim] *= integer("step");
+  }
+  give(with_view(tensor("self"), cast(tensor("src"), d), view, sizes, "none"));
+}
+
+// The sums of the windows of which im2col takes the elements, by a table of their places.
+void OnnxExporter::emit_fold() {
+  const Dtype d = out_value().dtype;
+  const IrValue& x = value("self");
+  if (x.ndim() != 3) refuse("windows without a batch");
+  const Windows w = windows(arg("output_size").ints[0],
+                            arg("output_size").ints[arg("output_size").ints.size() - 1]);
+  const int64_t channels = x.sizes[1] / (w.kernel[0] * w.kernel[1]);
+  const int64_t area = w.size[0] * w.size[1];
+  const int64_t image[] = {x.sizes[0], channels, area};
+  const int64_t spread[] = {x.sizes[0], channels, x.sizes[1] / channels * x.sizes[2]};
+  const OnnxPositions table = w.table();
+  const int64_t row[] = {1, 1, table.size()};
+  const ModelValue places = expanded(initializer_of(table, Ints(row)), Ints(spread));
+  const ModelValue zeros = expanded(number(0, d), Ints(image));
+  ModelValue y = node("ScatterElements", {zeros, places, reshape(tensor("self"), Ints(spread))}, d,
+                      AttrWriter().integer("axis", 2).text("reduction", "add"));
+  const int64_t padded[] = {x.sizes[0], channels, w.size[0], w.size[1]};
+  y = reshape(y, Ints(padded));
+  for (int64_t i = 0; i < 2; i++) y = sliced(y, 2 + i, w.pad[i], w.size[i] - w.pad[i]);
+  give(y);
+}
+
+void OnnxExporter::emit_scatter_reduce() {
+  const bool multiplies = is("scatter_multiply");
+  if (!multiplies && !integer("include_self")) refuse("elements that are left out");
+  const Dtype d = out_value().dtype;
+  const Shape& sizes = value("index").sizes;
+  Shape begin;
+  begin.resize(sizes.size());
+  ModelValue src = cast(tensor("src"), d);
+  if (!same(value("src").sizes, sizes))
+    src = node("Slice", {src, constant(begin), constant(sizes)}, d);
+  const char* kind = "mul";
+  if (!multiplies) kind = integer("smallest") ? "min" : "max";
+  give(node("ScatterElements", {tensor("self"), tensor("index"), src}, d,
+            AttrWriter().integer("axis", dim_of("self")).text("reduction", kind)));
+}
+
 bool OnnxExporter::emit_indexing() {
   static constexpr Emitter kTable[] = {
       {"max_dim", &OnnxExporter::emit_extreme},
@@ -307,6 +416,14 @@ bool OnnxExporter::emit_indexing() {
       {"im2col", &OnnxExporter::emit_windows},
       {"one_hot", &OnnxExporter::emit_one_hot},
       {"bag_reduce", &OnnxExporter::emit_bags},
+      {"diagonal_backward", &OnnxExporter::emit_diagonal},
+      {"diagonal_scatter", &OnnxExporter::emit_diagonal},
+      {"slice_scatter", &OnnxExporter::emit_view_put},
+      {"select_scatter", &OnnxExporter::emit_view_put},
+      {"as_strided_put", &OnnxExporter::emit_view_put},
+      {"col2im", &OnnxExporter::emit_fold},
+      {"scatter_extreme", &OnnxExporter::emit_scatter_reduce},
+      {"scatter_multiply", &OnnxExporter::emit_scatter_reduce},
   };
   return emit_by(kTable);
 }

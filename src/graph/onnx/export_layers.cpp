@@ -1,4 +1,6 @@
+// Products, convolutions, pooling, resizing, softmax, norms, losses by class, attention.
 #include "graph/onnx/exporter.h"
+#include "ops/gen/ops.h"
 #include "plan/resize_build.h"
 
 #include <string.h>
@@ -368,6 +370,37 @@ void OnnxExporter::emit_cumsum() {
   give(node("CumSum", {cast(tensor("self"), d), constant(Ints(&dim, 1), 0)}, d));
 }
 
+// ---- losses by class ----
+
+void OnnxExporter::emit_class_loss() {
+  const IrValue& x = value("input");
+  const Dtype d = is_float(x.dtype) && x.dtype != Dtype::kF64 ? Dtype::kF32 : x.dtype;
+  const int64_t dim = x.ndim() == 1 ? 0 : 1;
+  for (int64_t i = 1; i < at().outs.size(); i++)
+    if (at().outs[i] >= 0 && is_used(at().outs[i])) refuse("weights of rows");
+  ModelValue logs = cast(tensor("input"), d);
+  if (is("native_cross_entropy")) logs = along(dim, "LogSoftmax", {logs}, d);
+  const ModelValue target = cast(tensor("target"), Dtype::kI64);
+  const ModelValue ignored =
+      compared("Equal", target, number(double(integer("ignore_index")), Dtype::kI64));
+  const ModelValue labels = node("Where", {ignored, number(0, Dtype::kI64), target}, Dtype::kI64);
+  Shape one(x.sizes);
+  one[dim] = 1;
+  const ModelValue hit = along(dim, "GatherElements", {logs, reshape(labels, one)}, d);
+  ModelValue share = number(1, d);
+  if (has("weight")) share = along(0, "Gather", {cast(tensor("weight"), d), labels}, d);
+  share = node("Where", {ignored, number(0, d), share}, d);
+  const ModelValue losses = node(
+      "Where", {ignored, number(0, d), reshape(node("Neg", {hit}, d), value("target").sizes)}, d);
+  ModelValue loss = node("Mul", {losses, share}, d);
+  const int64_t reduction = integer("reduction");
+  const AttrWriter drops = AttrWriter().integer("keepdims", 0);
+  if (reduction != kReductionNone) loss = node("ReduceSum", {loss}, d, drops);
+  if (reduction == kReductionMean)
+    loss = node("Div", {loss, node("ReduceSum", {share}, d, drops)}, d);
+  give(loss);
+}
+
 bool OnnxExporter::emit_rows() {
   static constexpr Emitter kTable[] = {
       {"softmax", &OnnxExporter::emit_softmax},
@@ -379,6 +412,8 @@ bool OnnxExporter::emit_rows() {
       {"native_group_norm", &OnnxExporter::emit_group_norm},
       {"native_batch_norm", &OnnxExporter::emit_batch_norm},
       {"cumsum", &OnnxExporter::emit_cumsum},
+      {"native_nll_loss", &OnnxExporter::emit_class_loss},
+      {"native_cross_entropy", &OnnxExporter::emit_class_loss},
   };
   return emit_by(kTable);
 }

@@ -1,23 +1,11 @@
-// Running results, order, writes to views, losses by class, and numbers without inputs.
-#include "graph/node_call.h"
+// Running results, and elements by their order.
 #include "graph/onnx/exporter.h"
-#include "ops/gen/ops.h"
-#include "ops/impl.h"
 
 namespace TT_NS {
 
 namespace {
 
 constexpr int64_t kMaxPairs = 1 << 20;  // of elements that are compared with each other
-
-IrValue dense_value(Ints sizes, Dtype dtype) {
-  IrValue v = {};
-  v.dtype = dtype;
-  v.sizes = Shape(sizes);
-  v.strides.resize(sizes.n);
-  contiguous_strides(sizes, v.strides.data());
-  return v;
-}
 
 }  // namespace
 
@@ -239,232 +227,6 @@ void OnnxExporter::emit_isin() {
   give(integer("invert") ? node("Not", {any}, Dtype::kBool) : any);
 }
 
-// ---- writes to views ----
-
-// base, of dense elements, with the elements of src at the places of a view of it.
-ModelValue OnnxExporter::with_view(ModelValue base, ModelValue src, const IrValue& view, Ints sizes,
-                                   const char* reduction) {
-  const int64_t n = view.numel();
-  int64_t all = 1;
-  for (const int64_t size : sizes) all *= size;
-  const ModelValue places =
-      initializer_of(positions(dense_value(sizes, view.dtype), view), Ints(&n, 1));
-  const ModelValue flat =
-      node("ScatterElements", {reshape(base, Ints(&all, 1)), places, reshape(src, Ints(&n, 1))},
-           base.dtype, AttrWriter().text("reduction", reduction));
-  return reshape(flat, sizes);
-}
-
-static void move_to_diagonal(IrValue& v, int64_t offset, int64_t dim1, int64_t dim2) {
-  const int64_t a = wrap_dim(dim1, v.ndim());
-  const int64_t b = wrap_dim(dim2, v.ndim());
-  const int64_t rows = v.sizes[a] - max<int64_t>(-offset, 0);
-  const int64_t columns = v.sizes[b] - max<int64_t>(offset, 0);
-  v.offset += (offset < 0 ? -offset * v.strides[a] : offset * v.strides[b]) * item_size(v.dtype);
-  v.sizes.push_back(max<int64_t>(min(rows, columns), 0));
-  v.strides.push_back(v.strides[a] + v.strides[b]);
-  for (const int64_t d : {max(a, b), min(a, b)}) {
-    v.sizes.erase(d);
-    v.strides.erase(d);
-  }
-}
-void OnnxExporter::emit_diagonal() {
-  const Dtype d = out_value().dtype;
-  const Shape& sizes = out_value().sizes;
-  IrValue view = dense_value(sizes, d);
-  move_to_diagonal(view, integer("offset"), integer("dim1"), integer("dim2"));
-  if (is("diagonal_scatter"))
-    return give(with_view(tensor("self"), cast(tensor("src"), d), view, sizes, "none"));
-  give(with_view(expanded(number(0, d), sizes), tensor("grad"), view, sizes, "none"));
-}
-void OnnxExporter::emit_view_put() {
-  const Dtype d = out_value().dtype;
-  const Shape& sizes = out_value().sizes;
-  IrValue view = dense_value(sizes, d);
-  if (is("as_strided_put")) {
-    view.sizes = Shape(arg("size").ints.span());
-    view.strides = Shape(arg("stride").ints.span());
-    view.offset = integer("offset") * item_size(d);
-  } else {
-    const int64_t dim = dim_of("self");
-    const int64_t n = sizes[dim];
-    const auto place = [&](const char* name, int64_t missing) {
-      const int64_t at = has(name) ? integer(name) : missing;
-      return clamp(at < 0 ? max(at, -n) + n : at, int64_t(0), n);
-    };
-    const bool one = is("select_scatter");
-    const int64_t start = place(one ? "index" : "start", 0);
-    view.offset = start * view.strides[dim] * item_size(d);
-    view.sizes[dim] = one ? 1 : value("src").sizes[dim];
-    if (!one) view.strides[dim] *= integer("step");
-  }
-  give(with_view(tensor("self"), cast(tensor("src"), d), view, sizes, "none"));
-}
-
-// The sums of the windows of which im2col takes the elements, by a table of their places.
-void OnnxExporter::emit_fold() {
-  const Dtype d = out_value().dtype;
-  const IrValue& x = value("self");
-  if (x.ndim() != 3) refuse("windows without a batch");
-  const Windows w = windows(arg("output_size").ints[0],
-                            arg("output_size").ints[arg("output_size").ints.size() - 1]);
-  const int64_t channels = x.sizes[1] / (w.kernel[0] * w.kernel[1]);
-  const int64_t area = w.size[0] * w.size[1];
-  const int64_t image[] = {x.sizes[0], channels, area};
-  const int64_t spread[] = {x.sizes[0], channels, x.sizes[1] / channels * x.sizes[2]};
-  const OnnxPositions table = w.table();
-  const int64_t row[] = {1, 1, table.size()};
-  const ModelValue places = expanded(initializer_of(table, Ints(row)), Ints(spread));
-  const ModelValue zeros = expanded(number(0, d), Ints(image));
-  ModelValue y = node("ScatterElements", {zeros, places, reshape(tensor("self"), Ints(spread))}, d,
-                      AttrWriter().integer("axis", 2).text("reduction", "add"));
-  const int64_t padded[] = {x.sizes[0], channels, w.size[0], w.size[1]};
-  y = reshape(y, Ints(padded));
-  for (int64_t i = 0; i < 2; i++) y = sliced(y, 2 + i, w.pad[i], w.size[i] - w.pad[i]);
-  give(y);
-}
-
-void OnnxExporter::emit_scatter_reduce() {
-  const bool multiplies = is("scatter_multiply");
-  if (!multiplies && !integer("include_self")) refuse("elements that are left out");
-  const Dtype d = out_value().dtype;
-  const Shape& sizes = value("index").sizes;
-  Shape begin;
-  begin.resize(sizes.size());
-  ModelValue src = cast(tensor("src"), d);
-  if (!same(value("src").sizes, sizes))
-    src = node("Slice", {src, constant(begin), constant(sizes)}, d);
-  const char* kind = "mul";
-  if (!multiplies) kind = integer("smallest") ? "min" : "max";
-  give(node("ScatterElements", {tensor("self"), tensor("index"), src}, d,
-            AttrWriter().integer("axis", dim_of("self")).text("reduction", kind)));
-}
-
-// ---- losses by class ----
-
-void OnnxExporter::emit_class_loss() {
-  const IrValue& x = value("input");
-  const Dtype d = is_float(x.dtype) && x.dtype != Dtype::kF64 ? Dtype::kF32 : x.dtype;
-  const int64_t dim = x.ndim() == 1 ? 0 : 1;
-  for (int64_t i = 1; i < at().outs.size(); i++)
-    if (at().outs[i] >= 0 && is_used(at().outs[i])) refuse("weights of rows");
-  ModelValue logs = cast(tensor("input"), d);
-  if (is("native_cross_entropy")) logs = along(dim, "LogSoftmax", {logs}, d);
-  const ModelValue target = cast(tensor("target"), Dtype::kI64);
-  const ModelValue ignored =
-      compared("Equal", target, number(double(integer("ignore_index")), Dtype::kI64));
-  const ModelValue labels = node("Where", {ignored, number(0, Dtype::kI64), target}, Dtype::kI64);
-  Shape one(x.sizes);
-  one[dim] = 1;
-  const ModelValue hit = along(dim, "GatherElements", {logs, reshape(labels, one)}, d);
-  ModelValue share = number(1, d);
-  if (has("weight")) share = along(0, "Gather", {cast(tensor("weight"), d), labels}, d);
-  share = node("Where", {ignored, number(0, d), share}, d);
-  const ModelValue losses = node(
-      "Where", {ignored, number(0, d), reshape(node("Neg", {hit}, d), value("target").sizes)}, d);
-  ModelValue loss = node("Mul", {losses, share}, d);
-  const int64_t reduction = integer("reduction");
-  const AttrWriter drops = AttrWriter().integer("keepdims", 0);
-  if (reduction != kReductionNone) loss = node("ReduceSum", {loss}, d, drops);
-  if (reduction == kReductionMean)
-    loss = node("Div", {loss, node("ReduceSum", {share}, d, drops)}, d);
-  give(loss);
-}
-
-// ---- integers ----
-
-// Products with powers of 2, and quotients that are rounded down.
-void OnnxExporter::emit_shift() {
-  const Dtype d = out_value().dtype;
-  const Dtype wide = Dtype::kI64;
-  const bool left = strncmp(op(), "bitwise_left", 12) == 0;
-  const bool is_tensor = arg("other").kind == Value::kTensor;
-  const ModelValue x = cast(tensor("self"), wide);
-  const ModelValue by = is_tensor ? cast(tensor("other"), wide) : number(real("other"), wide);
-  const int64_t width = 8 * item_size(d) - !left;  // a shift to the right leaves the sign
-  const ModelValue over = compared("Or", compared("Less", by, number(0, wide)),
-                                   compared("GreaterOrEqual", by, number(double(width), wide)));
-  const ModelValue safe = node("Where", {over, number(0, wide), by}, wide);
-  const ModelValue power = node("Pow", {number(2, wide), safe}, wide);
-  if (left)
-    return give(node("Where", {over, number(0, wide), node("Mul", {x, power}, wide)}, wide));
-  if (d == Dtype::kU64) refuse("uint64");
-  const ModelValue rest = node("Mod", {x, power}, wide);
-  const ModelValue quotient = node("Div", {node("Sub", {x, rest}, wide), power}, wide);
-  const ModelValue sign = node(
-      "Where", {compared("Less", x, number(0, wide)), number(-1, wide), number(0, wide)}, wide);
-  give(node("Where", {over, sign, quotient}, wide));
-}
-
-void OnnxExporter::emit_fake_quantize() {
-  const Dtype d = out_value().dtype;
-  const Dtype wide = d == Dtype::kF64 ? d : Dtype::kF32;
-  const ModelValue scale = cast(tensor("scale"), wide);
-  const ModelValue zero = cast(tensor("zero_point"), wide);
-  const ModelValue x = cast(tensor("input"), wide);
-  ModelValue q = node("Add", {node("Round", {node("Div", {x, scale}, wide)}, wide), zero}, wide);
-  q = node("Min", {q, number(real("quant_max"), wide)}, wide);
-  q = node("Max", {q, number(real("quant_min"), wide)}, wide);
-  give(node("Mul", {node("Sub", {q, zero}, wide), scale}, wide));
-}
-
-// The scale or the zero point of a tensor or of its channels, to be broadcast.
-ModelValue OnnxExporter::quantization(const char* name) {
-  const Dtype d = Dtype::kF32;
-  const bool by_channel = find_arg("scales") != nullptr;
-  Text list(name);
-  if (by_channel) list.add("s");
-  const char* const own = list.c_str();
-  if (!by_channel) return number(real(own), d);
-  if (!has(own)) return number(0, d);
-  Shape sizes;
-  sizes.resize(value("input").ndim(), 1);
-  sizes[wrap_dim(integer("axis"), sizes.size())] = value(own).numel();
-  return reshape(cast(tensor(own), d), sizes);
-}
-void OnnxExporter::emit_quantize() {
-  const Dtype d = Dtype::kF32;
-  const ModelValue parts = node("Div", {cast(tensor("input"), d), quantization("scale")}, d);
-  ModelValue q = node("Add", {node("Round", {parts}, d), quantization("zero_point")}, d);
-  q = node("Min", {q, number(real("quant_max"), d)}, d);
-  give(node("Max", {q, number(real("quant_min"), d)}, d));
-}
-void OnnxExporter::emit_dequantize() {
-  const Dtype d = Dtype::kF32;
-  const ModelValue q = node("Sub", {cast(tensor("input"), d), quantization("zero_point")}, d);
-  give(node("Mul", {q, quantization("scale")}, d));
-}
-
-void OnnxExporter::emit_filled() {
-  const Dtype d = out_value().dtype;
-  give(expanded(cast(tensor("value"), d), out_value().sizes));
-}
-
-// ---- without inputs ----
-
-// Results of an operator without tensors, as tables.
-bool OnnxExporter::emit_generated() {
-  const IrNode& n = at();
-  bool lone = n.op->n_slots && !n.op->schema->random && n.outs.size() == n.n_results;
-  for_each_value(n, [&](int32_t) { lone = false; });
-  for (const IrArg& a : n.args) lone = lone && a.kind != Value::kRng && !a.generator && !a.object;
-  for (int64_t i = 0; i < n.outs.size(); i++)
-    lone = lone && n.outs[i] >= 0 && out_value(i).numel() <= kMaxIndexTable;
-  if (!lone || n.outs.empty()) return false;
-  NodeCall call;
-  call.set(
-      n, [](int32_t) { return TensorRef(); }, [](const IrArg&) { return Rng{}; });
-  TensorList outs;
-  const MaskGuard plain(~kBackendKeys | bit(kKeyCapture));
-  call.run(*n.op, outs);
-  for (int64_t i = 0; i < outs.size(); i++) {
-    const TensorRef t = dense_input(*outs[i]);
-    if (!t->is_cpu() || !t->contiguous()) return false;
-    of_[n.outs[i]] = initializer(t->dtype, t->sizes(), t->data, t->numel * t->item_size());
-  }
-  return true;
-}
-
 bool OnnxExporter::emit_order() {
   static constexpr Emitter kTable[] = {
       {"cumprod", &OnnxExporter::emit_cumprod},
@@ -479,30 +241,9 @@ bool OnnxExporter::emit_order() {
       {"select_ranks", &OnnxExporter::emit_select_ranks},
       {"searchsorted", &OnnxExporter::emit_searchsorted},
       {"isin", &OnnxExporter::emit_isin},
-      {"diagonal_backward", &OnnxExporter::emit_diagonal},
-      {"diagonal_scatter", &OnnxExporter::emit_diagonal},
-      {"slice_scatter", &OnnxExporter::emit_view_put},
-      {"select_scatter", &OnnxExporter::emit_view_put},
-      {"as_strided_put", &OnnxExporter::emit_view_put},
-      {"col2im", &OnnxExporter::emit_fold},
-      {"scatter_extreme", &OnnxExporter::emit_scatter_reduce},
-      {"scatter_multiply", &OnnxExporter::emit_scatter_reduce},
-      {"native_nll_loss", &OnnxExporter::emit_class_loss},
-      {"native_cross_entropy", &OnnxExporter::emit_class_loss},
-      {"bitwise_left_shift", &OnnxExporter::emit_shift},
-      {"bitwise_left_shift_scalar", &OnnxExporter::emit_shift},
-      {"bitwise_right_shift", &OnnxExporter::emit_shift},
-      {"bitwise_right_shift_scalar", &OnnxExporter::emit_shift},
       {"mode", &OnnxExporter::emit_mode},
-      {"quantize_per_tensor", &OnnxExporter::emit_quantize},
-      {"quantize_per_channel", &OnnxExporter::emit_quantize},
-      {"dequantize_per_tensor", &OnnxExporter::emit_dequantize},
-      {"dequantize_per_channel", &OnnxExporter::emit_dequantize},
-      {"fake_quantize", &OnnxExporter::emit_fake_quantize},
-      {"fill_tensor", &OnnxExporter::emit_filled},
-      {"fill_tensor_", &OnnxExporter::emit_filled},
   };
-  return emit_by(kTable) || emit_generated();
+  return emit_by(kTable);
 }
 
 }  // namespace TT_NS

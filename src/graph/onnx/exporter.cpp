@@ -448,7 +448,8 @@ void OnnxExporter::emit_node() {
     if (is(check)) return;  // a model does not fail by the values of its inputs
   if (emit_views() || emit_elementwise() || emit_product() || emit_conv() || emit_pool() ||
       emit_resize() || emit_rows() || emit_attention() || emit_recurrent() || emit_reduce() ||
-      emit_arrange() || emit_indexing() || emit_copy() || emit_order())
+      emit_arrange() || emit_indexing() || emit_copy() || emit_order() || emit_integers() ||
+      emit_generated())
     return;
   refuse("has no translation to ONNX");
 }

@@ -160,6 +160,7 @@ class OnnxExporter {
   void emit_nearest();
   bool emit_resize();
   bool emit_rows();
+  void emit_class_loss();
   void emit_softmax();
   void emit_layer_norm();
   void emit_rms_norm();
@@ -184,7 +185,9 @@ class OnnxExporter {
   void emit_position();
   const char* reduction() const;
   bool emit_reduce();
+  void emit_filled();
   bool emit_arrange();
+  bool emit_generated();
   void emit_row_distances();
   void emit_cat();
   void emit_embedding();
@@ -206,6 +209,12 @@ class OnnxExporter {
   void emit_extreme();
   void emit_roll();
   void emit_index();
+  ModelValue with_view(ModelValue base, ModelValue src, const IrValue& view, Ints sizes,
+                       const char* reduction);
+  void emit_diagonal();
+  void emit_view_put();
+  void emit_fold();
+  void emit_scatter_reduce();
   void emit_index_put();
   void emit_index_rows();
   void emit_scatter();
@@ -220,7 +229,7 @@ class OnnxExporter {
   Windows windows(int64_t height, int64_t width) const;
   void emit_windows();
   bool emit_copy();
-  // of export_order.cpp
+  // of export_order.cpp, and what others use of it
   ModelValue sliced(ModelValue x, int64_t dim, int64_t begin, int64_t end);
   ModelValue reduced(const char* type, ModelValue x, int64_t dim, bool keeps);
   ModelValue compared(const char* type, ModelValue a, ModelValue b);
@@ -232,8 +241,6 @@ class OnnxExporter {
     ModelValue values, places;
   };
   Ranked ranked(ModelValue x, int64_t dim, int64_t n, ModelValue ranks);
-  ModelValue with_view(ModelValue base, ModelValue src, const IrValue& view, Ints sizes,
-                       const char* reduction);
   void emit_cumprod();
   void emit_logcumsumexp();
   void emit_running_extreme();
@@ -241,20 +248,15 @@ class OnnxExporter {
   void emit_select_ranks();
   void emit_searchsorted();
   void emit_isin();
-  void emit_diagonal();
-  void emit_view_put();
-  void emit_fold();
-  void emit_scatter_reduce();
-  void emit_class_loss();
-  void emit_shift();
   void emit_mode();
+  bool emit_order();
+  // of export_integers.cpp
+  void emit_shift();
   ModelValue quantization(const char* name);
   void emit_quantize();
   void emit_dequantize();
   void emit_fake_quantize();
-  void emit_filled();
-  bool emit_generated();
-  bool emit_order();
+  bool emit_integers();
   void value_info(Proto& to, int field, const char* prefix, int64_t i,
                   const SmallVec<int32_t, 4> Graph::*ends);
   void note(Ints list, uint64_t rest);
