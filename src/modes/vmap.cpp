@@ -96,6 +96,9 @@ void call_unbatched(Call c, const Value* args, TensorList& outs) {
   if (!draw_for_all(b)) call_for_each(b);
 }
 
+// A composite gets the batched tensors, which vmap serves in its parts. Autocast casts them before.
+constexpr uint64_t kCompositeKeys = kBackendKeys | bit(kKeyAutocast);
+
 void vmap_slot(Call c, const Value* args, TensorList& outs) {
   const VmapLevel* const level = innermost_level(c, args);
   if (!level) return call_unbatched(c, args, outs);
@@ -108,7 +111,7 @@ void vmap_slot(Call c, const Value* args, TensorList& outs) {
     // evaluation mode
     const bool whole = schema.kind == OpKind::kComposite && !in_place;
     if (whole && b.level.randomness != kRandomDifferent)
-      return c.op->call_boxed({c.keys & kBackendKeys, c.op}, args, outs);
+      return c.op->call_boxed({c.keys & kCompositeKeys, c.op}, args, outs);
     if (b.level.randomness == kRandomError) fail_draw(schema);
     const MaskGuard masks(0);
     ctx().include &= ~bit(kKeyVmap);
@@ -121,7 +124,7 @@ void vmap_slot(Call c, const Value* args, TensorList& outs) {
   const BatchRule rule = find_batch_rule(schema.name);
   if (rule && rule(b)) return;
   if (schema.kind == OpKind::kComposite && !in_place)
-    return c.op->call_boxed({c.keys & kBackendKeys, c.op}, args, outs);
+    return c.op->call_boxed({c.keys & kCompositeKeys, c.op}, args, outs);
   call_for_each(b);
 }
 

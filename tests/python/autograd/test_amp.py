@@ -125,6 +125,15 @@ def test_recurrent_layers(layer, packed):
     assert all(p.grad.dtype == F32 for p in model.parameters())
 
 
+def test_recurrent_cells_in_vmap():
+    cell, x = nn.GRUCell(4, 6), tt.randn(3, 2, 4)
+    with tt.autocast("cpu"):
+        found = tt.func.vmap(lambda row: cell(row))(x)
+        expected = tt.stack([cell(row) for row in x])
+    assert found.dtype == BF16
+    tt.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
+
+
 def test_training_keeps_float32_weights():
     tt.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(8, 3))
