@@ -5,11 +5,60 @@
 
 TT_ISA_BEGIN
 
+// Adds what is left of a stream to acc, a block at a time. parts: numbers of an element.
+template <class Real, auto kAdd>
+TT_NOINLINE Lanes<Real> sum_of_blocks(Stream& stream, Lanes<Real> acc, int64_t parts) {
+  Cascade<Real> cascade;
+  const Real* x = nullptr;
+  cascade.push(acc);
+  while (const int64_t n = stream.next(&x)) {
+    acc.fill(0);
+    kAdd(&acc, x, n * parts);
+    cascade.push(acc);
+  }
+  return cascade.total();
+}
+
+// Sums of columns, n numbers of each row; low, high: [n]. Eight rows are added as a tree into low;
+// after kFlush of them, low is added to high. A column has at most kReduceMaxColumnSplit rows, so
+// errors stay small.
+template <class Real> struct ColumnSums {
+  static constexpr int kRows = 8;
+  static constexpr int kFlush = 16;
+  alignas(64) Real low[kReduceMaxTile / sizeof(Real)], high[kReduceMaxTile / sizeof(Real)];
+  int pending;
+
+  TT_INLINE void start(int64_t n) {
+    for (int64_t i = 0; i < n; i++) low[i] = high[i] = 0;
+    pending = 0;
+  }
+  TT_INLINE void add(const void* const* row, int k, int64_t n) {
+    if (k == kRows) {
+      const Real* r[kRows];
+      for (int i = 0; i < kRows; i++) r[i] = static_cast<const Real*>(row[i]);
+      for (int64_t i = 0; i < n; i++)
+        low[i] += ((r[0][i] + r[1][i]) + (r[2][i] + r[3][i])) +
+                  ((r[4][i] + r[5][i]) + (r[6][i] + r[7][i]));
+    } else {
+      for (int j = 0; j < k; j++) {
+        const Real* r = static_cast<const Real*>(row[j]);
+        for (int64_t i = 0; i < n; i++) low[i] += r[i];
+      }
+    }
+    if (++pending < kFlush) return;
+    pending = 0;
+    for (int64_t i = 0; i < n; i++) {
+      high[i] += low[i];
+      low[i] = 0;
+    }
+  }
+};
+
 // An element is kParts numbers of type Real: 1, or 2 for complex.
 template <class Elem, class Real> struct Sum {
   using T = Elem;
   using P = Elem;
-  static constexpr int kRows = 8;
+  static constexpr int kRows = ColumnSums<Real>::kRows;
   static constexpr int kParts = int(sizeof(Elem) / sizeof(Real));
   static constexpr bool kFloats = Real(0.5) != 0;
   static constexpr bool kPuts = kParts == 1;
@@ -21,54 +70,22 @@ template <class Elem, class Real> struct Sum {
     Lanes<Real> acc;
     acc.fill(0);
     kAdd(&acc, reinterpret_cast<const Real*>(x), n * kParts);
-    if (stream.left) acc = row_of_many<kAdd>(stream, acc);
+    if (stream.left) acc = sum_of_blocks<Real, kAdd>(stream, acc, kParts);
     T r;
     acc.fold(reinterpret_cast<Real*>(&r), kParts);
     return r;
   }
-  template <auto kAdd> static TT_NOINLINE Lanes<Real> row_of_many(Stream& stream, Lanes<Real> acc) {
-    Cascade<Real> cascade;
-    const T* x = nullptr;
-    cascade.push(acc);
-    while (const int64_t n = stream.next(&x)) {
-      acc.fill(0);
-      kAdd(&acc, reinterpret_cast<const Real*>(x), n * kParts);
-      cascade.push(acc);
-    }
-    return cascade.total();
-  }
 
-  // low, high: [n][kParts]. Eight rows are added as a tree into low; after kFlush of them, low is
-  // added to high. A column has at most kReduceMaxColumnSplit rows, so errors stay small.
-  struct Columns {
-    static constexpr int kFlush = 16;
-    alignas(64) Real low[kReduceMaxTile / sizeof(Real)], high[kReduceMaxTile / sizeof(Real)];
-    int pending;
+  struct Columns : ColumnSums<Real> {
+    using ColumnSums<Real>::low;
+    using ColumnSums<Real>::high;
 
-    void start(const ReduceOps&, int64_t n, int64_t) {
-      for (int64_t i = 0; i < n * kParts; i++) low[i] = high[i] = 0;
-      pending = 0;
-    }
+    void start(const ReduceOps&, int64_t n, int64_t) { ColumnSums<Real>::start(n * kParts); }
     void rows(const T* const* row, int k, int64_t n, int64_t) {
-      const int64_t m = n * kParts;
-      if (k == kRows) {
-        const Real* r[kRows];
-        for (int i = 0; i < kRows; i++) r[i] = reinterpret_cast<const Real*>(row[i]);
-        for (int64_t i = 0; i < m; i++)
-          low[i] += ((r[0][i] + r[1][i]) + (r[2][i] + r[3][i])) +
-                    ((r[4][i] + r[5][i]) + (r[6][i] + r[7][i]));
-      } else {
-        for (int j = 0; j < k; j++) {
-          const Real* r = reinterpret_cast<const Real*>(row[j]);
-          for (int64_t i = 0; i < m; i++) low[i] += r[i];
-        }
-      }
-      if (++pending < kFlush) return;
-      pending = 0;
-      for (int64_t i = 0; i < m; i++) {
-        high[i] += low[i];
-        low[i] = 0;
-      }
+      const auto* const rows = reinterpret_cast<const void* const*>(row);
+      if constexpr (kParts == 1) this->add(rows, k, n);
+      else
+        Parts<Sum<Real, Real>>::rows(static_cast<ColumnSums<Real>*>(this), rows, k, n * kParts, 0);
     }
     void put(const ReducePlan& p, const ReduceOps&, int64_t n, T* out) const {
       if constexpr (kFloats && kPuts) {

@@ -99,7 +99,8 @@ template <class R> struct Parts {
   static void start(void* acc, const ReduceOps& ops, int64_t n, int64_t position) noexcept {
     static_cast<Columns*>(acc)->start(ops, n, position);
   }
-  static void rows(void* acc, const void* const* row, int k, int64_t n, int64_t position) noexcept {
+  static TT_NOINLINE void rows(void* acc, const void* const* row, int k, int64_t n,
+                               int64_t position) noexcept {
     static_cast<Columns*>(acc)->rows(reinterpret_cast<const T* const*>(row), k, n, position);
   }
   static void get(const void* acc, int64_t first, int64_t n, void* partial) noexcept {
