@@ -243,10 +243,38 @@ class Dynamic(unittest.TestCase):
         self.assertIs(again, self.model)
         state = again.state_dict()
         self.assertIs(state["0.weight"].dtype, tt.int8)
-        self.assertRaises(NotImplementedError, q.quantize_dynamic, self.model, {tt.nn.LSTM})
+        self.assertRaises(NotImplementedError, q.quantize_dynamic, self.model, {tt.nn.GRU})
         none = q.quantize_dynamic(self.model, {tt.nn.Linear: None})
         self.assertEqual(repr(none), repr(self.model))
         self.assertRaises(NotImplementedError, q.quantize_dynamic, self.model, dtype=tt.float16)
+
+    def test_dynamic_lstm(self):
+        for options in (
+            {},
+            {"num_layers": 2, "batch_first": True, "bidirectional": True, "dropout": 0.5},
+            {"bias": False},
+        ):
+            layer = tt.nn.LSTM(16, 24, **options).eval()
+            got = q.quantize_dynamic(tt.nn.Sequential(layer), {tt.nn.LSTM}).eval()[0]
+            self.assertIs(type(got), q.DynamicQuantizedLSTM)
+            k = layer.num_layers * (2 if layer.bidirectional else 1)
+            for x, shape in ((tt.randn(5, 3, 16), (k, 3, 24)), (tt.randn(4, 16), (k, 24))):
+                if layer.batch_first and x.ndim == 3:
+                    x = x.transpose(0, 1)
+                states = (tt.randn(shape), tt.randn(shape))
+                for hx in (None, states):
+                    with tt.no_grad():
+                        want, last = layer(x, hx)
+                        out, (h, c) = got(x, hx)
+                    for a, b in ((out, want), (h, last[0]), (c, last[1])):
+                        self.assertEqual(a.shape, b.shape)
+                        self.assertLess(float((a - b).abs().max()), 0.02)
+        self.assertIn("DynamicQuantizedLSTM(\n  16, 24, bias=False\n", repr(got))
+        self.assertIs(got.state_dict()["input_products.0.weight"].dtype, tt.int8)
+        packed = tt.nn.utils.rnn.pack_sequence([tt.randn(2, 16)])
+        self.assertRaises(NotImplementedError, got, packed)
+        projected = tt.nn.LSTM(4, 4, proj_size=2)
+        self.assertRaises(NotImplementedError, q.quantize_dynamic, tt.nn.Sequential(projected))
 
     def test_quantize(self):
         both = tt.nn.Sequential(tt.nn.Embedding(9, 64), self.model)

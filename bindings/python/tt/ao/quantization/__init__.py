@@ -27,6 +27,7 @@ from ..._ops._quant import (
 from .blockwise import BlockwiseEmbedding, BlockwiseLinear, BlockwiseWeightOnlyConfig, quantize_
 from .dynamic import (
     DynamicQuantizedLinear,
+    DynamicQuantizedLSTM,
     Int8DynamicActivationInt8WeightConfig,
     default_dynamic_qconfig,
     quantize_dynamic,
@@ -56,6 +57,7 @@ __all__ = [
     "BlockwiseLinear",
     "BlockwiseWeightOnlyConfig",
     "DeQuantStub",
+    "DynamicQuantizedLSTM",
     "DynamicQuantizedLinear",
     "FakeQuantize",
     "FakeQuantizeBase",
