@@ -1,6 +1,7 @@
 #include "capi/api.h"
 #include "base/compiler/version.h"
 #include "base/finalizer.h"
+#include "core/callback.h"
 #include "core/graph_hooks.h"
 #include "dispatch/key.h"
 #include "plan/cuda_math.h"
@@ -44,29 +45,7 @@ const char* tt_build_info(void) {
   return build_info;
 }
 
-const char* tt_status_name(tt_status s) {
-  constexpr const char* kNames[] = {"OK",
-                                    "INVALID_ARG",
-                                    "SHAPE",
-                                    "DTYPE",
-                                    "DEVICE",
-                                    "INDEX",
-                                    "OOM",
-                                    "IO",
-                                    "FORMAT",
-                                    "NOT_IMPLEMENTED",
-                                    "UNSUPPORTED_OPTION",
-                                    "BUFFER_TOO_SMALL",
-                                    "BAD_HANDLE",
-                                    "AUTOGRAD",
-                                    "CANCELLED",
-                                    "CALLBACK",
-                                    "ABI",
-                                    "INTERNAL",
-                                    "LINALG",
-                                    "DISTRIBUTED"};
-  return s >= 0 && s <= TT_DISTRIBUTED ? kNames[s] : "UNKNOWN";
-}
+const char* tt_status_name(tt_status s) { return status_name(s); }
 const char* tt_dtype_name(tt_dtype d) {
   constexpr const char* kNames[] = {
       nullptr,    "bool",    "uint8",   "int8",      "int16",      "int32",  "int64",  "float16",

@@ -12,6 +12,30 @@ void CallbackScope::free_scopes(ScopeStack& s) noexcept {
   s = ScopeStack{};
 }
 
+const char* status_name(tt_status s) noexcept {
+  constexpr const char* kNames[] = {"OK",
+                                    "INVALID_ARG",
+                                    "SHAPE",
+                                    "DTYPE",
+                                    "DEVICE",
+                                    "INDEX",
+                                    "OOM",
+                                    "IO",
+                                    "FORMAT",
+                                    "NOT_IMPLEMENTED",
+                                    "UNSUPPORTED_OPTION",
+                                    "BUFFER_TOO_SMALL",
+                                    "BAD_HANDLE",
+                                    "AUTOGRAD",
+                                    "CANCELLED",
+                                    "CALLBACK",
+                                    "ABI",
+                                    "INTERNAL",
+                                    "LINALG",
+                                    "DISTRIBUTED"};
+  return s >= 0 && s <= TT_DISTRIBUTED ? kNames[s] : "UNKNOWN";
+}
+
 void fail_callback(const char* what, tt_status status) {
   ErrorRecord& e = ctx().error;
   bool has_cause = e.view.code != TT_OK;
@@ -22,9 +46,9 @@ void fail_callback(const char* what, tt_status status) {
     e.cause_view.message = e.cause_message;
     e.cause_view.cause = nullptr;
   }
-  const FmtArg args[] = {what, status};
+  const FmtArg args[] = {what, status, status_name(status)};
   tt_status code = status == TT_CANCELLED ? TT_CANCELLED : TT_CALLBACK;
-  set_error(&e, code, tls.op, "", "{} failed with status {}", args);
+  set_error(&e, code, tls.op, "", "{} failed with status {} ({})", args);
   if (has_cause) e.view.cause = &e.cause_view;
   fail_again();
 }

@@ -44,6 +44,7 @@ class CallbackScope {
   Ctx* c_;
 };
 
+const char* status_name(tt_status s) noexcept;  // such as "SHAPE"
 // For a callback that returned `status` != 0: fails with CALLBACK (CANCELLED is kept), with the
 // inner error as cause.
 [[noreturn]] TT_COLD void fail_callback(const char* what, tt_status status);

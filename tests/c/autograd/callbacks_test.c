@@ -620,7 +620,7 @@ static void test_poll_ends_a_call(void** state) {
   OK(until_polled(a, &s));
   s.status = TT_INTERNAL;
   assert_int_equal(until_polled(a, &s), TT_CALLBACK);
-  assert_string_equal(tt_ctx_error(c)->message, "neg: the poll failed with status 17");
+  assert_string_equal(tt_ctx_error(c)->message, "neg: the poll failed with status 17 (INTERNAL)");
   s.fail_inside = 1;
   assert_int_equal(until_polled(a, &s), TT_CALLBACK);
   assert_int_equal(tt_ctx_error(c)->cause->code, TT_SHAPE);

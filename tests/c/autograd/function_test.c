@@ -424,7 +424,7 @@ static void test_failures(void** state) {
     s.fail_forward = TT_IO;
     s.drops = 0;
     FAILS(TT_CALLBACK, apply(c, &s, x, &y, 1));
-    SAYS("the forward callback of square failed with status 7");
+    SAYS("the forward callback of square failed with status 7 (IO)");
     assert_null(y);
     assert_int_equal(s.drops, 1);
   }

@@ -231,7 +231,7 @@ static void test_failing_callbacks(void** state) {
     s.fail_compute = TT_IO;
     FAILS(TT_CALLBACK, call_scale(c, op, x, 5, &y));
     assert_null(y);
-    SAYS("the compute callback of scale failed with status 7");
+    SAYS("the compute callback of scale failed with status 7 (IO)");
     assert_string_equal(tt_ctx_error(c)->op, "scale");
     assert_null(tt_ctx_error(c)->cause);
     s.fail_compute = TT_CANCELLED;
