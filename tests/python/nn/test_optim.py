@@ -1,6 +1,7 @@
 """tt.optim, tt.optim.lr_scheduler and tt.nn.utils: what the conformance cases do not cover."""
 import copy
 import math
+import pickle
 import warnings
 from collections import defaultdict
 
@@ -831,3 +832,13 @@ def test_rates_that_are_tensors():
     assert state["param_groups"][0]["lr"] is rate
     opt.load_state_dict(state)
     assert opt.param_groups[0]["lr"].item() == 0.25
+
+
+def test_groups_are_copied_and_pickled_as_dicts():
+    p = tt.nn.Parameter(tt.ones(2))
+    opt = optim.Adam([p], 0.1)
+    for groups in (copy.deepcopy(opt.param_groups), pickle.loads(pickle.dumps(opt.param_groups))):
+        assert type(groups) is list and type(groups[0]) is dict
+        assert groups[0]["lr"] == 0.1 and groups[0]["params"][0].tolist() == [1, 1]
+        groups[0]["lr"] = 5.0
+    assert opt.param_groups[0]["lr"] == 0.1

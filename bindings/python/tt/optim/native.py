@@ -161,6 +161,9 @@ class ParamGroup(dict[Any, Any]):
     def copy(self) -> dict[str, Any]:
         return dict(self.items())
 
+    def __reduce__(self) -> Any:
+        return dict, (self.copy(),)
+
     def __repr__(self) -> str:
         self._read_all()
         return dict.__repr__(self)
