@@ -126,12 +126,17 @@ inline bool conv_takes_group_planes(const ConvShape& s, ConvMode mode) {
   }
   return true;
 }
-// Whether the weight's gradient is computed in the same way: more columns fill vectors.
+// Whether the weight's gradient is computed in the same way.
 inline bool conv_takes_group_plane_weight(const ConvShape& s) {
-  return s.co <= 8 && conv_takes_group_planes(s, kConvForward);
+  return s.co <= 16 && conv_takes_group_planes(s, kConvForward);
 }
 inline int64_t conv_depthwise_room_bytes(const ConvDepthwiseShape& b) {
   return b.room_items() * int64_t(sizeof(float));
+}
+// Behind it the sums of a group's weight, of whole tiles.
+inline int64_t conv_group_plane_sum_bytes(const ConvShape& s) {
+  const int64_t taps = round_up(s.taps(), kConvGroupPlaneTaps);
+  return s.ci * taps * round_up(s.co, kConvGroupPlaneCols) * 64;
 }
 
 // Returns whether each unit packs its own columns. A weight that few pixels use is then read once

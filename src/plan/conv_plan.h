@@ -60,6 +60,9 @@ constexpr int64_t kConvDepth = 768;         // terms of a column added in one pa
 constexpr int64_t kConvCols = 32;           // columns are packed in multiples of this
 constexpr int64_t kConvChain = 130;         // terms of a chain of several taps
 constexpr int64_t kConvDepthwiseTaps = 64;  // of kConvDepthwisePlanes, at most
+// Of a tile of the weight's gradient of kConvGroupPlanes: each sum is a vector of 64 bytes.
+constexpr int64_t kConvGroupPlaneTaps = 3;
+constexpr int64_t kConvGroupPlaneCols = 8;
 constexpr int64_t kConvChunk = 256;         // pixels that a tile of the weight's gradient adds
 // Pixels and taps of kConvDepthwise whose addresses are kept at a time: all of 7 x 7.
 constexpr int64_t kConvDepthwiseRows = 56;
@@ -210,7 +213,8 @@ struct ConvWeightPlan {
   bool tiles;           // src and y are bf16, for tiles of AMX; dtype is f32
   uint16_t math;        // bits of CudaMath
   Rooms rooms;          // kConvEdgeRoom, kConvWeightTilesRoom if tiles; none if depthwise; of
-                        // planes conv_depthwise_room_bytes()
+                        // planes conv_depthwise_room_bytes(), of groups of several channels
+                        // conv_group_plane_sum_bytes(), too
   const char* src;
   const char* y;
   char* dst;

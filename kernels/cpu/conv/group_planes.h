@@ -93,31 +93,45 @@ struct GroupPlanePath {
     const Part<float> part(int(min<int64_t>(s.y[1], kL)));
     alignas(64) float sums[kColumns * kG * kL];
     PlaneWalk walk(s, rows);
-    while (!walk.done) {
+    for (int64_t left = rows * ceil_div(s.y[1], int64_t(kL)); left > 0; left -= kG) {
       const float* x[kG];
       float* y[kG];
       walk.next(from.room, to[0], x, y);
+      const bool is_half = left <= kG / 2;
       for (int i = 0; i < kColumns * kG; i++) store(sums + i * kL, splat(bias[i / kG]));
-      for (int64_t t = 0; t < taps; t += in_chain)
-        add_chain(from, x, t, min(t + in_chain, taps), weight, sums);
-      for (int i = 0; i < kColumns * kG; i++)
-        store(y[i % kG] + (to[i / kG] - to[0]), load(sums + i * kL), part);
+      for (int64_t t = 0; t < taps; t += in_chain) {
+        const int64_t end = min(t + in_chain, taps);
+        if (is_half) add_chain<kG / 2>(from, x, t, end, weight, sums);
+        else add_chain<kG>(from, x, t, end, weight, sums);
+      }
+      for (int c = 0; c < kColumns; c++)
+        for (int g = 0; g < (is_half ? kG / 2 : kG); g++)
+          store(y[g] + (to[c] - to[0]), load(sums + at(c, g)), part);
     }
   }
-  // Adds the chain of taps [t, end) to the sums; the first one begins with them.
-  static TT_NOINLINE void add_chain(const DepthwiseRoom& from, const float* const* x, int64_t t,
-                                    int64_t end, const float* w, float* sums) {
+  // Adds the chain of taps [t, end) to the sums of the first kN vectors of each column; the first
+  // one begins with them.
+  template <int kN> static TT_NOINLINE void add_chain(const DepthwiseRoom& from,
+                                                      const float* const* x, int64_t t, int64_t end,
+                                                      const float* w, float* sums) {
+    const auto each_sum = [](const auto& f) TT_INLINE_BODY {
+      TT_UNROLL
+      for (int c = 0; c < kColumns; c++) {
+        TT_UNROLL
+        for (int g = 0; g < kN; g++) f(c, g);
+      }
+    };
     const int64_t channel = from.s.channel_items();
     const bool first = t == 0;
-    Vec<float> sum[kColumns][kG] = {};
+    Vec<float> sum[kColumns][kN] = {};
     if (first) each_sum([&](int c, int g) TT_INLINE_BODY { sum[c][g] = load(sums + at(c, g)); });
     w += t * from.s.depth * kColumns;
     for (; t < end; t++) {
       int64_t tap = from.offset[t];
       for (int64_t i = 0; i < from.s.depth; i++, tap += channel, w += kColumns) {
-        Vec<float> v[kG];
+        Vec<float> v[kN];
         TT_UNROLL
-        for (int g = 0; g < kG; g++) v[g] = load(x[g] + tap);
+        for (int g = 0; g < kN; g++) v[g] = load(x[g] + tap);
         each_sum([&](int c, int g)
                      TT_INLINE_BODY { sum[c][g] = fma(v[g], splat(w[c]), sum[c][g]); });
       }
@@ -127,27 +141,24 @@ struct GroupPlanePath {
     each_sum([&](int c, int g) TT_INLINE_BODY { store(sums + at(c, g), sum[c][g]); });
   }
   static constexpr int at(int c, int g) { return (c * kG + g) * kL; }
-  template <class F> static TT_INLINE void each_sum(const F& f) {
-    TT_UNROLL
-    for (int c = 0; c < kColumns; c++) {
-      TT_UNROLL
-      for (int g = 0; g < kG; g++) f(c, g);
-    }
-  }
 };
 
 // The weight's gradient of groups of few channels. A unit is a group. Each pixel of kColumns
 // columns of y is multiplied by those at kTaps taps of a channel of x. The sums of a block of rows
-// of an image are added to the weight in the order of the blocks.
+// of an image are vectors of their own, which are added to those of the others behind the room:
+//
+//   sums [ci][tiles of kTaps taps][tiles of kColumns columns][kTaps][kColumns][kL]
 struct GroupPlaneWeight {
   static constexpr int kL = kLanes<float>;
-  static constexpr int kColumns = 4;
-  static constexpr int kTaps = 3;
+  static constexpr int kColumns = kConvGroupPlaneCols;
+  static constexpr int kTaps = kConvGroupPlaneTaps;
+  static constexpr int64_t kTile = int64_t(kTaps) * kColumns * kL;
 
   static void unit(const ConvWeightPlan& p, int64_t group) {
     const ConvDepthwiseShape& s = p.planes;
     const Room memory(p.rooms);
     const DepthwiseRoom from(s, memory.as<float>());
+    float* const sums = from.room + s.room_items();
     bool first = true;
     for (int64_t image = 0; image < p.s.n; image++) {
       const int64_t number = image * p.s.groups + group;
@@ -158,60 +169,77 @@ struct GroupPlaneWeight {
         for (int64_t i = 0; i < p.s.ci; i++)
           DepthwiseRoom(s, from.room + i * s.channel_items())
               .fill(x + i * s.x[0] * s.x[1], o, rows);
-        add_block(p, from, y + o * s.y[1], rows, group, first);
+        add_block(p, from, y + o * s.y[1], rows, sums, first);
         first = false;
       }
     }
+    if (!first) write(p, group, sums);
   }
-  static void add_block(const ConvWeightPlan& p, const DepthwiseRoom& from, const float* y,
-                        int64_t rows, int64_t group, bool first) {
+  // Calls f(channel, tap, column, sums) for each tile.
+  template <class F>
+  static TT_INLINE void each_tile(const ConvWeightPlan& p, float* sums, const F& f) {
     for (int64_t i = 0; i < p.s.ci; i++)
       for (int64_t t = 0; t < p.s.taps(); t += kTaps)
-        for (int64_t c = 0; c < p.s.co; c += kColumns)
-          add(p, from, y, rows, {.group = group, .channel = i, .tap = t, .column = c}, first);
+        for (int64_t c = 0; c < p.s.co; c += kColumns, sums += kTile) f(i, t, c, sums);
   }
-
-  struct Tile {
-    int64_t group, channel, tap, column;
-  };
-  static TT_NOINLINE void add(const ConvWeightPlan& p, const DepthwiseRoom& from, const float* y,
-                              int64_t rows, const Tile& tile, bool first) {
-    const ConvDepthwiseShape& s = from.s;
+  static void add_block(const ConvWeightPlan& p, const DepthwiseRoom& from, const float* y,
+                        int64_t rows, float* sums, bool first) {
     const int64_t last_tap = p.s.taps() - 1;
     const int64_t last_column = p.s.co - 1;
-    Vec<float> acc[kTaps][kColumns] = {};
-    const float* x[kTaps];
-    const float* of_column[kColumns];
-    for (int k = 0; k < kTaps; k++) {
-      const int64_t tap = min(tile.tap + k, last_tap);
-      x[k] = from.room + tile.channel * s.channel_items() + from.offset[tap];
-    }
-    for (int c = 0; c < kColumns; c++)
-      of_column[c] = y + min(tile.column + c, last_column) * s.y[0] * s.y[1];
+    each_tile(p, sums, [&](int64_t i, int64_t t, int64_t c, float* tile) TT_INLINE_BODY {
+      const float* x[kTaps];
+      const float* of_column[kColumns];
+      for (int k = 0; k < kTaps; k++)
+        x[k] = from.room + i * from.s.channel_items() + from.offset[min(t + k, last_tap)];
+      for (int k = 0; k < kColumns; k++)
+        of_column[k] = y + min(c + k, last_column) * from.s.y[0] * from.s.y[1];
+      if (c + kColumns / 2 > last_column)
+        add<kColumns / 2>(from.s, x, of_column, rows, tile, first);
+      else add<kColumns>(from.s, x, of_column, rows, tile, first);
+    });
+  }
+  // Adds the first kN columns of a tile, of which the others are not used.
+  template <int kN> static TT_NOINLINE void add(const ConvDepthwiseShape& s, const float* const* x,
+                                                const float* const* y, int64_t rows, float* sums,
+                                                bool first) {
+    Vec<float> acc[kTaps][kN] = {};
     for (int64_t r = 0; r < rows; r++) {
       for (int64_t j = 0; j < s.y[1]; j += kL) {
         const Part<float> part(int(min<int64_t>(s.y[1] - j, kL)));
-        Vec<float> g[kColumns];
+        Vec<float> v[kTaps];
         TT_UNROLL
-        for (int c = 0; c < kColumns; c++) g[c] = load(of_column[c] + r * s.y[1] + j, part);
+        for (int k = 0; k < kTaps; k++) v[k] = load(x[k] + r * s.pitch + j, part);
         TT_UNROLL
-        for (int k = 0; k < kTaps; k++) {
-          const Vec<float> v = load(x[k] + r * s.pitch + j, part);
+        for (int c = 0; c < kN; c++) {
+          const Vec<float> g = load(y[c] + r * s.y[1] + j, part);
           TT_UNROLL
-          for (int c = 0; c < kColumns; c++) acc[k][c] = fma(v, g[c], acc[k][c]);
+          for (int k = 0; k < kTaps; k++) acc[k][c] = fma(v[k], g, acc[k][c]);
         }
       }
     }
-    for (int k = 0; k < kTaps && tile.tap + k <= last_tap; k++)
-      for (int c = 0; c < kColumns && tile.column + c <= last_column; c++) {
-        float two[2];
-        fold_lanes<float, kL>(acc[k][c], two, [](auto a, auto b) { return a + b; });
-        const int64_t t = tile.tap + k;
-        float* to = reinterpret_cast<float*>(p.dst);
-        to += (tile.group * p.s.co + tile.column + c) * p.w_co + tile.channel * p.w_ci;
-        to += t / s.k[1] * p.w_k[1] + t % s.k[1] * p.w_k[2];
-        *to = first ? two[0] + two[1] : *to + (two[0] + two[1]);
+    TT_UNROLL
+    for (int k = 0; k < kTaps; k++) {
+      TT_UNROLL
+      for (int c = 0; c < kN; c++) {
+        float* const to = sums + (k * kColumns + c) * kL;
+        store(to, first ? acc[k][c] : Vec<float>(load(to) + acc[k][c]));
       }
+    }
+  }
+  static void write(const ConvWeightPlan& p, int64_t group, float* sums) {
+    const ConvDepthwiseShape& s = p.planes;
+    each_tile(p, sums, [&](int64_t i, int64_t t, int64_t c, const float* tile) TT_INLINE_BODY {
+      for (int64_t k = 0; k < min<int64_t>(kTaps, p.s.taps() - t); k++)
+        for (int64_t m = 0; m < min<int64_t>(kColumns, p.s.co - c); m++) {
+          float two[2];
+          fold_lanes<float, kL>(load(tile + (k * kColumns + m) * kL), two,
+                                [](auto a, auto b) { return a + b; });
+          float* to = reinterpret_cast<float*>(p.dst);
+          to += (group * p.s.co + c + m) * p.w_co + i * p.w_ci;
+          to += (t + k) / s.k[1] * p.w_k[1] + (t + k) % s.k[1] * p.w_k[2];
+          *to = two[0] + two[1];
+        }
+    });
   }
 };
 

@@ -145,6 +145,46 @@ static TensorRef as_source(const Conv& c, ConvMode mode, const Tensor& t, Dtype 
   return takes_depthwise_planes(c, mode) ? with_channels_first(t, d) : in_layout(c, t, d);
 }
 
+// Whether a source of groups of several channels, which has channels first, is copied group by
+// group. With channels last the pixels of a group lie as far apart as all groups need; where that
+// is a power of two, they share few sets of a cache.
+static bool separates_groups(const Conv& c, const Tensor& t) {
+  if (c.device.type != TT_CPU || c.last || c.complex || t.numel == 0) return false;
+  if (c.s.groups == 1 || conv_depthwise(c.s)) return false;
+  return !strides_match(t, channels_last_strides(t.sizes()));
+}
+// t as [groups][images][rows][columns][channels of a group], in dtype d.
+static TensorRef with_groups_apart(const Conv& c, const Tensor& t, Dtype d) {
+  const int64_t groups = c.s.groups;
+  const int64_t channels = t.size(1) / groups;
+  Shape apart;  // of the copy
+  apart.push_back(groups);
+  apart.push_back(t.size(0));
+  for (int32_t k = 2; k < t.ndim; k++) apart.push_back(t.size(k));
+  apart.push_back(channels);
+  TensorRef out = new_tensor(apart, d, t.device);
+  Shape sizes;  // [images][groups][channels of a group][rows][columns] of both
+  Shape from;
+  Shape to;
+  const auto add = [&](int64_t size, int64_t source, int64_t copy) {
+    sizes.push_back(size);
+    from.push_back(source);
+    to.push_back(copy);
+  };
+  add(t.size(0), t.stride(0), out->stride(1));
+  add(groups, t.stride(1) * channels, out->stride(0));
+  add(channels, t.stride(1), 1);
+  for (int32_t k = 2; k < t.ndim; k++) add(t.size(k), t.stride(k), out->stride(k));
+  const TensorRef copy = new_alias(*out, sizes, to);
+  copy_elements(*copy, *new_alias(t, sizes, from));
+  return out;
+}
+static void read_groups_apart(ConvGather* g, int64_t images) {
+  g->pixel = g->run;
+  g->row = g->size[2] * g->pixel;
+  g->group = images * g->size[0] * g->size[1] * g->row;
+}
+
 // Computes y from x, or x from y: channels last, or first if the plan supports it.
 static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& source,
                                const Tensor& weight, const Tensor* bias) {
@@ -154,9 +194,11 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   const bool groups = !tiles && takes_group_planes(c, mode);
   const bool depthwise = groups || takes_depthwise_planes(c, mode);
   const Dtype d = tiles ? source.dtype : stored_dtype(c, source);
+  const bool apart = !direct && !depthwise && !tiles && separates_groups(c, source);
   TensorRef src;
   if (direct) src = TensorRef::share(&source);
   else if (groups) src = with_channels_first(source, d);
+  else if (apart) src = with_groups_apart(c, source, d);
   else src = as_source(c, mode, source, d);
   TensorRef w = tiles ? with_channels_last(weight, d) : in_dtype(weight, d);
   TensorRef b = bias ? cast_input(*bias, tiles ? c.compute : d) : TensorRef();
@@ -167,6 +209,7 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   ConvPlan plan;
   build_conv(&plan, c.s, int32_t(d), mode, !c.last && !c.complex, forced);
   join_conv_columns(&plan, pool_threads(ctx().rt->pool));
+  if (apart) read_groups_apart(&plan.gather, c.s.n);
   plan.math = ctx().cuda_math;
   if (reads_planes(c, d)) {
     plan.channels_first = true;
@@ -207,12 +250,14 @@ static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tenso
   const bool groups =
       !tiles && takes_group_planes(c, kConvForward) && conv_takes_group_plane_weight(c.s);
   const bool planes = groups || takes_depthwise_planes(c, kConvForward);
+  const bool apart = !planes && !tiles && separates_groups(c, input);
   TensorRef x, y;
   if (groups) {
     x = with_channels_first(input, d);
     y = with_channels_first(grad, d);
   } else {
-    x = as_source(c, kConvForward, input, tiles ? input.dtype : d);
+    x = apart ? with_groups_apart(c, input, d)
+              : as_source(c, kConvForward, input, tiles ? input.dtype : d);
     y = as_source(c, kConvForward, grad, tiles ? grad.dtype : d);
   }
   TensorRef out = c.weight_last ? new_last(c.w, d, c.device) : new_tensor(c.w, d, c.device);
@@ -220,6 +265,7 @@ static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tenso
   const int64_t width = has_device_kernels(c.device) ? 0 : conv_merged_width(c.s);
   ConvWeightPlan plan;
   build_conv_weight(&plan, c.s, int32_t(d), out->item_size(), width, planes);
+  if (apart) read_groups_apart(&plan.gather, c.s.n);
   plan.math = ctx().cuda_math;
   plan.channels_first = reads_planes(c, d);
   plan.tiles = tiles && !plan.depthwise;
@@ -229,6 +275,7 @@ static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tenso
   int64_t room = tiles ? kConvWeightTilesRoom : kConvEdgeRoom;
   if (plan.depthwise) room = 0;
   if (planes) room = conv_depthwise_room_bytes(plan.planes);
+  if (groups) room += conv_group_plane_sum_bytes(c.s);
   const Workspace rooms = room_for_threads(&plan.rooms, room, c);
   set_weight_strides(&plan, *out);
   plan.src = x->data;
