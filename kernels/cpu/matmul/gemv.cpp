@@ -363,7 +363,8 @@ template <class Half> TT_NOINLINE void dot_half_unit(const MatmulPlan& p, const 
 }
 
 // y (kRows, n) += x (kRows, kDepth) · b (kDepth, n), n: whole vectors. Rows of x are kRowDepth
-// apart, those of y ld.
+// apart, those of y ld. The next rows are prefetched: where a row ends at the end of a page, the
+// hardware does not go on.
 template <class Half, int kRows, int kDepth>
 TT_NOINLINE void axpy_half_rows(const float* x, const Half* b, int64_t b_row, int64_t n, float* y,
                                 int64_t ld) {
@@ -379,6 +380,7 @@ TT_NOINLINE void axpy_half_rows(const float* x, const Half* b, int64_t b_row, in
     for (int r = 0; r < kRows; r++) sum[r] = load(y + r * ld + j);
     TT_UNROLL
     for (int p = 0; p < kDepth; p++) {
+      TT_PREFETCH(b + (p + kDepth) * b_row + j);
       const Vec<float> row = widened(b + p * b_row + j);
       TT_UNROLL
       for (int r = 0; r < kRows; r++) sum[r] = fma(factor[r][p], row, sum[r]);
