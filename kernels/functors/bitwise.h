@@ -26,6 +26,7 @@ struct BitwiseNot {
 
 // A shift by less than 0, or by the width or more, gives 0 (left) or the sign (right).
 struct BitwiseLeftShift {
+  static constexpr NarrowOp kNarrow = NarrowOp::kLeftShift;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     if constexpr (kIsBool<T>) {
       return a & !b;
@@ -39,6 +40,7 @@ struct BitwiseLeftShift {
   }
 };
 struct BitwiseRightShift {
+  static constexpr NarrowOp kNarrow = NarrowOp::kRightShift;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
     if constexpr (kIsBool<T>) {
       return a & !b;

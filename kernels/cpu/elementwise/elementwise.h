@@ -51,11 +51,16 @@ int32_t run_narrow_function(const ElementPlan& plan, int64_t begin, int64_t end,
                             uint32_t native, NarrowOp op, Block narrow) noexcept;
 void run_narrow_function_block(const ElementPlan& plan, NarrowOp op, char* out, const char* a,
                                int64_t n) noexcept;
-// The same for functions of three halves (narrow_three.cpp).
+// The same for functions of three numbers (narrow_three.cpp).
 int32_t run_narrow_three(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
                          uint32_t native, NarrowOp op, Block narrow) noexcept;
 void run_narrow_three_block(const ElementPlan& plan, NarrowOp op, char* out, const char* a,
                             const char* b, const char* c, int64_t n) noexcept;
+// The same for shifts (narrow_shifts.cpp).
+int32_t run_narrow_shift(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
+                         uint32_t native, NarrowOp op, Block narrow) noexcept;
+void run_narrow_shift_block(const ElementPlan& plan, NarrowOp op, char* out, const char* a,
+                            const char* b, int64_t n) noexcept;
 // Maps one function over n doubles, for functors with a kVector.
 void map_function(VectorId id, char* out, const char* in, int64_t n) noexcept;
 // The same of two arguments, for functors with a kPairVector. one_b: b is one double for all.
@@ -105,12 +110,15 @@ template <class F> void narrow_block(const ElementPlan& plan, char* out, const c
                                      const char* b, const char* c, int64_t n) {
   if constexpr (has_three_inputs(F::kNarrow))
     run_narrow_three_block(plan, F::kNarrow, out, a, b, c, n);
+  else if constexpr (is_narrow_shift(F::kNarrow))
+    run_narrow_shift_block(plan, F::kNarrow, out, a, b, n);
   else if constexpr (is_narrow_function(F::kNarrow))
     run_narrow_function_block(plan, F::kNarrow, out, a, n);
   else run_narrow_block(plan, F::kNarrow, out, a, b, n);
 }
 template <class F> constexpr auto run_narrow_of() {
   if constexpr (has_three_inputs(F::kNarrow)) return run_narrow_three;
+  else if constexpr (is_narrow_shift(F::kNarrow)) return run_narrow_shift;
   else return is_narrow_function(F::kNarrow) ? run_narrow_function : run_narrow;
 }
 template <class F> TT_INLINE int32_t run_general(const ElementPlan& plan, int64_t begin,

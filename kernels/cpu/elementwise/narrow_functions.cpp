@@ -30,6 +30,9 @@ template <class T> TT_INLINE void clamp_integers(const Bounds& bounds, char* out
   }
 }
 
+// Integers are their own floor, ceiling and rounding.
+TT_INLINE bool is_rounding(NarrowOp op) { return op >= NarrowOp::kFloor && op <= NarrowOp::kRound; }
+
 // n: a multiple of the lanes.
 template <class T> TT_INLINE void integers(NarrowOp op, const Bounds& bounds, char* out,
                                            const char* a, bool is_unsigned, int64_t n) {
@@ -114,6 +117,10 @@ TT_NOINLINE void run_whole_function(int32_t dtype, NarrowOp op, const Bounds& bo
                                     const char* a, int64_t n) {
   if (replaces(op)) return replace_halves(op, dtype == TT_BF16, bounds, out, a, n);
   if (dtype > TT_I16) return halves(op, dtype == TT_BF16, bounds, out, a, n);
+  if (is_rounding(op)) {
+    memmove(out, a, size_t(n * kItemSize[dtype]));
+    return;
+  }
   if (dtype == TT_I16) return integers<int16_t>(op, bounds, out, a, false, n);
   integers<int8_t>(op, bounds, out, a, dtype == TT_U8, n);
 }
@@ -152,7 +159,7 @@ uint32_t function_dtypes(const ElementPlan& plan, NarrowOp op) {
   const int32_t dtype = plan.dtype[1];
   const bool is_half = dtype == TT_BF16 || (kHalfConversions && dtype == TT_F16);
   const bool is_integer = dtype == TT_U8 || dtype == TT_I8 || dtype == TT_I16;
-  const bool of_any = op == NarrowOp::kClamp || op == NarrowOp::kRelu;
+  const bool of_any = op == NarrowOp::kClamp || op == NarrowOp::kRelu || is_rounding(op);
   const bool has_loop = is_half ? op != NarrowOp::kSign : of_any || op == NarrowOp::kSign;
   if ((!is_half && !is_integer) || !has_loop || plan.dtype[0] != dtype) return 0;
   if (plan.compute != (is_half ? TT_F32 : TT_I32) || !can_clamp(plan, op, is_half)) return 0;
