@@ -202,6 +202,13 @@ struct LogSigmoidBackward : LongInDouble {
 struct Gated : LongInDouble {  // a sigmoid(b): the two halves of glu
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return a * math::sigmoid(b); }
 };
+struct GatedSlope : LongInDouble {  // g times the slope of a sigmoid(b) by b; e = exp(-|b|)
+  template <class T> static TT_FN T op(T g, T a, T b, const Param<T>&) {
+    const T e = math::exp(-math::fabs(b));
+    const T sum = T(1) + e;
+    return g * a * (e / (sum * sum));
+  }
+};
 
 struct Softsign {
   template <class T> static TT_FN T op(T x, const Param<T>&) {

@@ -186,9 +186,58 @@ struct Clamp {  // param 0 = min, param 1 = max, each may be absent; max wins
     run(ClampNumbers{});
   }
 };
-struct ClampTensor {  // no operator yet: tested by tests/cpp/elementwise_extra.h
+struct ClampBetween {
   template <class T> static TT_FN T op(T a, T low, T high, const Param<T>&) {
-    return a == a ? at_most(at_least(a, low), high) : a;
+    const T above = a < low ? low : a;
+    const T between = above > high ? high : above;
+    if constexpr (kIsInt<T>) return between;
+    else return low != low || high != high ? T(kNan) : between;
+  }
+};
+
+// What of a gradient the larger one of two numbers receives, a: half where they are equal, all
+// where they are unordered.
+template <class T> TT_FN T share_of_larger(T a, T b) {
+  const T tied = a == b ? T(0.5) : T(1);
+  return a < b ? T(0) : tied;
+}
+struct GreaterShare {
+  template <class T> static TT_FN T op(T g, T a, T b, const Param<T>&) {
+    const T tied = a == b ? T(0.5) * g : g;
+    return a < b ? T(0) : tied;
+  }
+};
+// The derivatives of ClampBetween: those of a maximum and a minimum, but where both bounds are
+// equal, the one operand that a is clamped to has all of the gradient. The bounds have none where a
+// is nan.
+struct ClampWeightOfNumber {
+  template <class T> static TT_FN T op(T a, T low, T high, const Param<T>&) {
+    const T between = share_of_larger(high, at_least(a, low)) * share_of_larger(a, low);
+    const T fixed = a < low || a > high ? T(0) : T(1);
+    return low == high ? fixed : between;
+  }
+};
+struct ClampWeightOfMin {
+  template <class T> static TT_FN T op(T a, T low, T high, const Param<T>&) {
+    const T between = share_of_larger(high, at_least(a, low)) * share_of_larger(low, a);
+    const T fixed = a < low ? T(1) : T(0);
+    const T weight = low == high ? fixed : between;
+    return a == a ? weight : T(0);
+  }
+};
+struct ClampWeightOfMax {
+  template <class T> static TT_FN T op(T a, T low, T high, const Param<T>&) {
+    const T between = share_of_larger(at_least(a, low), high);
+    const T fixed = a > high ? T(1) : T(0);
+    const T weight = low == high ? fixed : between;
+    return a == a ? weight : T(0);
+  }
+};
+struct ClampWeight {  // param 0: which operand
+  template <class T, class Run> static TT_FN void pick(const Param<T>& p, Run run) {
+    if (p.v[0] == T(0)) return run(ClampWeightOfNumber{});
+    if (p.v[0] == T(1)) return run(ClampWeightOfMin{});
+    run(ClampWeightOfMax{});
   }
 };
 

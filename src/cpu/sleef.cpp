@@ -15,13 +15,14 @@ constinit const void* g_pair_function[kNumPairVectorId][kNumIsa] = {};
 constinit int32_t g_state = 0;  // 0 not tried, 1 open, 2 absent
 constinit Mutex g_mutex;
 
-// Functions of at most 1 ulp. The baseline has none: with two doubles SLEEF is mostly slower than
-// the C library (docs/benchmarks/zen4-sleef.md).
-const void* find(void* lib, const char* name, Isa isa) noexcept {
+// The baseline has none: with two doubles SLEEF is mostly slower than the C library
+// (docs/benchmarks/zen4-sleef.md).
+const void* find(void* lib, const char* name, int32_t error, Isa isa) noexcept {
   if (isa == kIsaBaseline) return nullptr;
   char symbol[64];
-  const FmtArg args[] = {name, isa == kIsaAvx512 ? "d8_u10avx512f" : "d4_u10avx2"};
-  format_to(symbol, sizeof symbol, "Sleef_{}{}", args);
+  const bool is_512 = isa == kIsaAvx512;
+  const FmtArg args[] = {name, is_512 ? 8 : 4, error, is_512 ? "avx512f" : "avx2"};
+  format_to(symbol, sizeof symbol, "Sleef_{}d{}_u{}{}", args);
   return os_dlsym(lib, symbol);
 }
 
@@ -31,9 +32,10 @@ int32_t open_library() noexcept {
   if (!lib) return 2;
   for (int32_t isa = 0; isa < kNumIsa; isa++) {
     for (int32_t id = 0; id < kNumVectorId; id++)
-      g_function[id][isa] = find(lib, kVectorFunctions[id].name, Isa(isa));
+      g_function[id][isa] =
+          find(lib, kVectorFunctions[id].name, kVectorFunctions[id].error, Isa(isa));
     for (int32_t id = 0; id < kNumPairVectorId; id++)
-      g_pair_function[id][isa] = find(lib, kPairVectorFunctions[id].name, Isa(isa));
+      g_pair_function[id][isa] = find(lib, kPairVectorFunctions[id].name, 10, Isa(isa));
   }
   return 1;
 }
@@ -61,6 +63,7 @@ constinit const VectorFunction kVectorFunctions[kNumVectorId] = {
     {"sinh", ::sinh, 0, 709, 709},
     {"cosh", ::cosh, 0, 709, 709},
     {"tanh", ::tanh, 0, kAll, kAll},
+    {"erfc", ::erfc, 0, kAll, kAll, 15},
 };
 
 constinit const PairVectorFunction kPairVectorFunctions[kNumPairVectorId] = {

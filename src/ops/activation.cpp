@@ -1,7 +1,9 @@
 // Activations that check arguments or combine several operators.
 #include "ops/gen/impls.h"
+#include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/impl.h"
+#include "ops/one_pass.h"
 
 namespace TT_NS::impl {
 
@@ -19,15 +21,54 @@ TensorRef gelu(Call, const Tensor& input, int64_t approximate) {
   return approximate == kApproximateTanh ? op::gelu_tanh(input) : op::gelu_exact(input);
 }
 
+// The two halves of a tensor along dim, whose size is even.
+static TensorList halves_of(const Tensor& input, int64_t dim) {
+  const int64_t half = input.size(wrap_dim(dim, input.ndim)) / 2;
+  const int64_t sizes[2] = {half, half};
+  return op::split_with_sizes(input, sizes, dim);
+}
+
 TensorRef glu(Call, const Tensor& input, int64_t dim) {
   if (input.ndim == 0)
     fail_arg(TT_SHAPE, "input", "input is 0-dim: must have at least one dimension");
   const int64_t size = input.size(wrap_dim(dim, input.ndim));
   if (size % 2)
     fail_arg(TT_SHAPE, "dim", "dim is {} and has size {}: must have an even size", dim, size);
-  const int64_t halves[2] = {size / 2, size / 2};
-  const TensorList parts = op::split_with_sizes(input, halves, dim);
+  if (needs_gradient(input) && records_one_pass(input)) return op::glu_kernel(input, dim);
+  const TensorList parts = halves_of(input, dim);
   return op::gated(*parts[0], *parts[1]);
+}
+TensorRef glu_kernel(Call, const Tensor& input, int64_t dim) {
+  MaskGuard no_grad(bit(kKeyAutograd));
+  const TensorList parts = halves_of(input, dim);
+  return op::gated(*parts[0], *parts[1]);
+}
+
+// Kernels that write the halves of a gradient where they are.
+static constexpr ElementSpec kGatedInto = {
+    &kernel_gated, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK,
+    false,         "grad\0gate"};
+static constexpr ElementSpec kGatedSlopeInto = {
+    &kernel_gated_slope, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, false,
+    "grad\0self\0gate"};
+
+TensorRef glu_backward(Call, const Tensor& grad, const Tensor& input, int64_t dim) {
+  const TensorList parts = halves_of(input, dim);
+  const Tensor& value = *parts[0];
+  const Tensor& gate = *parts[1];
+  const bool in_place =
+      grad.dtype == input.dtype && input.numel && takes_one_pass(grad) && takes_one_pass(input);
+  if (!in_place) {
+    const TensorRef of_value = op::gated(grad, gate);
+    const TensorRef of_gate = op::gated_slope(grad, value, gate);
+    const Tensor* const joined[2] = {of_value.get(), of_gate.get()};
+    return op::cat(joined, dim);
+  }
+  TensorRef out = new_tensor(input.sizes(), input.dtype, kCpuDevice);
+  const TensorList halves = halves_of(*out, dim);
+  element_into(kGatedInto, *halves[0], {grad, gate});
+  element_into(kGatedSlopeInto, *halves[1], {grad, value, gate});
+  return out;
 }
 
 // In training, the slope of each element that is not positive is drawn from [lower, upper).

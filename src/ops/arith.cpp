@@ -92,14 +92,10 @@ static TensorRef clamp_to_one(const Tensor& self, const Tensor& min, const Tenso
   return op::where(op::eq(min, max), *clamped, out);
 }
 
-constexpr Kernel kClampBetween = chain_kernel("clamp_tensor");
-
+// Whether operands are of one dtype, and nothing but autograd sees the operators on them.
 static bool clamps_in_one_pass(const Tensor& self, const Tensor& min, const Tensor& max) {
-  const Dtype d = self.dtype;
-  if (!is_float(d) && d != Dtype::kI32 && d != Dtype::kI64) return false;
-  if (self.numel == 0 || !self.dense()) return false;
   for (const Tensor* t : {&self, &min, &max})
-    if (t->dtype != d || !same_geometry(*t, self) || !takes_one_pass(*t)) return false;
+    if (t->dtype != self.dtype || !records_one_pass(*t)) return false;
   return true;
 }
 
@@ -108,16 +104,7 @@ TensorRef clamp_tensor(Call, const Tensor& self, const Tensor* min, const Tensor
     fail_arg(TT_INVALID_ARG, "min", "min and max are both none: at least one is needed");
   if (!min) return op::minimum(self, *max);
   if (!max) return op::maximum(self, *min);
-  if (clamps_in_one_pass(self, *min, *max)) {
-    TensorRef out = new_like(self, self.dtype);
-    ChainPlan plan;
-    plan.kernel[0] = &kernel_maximum;
-    plan.kernel[1] = &kernel_minimum;
-    set_step(&plan.step[0], nullptr, {&self, min});
-    set_step(&plan.step[1], out.get(), {out.get(), max});
-    launch(kClampBetween, kCpuDevice, &plan, self.numel);
-    return out;
-  }
+  if (clamps_in_one_pass(self, *min, *max)) return op::clamp_between(self, *min, *max);
   TensorRef low = TensorRef::share(min);
   TensorRef high = TensorRef::share(max);
   const bool differentiable = needs_gradient(*min) || needs_gradient(*max);

@@ -21,6 +21,13 @@ inline bool takes_one_pass(const Tensor& t) {
   return ((keys | c.include) & ~c.exclude) == bit(kKeyCpu) && !(c.watched & kWatchWork);
 }
 
+// The same for a pass that is an operator with a gradient of its own.
+inline bool records_one_pass(const Tensor& t) {
+  const Ctx& c = ctx();
+  const uint64_t keys = (t.keys | c.include) & ~c.exclude;
+  return (keys & ~bit(kKeyAutograd)) == bit(kKeyCpu) && !(c.watched & kWatchWork);
+}
+
 template <class Plan, void (*compute)(const Plan&)>
 int32_t run_one_pass(const void* plan, int64_t, int64_t) noexcept {
   compute(*static_cast<const Plan*>(plan));

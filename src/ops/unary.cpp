@@ -34,6 +34,28 @@ static double largest_of(Dtype d) {
 }
 constexpr Kernel kNanToNum = chain_kernel("nan_to_num");
 
+// Whether nan is replaced before infinity: the second step must not replace what the first one
+// wrote, and a number for nan may be infinite.
+static bool replaces_nan_first(double above, double below) {
+  return above != above || below != below;
+}
+
+TensorRef replace_not_finite(Call, const Tensor& self, double nan, double posinf, double neginf) {
+  TensorRef out = new_like(self, self.dtype);
+  ChainPlan plan;
+  const int of_nan = replaces_nan_first(posinf, neginf) ? 0 : 1;
+  const int of_inf = 1 - of_nan;
+  plan.kernel[of_nan] = &kernel_replace_nan;
+  plan.kernel[of_inf] = &kernel_replace_inf;
+  set_step(&plan.step[0], nullptr, {&self});
+  set_step(&plan.step[1], out.get(), {out.get()});
+  plan.step[of_nan].param[0] = Scalar(nan);
+  plan.step[of_inf].param[0] = Scalar(posinf);
+  plan.step[of_inf].param[1] = Scalar(neginf);
+  launch(kNanToNum, kCpuDevice, &plan, self.numel);
+  return out;
+}
+
 TensorRef nan_to_num(Call, const Tensor& self, Opt<double> nan, Opt<double> posinf,
                      Opt<double> neginf) {
   if (category(self.dtype) < 2) return op::clone(self);
@@ -41,24 +63,10 @@ TensorRef nan_to_num(Call, const Tensor& self, Opt<double> nan, Opt<double> posi
   const double value = nan.or_else(0);
   const double above = posinf.or_else(largest);
   const double below = neginf.or_else(-largest);
-  // The second step must not replace what the first one wrote: the number for nan may be infinite.
-  const bool nan_first = above != above || below != below;
-  if (self.numel && self.dense() && takes_one_pass(self)) {
-    TensorRef out = new_like(self, self.dtype);
-    ChainPlan plan;
-    const int of_nan = nan_first ? 0 : 1;
-    const int of_inf = 1 - of_nan;
-    plan.kernel[of_nan] = &kernel_replace_nan;
-    plan.kernel[of_inf] = &kernel_replace_inf;
-    set_step(&plan.step[0], nullptr, {&self});
-    set_step(&plan.step[1], out.get(), {out.get()});
-    plan.step[of_nan].param[0] = Scalar(value);
-    plan.step[of_inf].param[0] = Scalar(above);
-    plan.step[of_inf].param[1] = Scalar(below);
-    launch(kNanToNum, kCpuDevice, &plan, self.numel);
-    return out;
-  }
-  if (nan_first) return op::replace_inf(*op::replace_nan(self, value), above, below);
+  if (self.numel && self.dense() && records_one_pass(self))
+    return op::replace_not_finite(self, value, above, below);
+  if (replaces_nan_first(above, below))
+    return op::replace_inf(*op::replace_nan(self, value), above, below);
   return op::replace_nan(*op::replace_inf(self, above, below), value);
 }
 

@@ -21,6 +21,7 @@ enum VectorId : int32_t {
   kVectorSinh,
   kVectorCosh,
   kVectorTanh,
+  kVectorErfc,
   kNumVectorId
 };
 // Functions of two registers. SLEEF's have the C library's special values for all arguments, but
@@ -34,6 +35,7 @@ struct VectorFunction {
   const char* name;
   double (*scalar)(double);  // the C library's
   double tiny, near, far;
+  int32_t error = 10;  // SLEEF's bound, in tenths of an ulp
 };
 extern const VectorFunction kVectorFunctions[kNumVectorId];
 

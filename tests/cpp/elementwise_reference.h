@@ -26,6 +26,19 @@ struct Reference {
 int64_t wrap(__int128 v) { return int64_t(uint64_t(v)); }
 Wide nan_max(Wide a, Wide b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }
 Wide nan_min(Wide a, Wide b) { return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b); }
+// What of a gradient `all` the larger one of two numbers receives, a.
+Wide share_of_larger(Wide a, Wide b, Wide all) {
+  if (a < b) return 0;
+  return a == b ? all / 2 : all;
+}
+// The derivative of a clamped to [low, high] by a.
+Wide clamp_weight(const Wide* x) {
+  const Wide a = x[0];
+  const Wide low = x[1];
+  const Wide high = x[2];
+  if (low == high) return !(a < low) && !(a > high);
+  return share_of_larger(high, nan_max(a, low), 1) * share_of_larger(a, low, 1);
+}
 template <class T> T floor_rest(T r, T b) { return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
 int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0) return 0;
@@ -138,9 +151,11 @@ const std::map<std::string, Reference> kReferences = {
     {"clamp",
      {.real = [](A a) { return nan_min(nan_max(a[0], P0), P1); },
       .whole = [](I a) { return std::min(std::max(a[0], int64_t(P0)), int64_t(P1)); }}},
-    {"clamp_tensor",
+    {"clamp_between",
      {.real = [](A a) { return nan_min(nan_max(a[0], a[1]), a[2]); },
       .whole = [](I a) { return std::min(std::max(a[0], a[1]), a[2]); }}},
+    {"greater_share", {.real = [](A a) { return share_of_larger(a[1], a[2], a[0]); }}},
+    {"clamp_weight", {.real = clamp_weight}},
     {"eq",
      {.real = [](A a) { return Wide(a[0] == a[1]); },
       .whole = [](I a) { return int64_t(a[0] == a[1]); },

@@ -37,13 +37,11 @@ TensorRef pow_base_backward(const Tensor& g, const Scalar& self, const Tensor& e
 }
 
 TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& other) {
-  TensorRef shared = op::where(op::eq(self, other), 0.5 * g, g);
-  return op::masked_fill(shared, op::lt(self, other), 0);
+  return op::greater_share(g, self, other);
 }
 
 TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Tensor& other) {
-  TensorRef shared = op::where(op::eq(self, other), 0.5 * g, g);
-  return op::masked_fill(shared, op::gt(self, other), 0);
+  return op::greater_share(g, other, self);
 }
 
 // The gradient at a number is 0, as that of relu is at 0.
@@ -53,6 +51,13 @@ TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Scalar& bo
 
 TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Scalar& bound) {
   return op::masked_fill(g, op::logical_not(op::lt(self, bound)), 0);
+}
+
+// 0 where the weight is 0, whatever g.
+TensorRef clamp_share(const Tensor& g, const Tensor& self, const Tensor& min, const Tensor& max,
+                      int64_t which) {
+  TensorRef weight = op::clamp_weight(self, min, max, which);
+  return op::threshold_backward(g * weight, weight);
 }
 
 // The gradient at a bound is 0, too.

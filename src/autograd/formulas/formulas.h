@@ -41,6 +41,8 @@ TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Tensor& ot
 TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Tensor& other);
 TensorRef maximum_backward(const Tensor& g, const Tensor& self, const Scalar& bound);
 TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Scalar& bound);
+TensorRef clamp_share(const Tensor& g, const Tensor& self, const Tensor& min, const Tensor& max,
+                      int64_t which);
 TensorRef clamp_backward(const Tensor& g, const Tensor& self, const Scalar* min, const Scalar* max);
 TensorRef atan2_backward(const Tensor& g, const Tensor& self, const Tensor& other,
                          const Tensor& across);

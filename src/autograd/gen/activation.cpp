@@ -943,6 +943,45 @@ static constexpr OpSchema glu_schema =
 constinit Op<TensorRef(const Tensor&, int64_t)> op_glu = make_op<TensorRef, const Tensor&,
     int64_t>(&glu_schema, impl::glu, nullptr);
 
+// ---- glu_kernel ----
+static void glu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<glu_kernel_saved>();
+  if (n.needs(0)) {
+    const TensorRef input_ref = s.input.get(n);
+    const Tensor& input = *input_ref;
+    const auto& dim = s.dim;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::glu_backward(g0, input, dim);
+  }
+}
+static constinit const NodeType glu_kernel_type = {"glu_kernel", glu_kernel_apply,
+                                                   destroy_parts<1, 0>, sizeof(glu_kernel_saved),
+                                                   false};
+static constexpr ArgInfo glu_kernel_args[] = {{"input", ArgType::kTensor, false, false},
+                                              {"dim", ArgType::kDim, false, false}};
+static constexpr RecordedSchema glu_kernel_schema =
+    {schema_of({.name = "glu_kernel", .call = "glu_kernel",
+                .text = "glu_kernel(input: Tensor, dim: Dim) -> Tensor", .args = glu_kernel_args,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true}),
+     &glu_kernel_type};
+constinit Op<TensorRef(const Tensor&, int64_t)> op_glu_kernel = make_op<TensorRef, const Tensor&,
+    int64_t>(&glu_kernel_schema, impl::glu_kernel, record_like_glu_kernel);
+
+// ---- glu_backward ----
+static constexpr ArgInfo glu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                {"input", ArgType::kTensor, false, false},
+                                                {"dim", ArgType::kDim, false, false}};
+static constexpr OpSchema glu_backward_schema =
+    schema_of({.name = "glu_backward", .call = "glu_backward",
+               .text = "glu_backward(grad: Tensor, input: Tensor, dim: Dim) -> Tensor",
+               .args = glu_backward_args, .n_args = 3, .n_outs = 1, .internal = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
+constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_glu_backward =
+    make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&glu_backward_schema,
+    impl::glu_backward, nullptr);
+
 // ---- gated ----
 using gated_saved = gelu_exact_backward_saved;
 static void gated_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
@@ -960,7 +999,7 @@ static void gated_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     const TensorRef gate_ref = s.input.get(n);
     const Tensor& gate = *gate_ref;
     const Tensor& g0 = *grads[0];
-    out[1] = op::logsigmoid_backward(op::gated(op::mul(g0, self), gate), gate);
+    out[1] = op::gated_slope(g0, self, gate);
   }
 }
 static constinit const NodeType gated_type = {"gated", gated_apply, destroy_parts<2, 0>,
@@ -975,6 +1014,78 @@ static constexpr RecordedSchema gated_schema =
                 .wide_unsigned = WideUnsigned::kFloat}), &gated_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gated = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gated_schema, gated_impl, record_like_gelu_exact_backward);
+
+// ---- gated_slope ----
+struct gated_slope_saved {
+  Saved grad;
+  Saved self;
+  Saved gate;
+};
+static void gated_slope_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<gated_slope_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef gate_ref = s.gate.get(n);
+    const Tensor& gate = *gate_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::gated_slope(g0, self, gate);
+  }
+  if (n.needs(1)) {
+    const TensorRef grad_ref = s.grad.get(n);
+    const Tensor& grad = *grad_ref;
+    const TensorRef gate_ref = s.gate.get(n);
+    const Tensor& gate = *gate_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = op::gated_slope(g0, grad, gate);
+  }
+  if (n.needs(2)) {
+    const TensorRef grad_ref = s.grad.get(n);
+    const Tensor& grad = *grad_ref;
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef gate_ref = s.gate.get(n);
+    const Tensor& gate = *gate_ref;
+    const Tensor& g0 = *grads[0];
+    out[2] = op::mul(op::gated_slope(op::mul(g0, grad), self, gate), op::tanh(op::mul(gate, -0.5)));
+  }
+}
+static constinit const NodeType gated_slope_type = {"gated_slope", gated_slope_apply,
+                                                    destroy_parts<3, 0>, sizeof(gated_slope_saved),
+                                                    false};
+static TensorRef gated_slope_autograd(Call c, const Tensor& grad, const Tensor& self,
+                                      const Tensor& gate) {
+  const bool n0 = needs_grad(grad);
+  const bool n1 = needs_grad(self);
+  const bool n2 = needs_grad(gate);
+  if (!(n0 | n1 | n2)) return redispatch(op_gated_slope, c.keys & kBelowAutograd, grad, self, gate);
+  NodeRef node = new_node(&gated_slope_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) gated_slope_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  if (n1) n.set_edge(1, self);
+  if (n2) n.set_edge(2, gate);
+  if (n1 | n2) s.grad.save(grad);
+  if (n0 | n2) s.self.save(self);
+  s.gate.save(gate);
+  auto out = redispatch(op_gated_slope, c.keys & kBelowAutograd, grad, self, gate);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo gated_slope_args[] = {{"grad", ArgType::kTensor, false, false},
+                                               {"self", ArgType::kTensor, false, false},
+                                               {"gate", ArgType::kTensor, false, false}};
+static constexpr OpSchema gated_slope_schema =
+    schema_of({.name = "gated_slope", .call = "gated_slope",
+               .text = "gated_slope(grad: Tensor, self: Tensor, gate: Tensor) -> Tensor",
+               .args = gated_slope_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_gated_slope, .wide_unsigned = WideUnsigned::kFloat});
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_gated_slope =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&gated_slope_schema,
+    gated_slope_impl, gated_slope_autograd);
 
 // ---- softsign ----
 using softsign_saved = gelu_exact_saved;

@@ -1423,6 +1423,54 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&maximum_into_schema, maximum_into_impl,
     into_autograd);
 
+// ---- greater_share ----
+struct greater_share_saved {
+  Saved self;
+  Saved other;
+};
+static void greater_share_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<greater_share_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef other_ref = s.other.get(n);
+    const Tensor& other = *other_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::greater_share(g0, self, other);
+  }
+}
+static constinit const NodeType greater_share_type = {"greater_share", greater_share_apply,
+                                                      destroy_parts<2, 0>,
+                                                      sizeof(greater_share_saved), false};
+static TensorRef greater_share_autograd(Call c, const Tensor& grad, const Tensor& self,
+                                        const Tensor& other) {
+  const bool n0 = needs_grad(grad);
+  if (!(n0)) return redispatch(op_greater_share, c.keys & kBelowAutograd, grad, self, other);
+  NodeRef node = new_node(&greater_share_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) greater_share_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, grad);
+  s.self.save(self);
+  s.other.save(other);
+  auto out = redispatch(op_greater_share, c.keys & kBelowAutograd, grad, self, other);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo greater_share_args[] = {{"grad", ArgType::kTensor, false, false},
+                                                 {"self", ArgType::kTensor, false, false},
+                                                 {"other", ArgType::kTensor, false, false}};
+static constexpr OpSchema greater_share_schema =
+    schema_of({.name = "greater_share", .call = "greater_share",
+               .text = "greater_share(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
+               .args = greater_share_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_greater_share, .wide_unsigned = WideUnsigned::kMixed});
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_greater_share =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&greater_share_schema,
+    greater_share_impl, greater_share_autograd);
+
 // ---- minimum ----
 using minimum_saved = gelu_exact_backward_saved;
 static constinit const NodeType minimum_type = {"min", apply_like_minimum, destroy_parts<2, 0>,
@@ -1571,6 +1619,97 @@ static constexpr OpSchema clamp_tensor_into_schema =
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, Tensor&)> op_clamp_tensor_into =
     make_op<void, const Tensor&, const Tensor*, const Tensor*, Tensor&>(&clamp_tensor_into_schema,
     clamp_tensor_into_impl, into_autograd);
+
+// ---- clamp_between ----
+struct clamp_between_saved {
+  Saved self;
+  Saved min;
+  Saved max;
+};
+static void clamp_between_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<clamp_between_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef min_ref = s.min.get(n);
+    const Tensor& min = *min_ref;
+    const TensorRef max_ref = s.max.get(n);
+    const Tensor& max = *max_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = formula::clamp_share(g0, self, min, max, 0);
+  }
+  if (n.needs(1)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef min_ref = s.min.get(n);
+    const Tensor& min = *min_ref;
+    const TensorRef max_ref = s.max.get(n);
+    const Tensor& max = *max_ref;
+    const Tensor& g0 = *grads[0];
+    out[1] = formula::clamp_share(g0, self, min, max, 1);
+  }
+  if (n.needs(2)) {
+    const TensorRef self_ref = s.self.get(n);
+    const Tensor& self = *self_ref;
+    const TensorRef min_ref = s.min.get(n);
+    const Tensor& min = *min_ref;
+    const TensorRef max_ref = s.max.get(n);
+    const Tensor& max = *max_ref;
+    const Tensor& g0 = *grads[0];
+    out[2] = formula::clamp_share(g0, self, min, max, 2);
+  }
+}
+static constinit const NodeType clamp_between_type = {"clamp_between", clamp_between_apply,
+                                                      destroy_parts<3, 0>,
+                                                      sizeof(clamp_between_saved), false};
+static TensorRef clamp_between_autograd(Call c, const Tensor& self, const Tensor& min,
+                                        const Tensor& max) {
+  const bool n0 = needs_grad(self);
+  const bool n1 = needs_grad(min);
+  const bool n2 = needs_grad(max);
+  if (!(n0 | n1 | n2)) return redispatch(op_clamp_between, c.keys & kBelowAutograd, self, min, max);
+  NodeRef node = new_node(&clamp_between_type, 3, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) clamp_between_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  if (n1) n.set_edge(1, min);
+  if (n2) n.set_edge(2, max);
+  s.self.save(self);
+  s.min.save(min);
+  s.max.save(max);
+  auto out = redispatch(op_clamp_between, c.keys & kBelowAutograd, self, min, max);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo clamp_between_args[] = {{"self", ArgType::kTensor, false, false},
+                                                 {"min", ArgType::kTensor, false, false},
+                                                 {"max", ArgType::kTensor, false, false}};
+static constexpr OpSchema clamp_between_schema =
+    schema_of({.name = "clamp_between", .call = "clamp_between",
+               .text = "clamp_between(self: Tensor, min: Tensor, max: Tensor) -> Tensor",
+               .args = clamp_between_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .kernel = &kernel_clamp_between, .wide_unsigned = WideUnsigned::kMixed});
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_clamp_between =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&clamp_between_schema,
+    clamp_between_impl, clamp_between_autograd);
+
+// ---- clamp_weight ----
+static constexpr ArgInfo clamp_weight_args[] = {{"self", ArgType::kTensor, false, false},
+                                                {"min", ArgType::kTensor, false, false},
+                                                {"max", ArgType::kTensor, false, false},
+                                                {"which", ArgType::kInt, false, false}};
+static constexpr OpSchema clamp_weight_schema =
+    schema_of({.name = "clamp_weight", .call = "clamp_weight",
+               .text = "clamp_weight(self: Tensor, min: Tensor, max: Tensor, which: Int) -> Tensor",
+               .args = clamp_weight_args, .n_args = 4, .n_outs = 1, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .kernel = &kernel_clamp_weight,
+               .wide_unsigned = WideUnsigned::kMixed});
+constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t)> op_clamp_weight =
+    make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t>(&clamp_weight_schema,
+    clamp_weight_impl, nullptr);
 
 // ---- clamp_min ----
 using clamp_min_saved = gelu_exact_backward_saved;

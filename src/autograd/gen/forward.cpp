@@ -704,6 +704,7 @@ constinit const ForwardRow forward_rows[] = {
     {"cholesky_inverse", ForwardRule::kFormula, 0x3, cholesky_inverse_forward},
     {"cholesky_solve", ForwardRule::kFormula, 0x33, cholesky_solve_forward},
     {"clamp", ForwardRule::kSymmetric, 0x3, nullptr},
+    {"clamp_between", ForwardRule::kSymmetric, 0x333, nullptr},
     {"clamp_max", ForwardRule::kSymmetric, 0x33, nullptr},
     {"clamp_max_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
     {"clamp_min", ForwardRule::kSymmetric, 0x33, nullptr},
@@ -762,12 +763,15 @@ constinit const ForwardRow forward_rows[] = {
     {"frac", ForwardRule::kSymmetric, 0x3, nullptr},
     {"frexp_mantissa", ForwardRule::kSymmetric, 0x3, nullptr},
     {"gated", ForwardRule::kSymmetric, 0x33, nullptr},
+    {"gated_slope", ForwardRule::kSymmetric, 0x333, nullptr},
     {"gather", ForwardRule::kProduct, 0x401, nullptr},
     {"gelu_exact", ForwardRule::kSymmetric, 0x3, nullptr},
     {"gelu_exact_backward", ForwardRule::kSymmetric, 0x33, nullptr},
     {"gelu_tanh", ForwardRule::kSymmetric, 0x3, nullptr},
     {"gelu_tanh_backward", ForwardRule::kSymmetric, 0x33, nullptr},
     {"geometric_", ForwardRule::kNone, 0x0, nullptr},
+    {"glu_kernel", ForwardRule::kTwice, 0x3, nullptr},
+    {"greater_share", ForwardRule::kSymmetric, 0x3, nullptr},
     {"grid_put", ForwardRule::kProduct, 0x32, nullptr},
     {"grid_take", ForwardRule::kProduct, 0x32, nullptr},
     {"group_norm_backward", ForwardRule::kFormula, 0x443033, group_norm_backward_forward},
@@ -895,6 +899,7 @@ constinit const ForwardRow forward_rows[] = {
     {"relu", ForwardRule::kSymmetric, 0x3, nullptr},
     {"replace_inf", ForwardRule::kSymmetric, 0x3, nullptr},
     {"replace_nan", ForwardRule::kSymmetric, 0x3, nullptr},
+    {"replace_not_finite", ForwardRule::kTwice, 0x3, nullptr},
     {"rest_floor", ForwardRule::kSymmetric, 0x33, nullptr},
     {"rest_floor_scalar", ForwardRule::kSymmetric, 0x3, nullptr},
     {"rest_trunc", ForwardRule::kSymmetric, 0x33, nullptr},
@@ -982,6 +987,6 @@ constinit const ForwardRow forward_rows[] = {
     {"zero_", ForwardRule::kNone, 0x0, nullptr},
     {"zeta", ForwardRule::kSymmetric, 0x34, nullptr},
 };
-constinit const int64_t num_forward_rows = 320;
+constinit const int64_t num_forward_rows = 325;
 
 }  // namespace TT_NS

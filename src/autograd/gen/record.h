@@ -32,6 +32,10 @@ struct gelu_exact_backward_saved {
   Saved grad;
   Saved input;
 };
+struct glu_kernel_saved {
+  Saved input;
+  int64_t dim;
+};
 struct relu_saved {
   Saved r0;
 };
@@ -287,6 +291,24 @@ inline void record_like_silu_(Call c, Tensor& input) {
   NodeRef prepared = prepare_inplace(input, node);
   redispatch(op_of<void, Tensor&>(c), c.keys & kBelowAutograd, input);
   commit_inplace(input, std::move(prepared));
+}
+
+// glu_kernel, polygamma_kernel
+inline TensorRef record_like_glu_kernel(Call c, const Tensor& input, int64_t dim) {
+  const bool n0 = needs_grad(input);
+  if (!(n0)) return redispatch(op_of<TensorRef, const Tensor&, int64_t>(c), c.keys & kBelowAutograd,
+                               input, dim);
+  NodeRef node = new_node(node_of(c), 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) glu_kernel_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, input);
+  s.input.save(input);
+  s.dim = dim;
+  auto out = redispatch(op_of<TensorRef, const Tensor&, int64_t>(c), c.keys & kBelowAutograd, input,
+                        dim);
+  set_history(node, *out, 0);
+  return out;
 }
 
 // relu, erfinv, ndtri, exp, tanh, sigmoid, sqrt, rsqrt, reciprocal, exp2, expm1, tan

@@ -108,48 +108,32 @@ constinit Op<void(int64_t, const Tensor&, Tensor&)> op_polygamma_into = make_op<
     const Tensor&, Tensor&>(&polygamma_into_schema, polygamma_into_impl, into_autograd);
 
 // ---- polygamma_kernel ----
-struct polygamma_kernel_saved {
-  Saved self;
-  int64_t order;
-};
+using polygamma_kernel_saved = glu_kernel_saved;
 static void polygamma_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
   [[maybe_unused]] auto& s = n.saved_as<polygamma_kernel_saved>();
   if (n.needs(0)) {
-    const TensorRef self_ref = s.self.get(n);
+    const TensorRef self_ref = s.input.get(n);
     const Tensor& self = *self_ref;
-    const auto& order = s.order;
+    const auto& order = s.dim;
     const Tensor& g0 = *grads[0];
     out[0] = formula::polygamma_backward(g0, self, order);
   }
 }
 static constinit const NodeType polygamma_kernel_type = {"polygamma_kernel", polygamma_kernel_apply,
     destroy_parts<1, 0>, sizeof(polygamma_kernel_saved), false};
-static TensorRef polygamma_kernel_autograd(Call c, const Tensor& self, int64_t order) {
-  const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_polygamma_kernel, c.keys & kBelowAutograd, self, order);
-  NodeRef node = new_node(&polygamma_kernel_type, 1, 1);
-  Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) polygamma_kernel_saved;
-  n.released = false;
-  if (n0) n.set_edge(0, self);
-  s.self.save(self);
-  s.order = order;
-  auto out = redispatch(op_polygamma_kernel, c.keys & kBelowAutograd, self, order);
-  set_history(node, *out, 0);
-  return out;
-}
 static constexpr ArgInfo polygamma_kernel_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"order", ArgType::kInt, false, false}};
-static constexpr OpSchema polygamma_kernel_schema =
-    schema_of({.name = "polygamma_kernel", .call = "polygamma_kernel",
-               .text = "polygamma_kernel(self: Tensor, order: Int) -> Tensor",
-               .args = polygamma_kernel_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_polygamma, .wide_unsigned = WideUnsigned::kFloat});
+static constexpr RecordedSchema polygamma_kernel_schema =
+    {schema_of({.name = "polygamma_kernel", .call = "polygamma_kernel",
+                .text = "polygamma_kernel(self: Tensor, order: Int) -> Tensor",
+                .args = polygamma_kernel_args, .n_args = 2, .n_outs = 1, .differentiable = true,
+                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+                .kernel = &kernel_polygamma, .wide_unsigned = WideUnsigned::kFloat}),
+     &polygamma_kernel_type};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_polygamma_kernel =
     make_op<TensorRef, const Tensor&, int64_t>(&polygamma_kernel_schema, polygamma_kernel_impl,
-                                               polygamma_kernel_autograd);
+                                               record_like_glu_kernel);
 
 // ---- mvlgamma ----
 static constexpr ArgInfo mvlgamma_args[] = {{"self", ArgType::kTensor, false, false},

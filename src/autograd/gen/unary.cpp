@@ -1757,6 +1757,48 @@ constinit Op<void(const Tensor&, Opt<double>, Opt<double>, Opt<double>,
     Opt<double>, Opt<double>, Tensor&>(&nan_to_num_into_schema, nan_to_num_into_impl,
                                        into_autograd);
 
+// ---- replace_not_finite ----
+using replace_not_finite_saved = gelu_exact_saved;
+static void replace_not_finite_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
+  check_not_released(n);
+  [[maybe_unused]] auto& s = n.saved_as<replace_not_finite_saved>();
+  if (n.needs(0)) {
+    const TensorRef self_ref = s.input.get(n);
+    const Tensor& self = *self_ref;
+    const Tensor& g0 = *grads[0];
+    out[0] = op::masked_fill(g0, op::logical_not(op::isfinite(self)), 0);
+  }
+}
+static constinit const NodeType replace_not_finite_type = {"replace_not_finite",
+    replace_not_finite_apply, destroy_parts<1, 0>, sizeof(replace_not_finite_saved), false};
+static TensorRef replace_not_finite_autograd(Call c, const Tensor& self, double nan, double posinf,
+                                             double neginf) {
+  const bool n0 = needs_grad(self);
+  if (!(n0)) return redispatch(op_replace_not_finite, c.keys & kBelowAutograd, self, nan, posinf,
+                               neginf);
+  NodeRef node = new_node(&replace_not_finite_type, 1, 1);
+  Node& n = as_node(node);
+  [[maybe_unused]] auto& s = *new (n.saved()) replace_not_finite_saved;
+  n.released = false;
+  if (n0) n.set_edge(0, self);
+  s.input.save(self);
+  auto out = redispatch(op_replace_not_finite, c.keys & kBelowAutograd, self, nan, posinf, neginf);
+  set_history(node, *out, 0);
+  return out;
+}
+static constexpr ArgInfo replace_not_finite_args[] = {{"self", ArgType::kTensor, false, false},
+                                                      {"nan", ArgType::kFloat, false, false},
+                                                      {"posinf", ArgType::kFloat, false, false},
+                                                      {"neginf", ArgType::kFloat, false, false}};
+static constexpr OpSchema replace_not_finite_schema =
+    schema_of({.name = "replace_not_finite", .call = "replace_not_finite",
+    .text = "replace_not_finite(self: Tensor, nan: Float, posinf: Float, neginf: Float) -> Tensor",
+    .args = replace_not_finite_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+    .internal = true, .leaf = true});
+constinit Op<TensorRef(const Tensor&, double, double, double)> op_replace_not_finite =
+    make_op<TensorRef, const Tensor&, double, double, double>(&replace_not_finite_schema,
+    impl::replace_not_finite, replace_not_finite_autograd);
+
 // ---- replace_nan ----
 using replace_nan_saved = gelu_exact_saved;
 static void replace_nan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {

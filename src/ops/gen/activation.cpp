@@ -243,11 +243,24 @@ TensorRef hardsigmoid_backward_impl([[maybe_unused]] Call c, const Tensor& grad,
 
 // glu(input: Tensor, dim: Dim = -1) -> Tensor
 
+// glu_kernel(input: Tensor, dim: Dim) -> Tensor
+
+// glu_backward(grad: Tensor, input: Tensor, dim: Dim) -> Tensor
+
 // gated(self: Tensor, gate: Tensor) -> Tensor
 static constexpr ElementSpec spec_gated = {&kernel_gated, DtypeRule::kFloat, Compute::kWiden, true,
                                            false, false, 0, TT_OK, false, "self\0gate"};
 TensorRef gated_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& gate) {
   return element_binary(spec_gated, self, gate);
+}
+
+// gated_slope(grad: Tensor, self: Tensor, gate: Tensor) -> Tensor
+static constexpr ElementSpec spec_gated_slope = {&kernel_gated_slope, DtypeRule::kFloat,
+                                                 Compute::kWiden, true, false, false, 0, TT_OK,
+                                                 false, "grad\0self\0gate"};
+TensorRef gated_slope_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& self,
+                           const Tensor& gate) {
+  return element_op(spec_gated_slope, {grad, self, gate});
 }
 
 // softsign(input: Tensor) -> Tensor

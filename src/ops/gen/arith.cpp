@@ -411,6 +411,15 @@ void maximum_into_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor
   element_into(spec_maximum, dst, {self, other});
 }
 
+// greater_share(grad: Tensor, self: Tensor, other: Tensor) -> Tensor
+static constexpr ElementSpec spec_greater_share = {&kernel_greater_share, DtypeRule::kPromote,
+                                                   Compute::kWiden, true, false, false, 0, TT_OK,
+                                                   false, "grad\0self\0other"};
+TensorRef greater_share_impl([[maybe_unused]] Call c, const Tensor& grad, const Tensor& self,
+                             const Tensor& other) {
+  return element_op(spec_greater_share, {grad, self, other});
+}
+
 // minimum(self: Tensor, other: Tensor) -> Tensor
 static constexpr ElementSpec spec_minimum = {&kernel_minimum, DtypeRule::kPromote, Compute::kWiden,
                                              true, false, false, 0, TT_OK, false, "self\0other"};
@@ -450,6 +459,24 @@ void clamp_tensor_into_impl(Call c, const Tensor& self, const Tensor* min, const
   const auto r = impl::clamp_tensor(c, self, min, max);
   check_into(dst, *r, Inputs{&self, min, max});
   copy_result(dst, *r, false);
+}
+
+// clamp_between(self: Tensor, min: Tensor, max: Tensor) -> Tensor
+static constexpr ElementSpec spec_clamp_between = {&kernel_clamp_between, DtypeRule::kPromote,
+                                                   Compute::kWiden, true, false, false, 0, TT_OK,
+                                                   false, "self\0min\0max"};
+TensorRef clamp_between_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& min,
+                             const Tensor& max) {
+  return element_op(spec_clamp_between, {self, min, max});
+}
+
+// clamp_weight(self: Tensor, min: Tensor, max: Tensor, which: Int) -> Tensor
+static constexpr ElementSpec spec_clamp_weight = {&kernel_clamp_weight, DtypeRule::kPromote,
+                                                  Compute::kWiden, true, false, false, 0, TT_OK,
+                                                  false, "self\0min\0max\0which"};
+TensorRef clamp_weight_impl([[maybe_unused]] Call c, const Tensor& self, const Tensor& min,
+                            const Tensor& max, int64_t which) {
+  return element_op(spec_clamp_weight, {self, min, max}, Scalar(which));
 }
 
 // clamp_min(self: Tensor, min: Tensor) -> Tensor

@@ -45,6 +45,7 @@ TensorRef hardsigmoid_impl(Call c, const Tensor& input);
 void hardsigmoid__impl(Call c, Tensor& input);
 TensorRef hardsigmoid_backward_impl(Call c, const Tensor& grad, const Tensor& input);
 TensorRef gated_impl(Call c, const Tensor& self, const Tensor& gate);
+TensorRef gated_slope_impl(Call c, const Tensor& grad, const Tensor& self, const Tensor& gate);
 TensorRef softsign_impl(Call c, const Tensor& input);
 TensorRef relu_impl(Call c, const Tensor& self);
 void relu__impl(Call c, Tensor& self);
@@ -149,6 +150,7 @@ TensorRef pow_base_impl(Call c, const Scalar& self, const Tensor& exponent);
 void pow_base_into_impl(Call c, const Scalar& self, const Tensor& exponent, Tensor& dst);
 TensorRef maximum_impl(Call c, const Tensor& self, const Tensor& other);
 void maximum_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
+TensorRef greater_share_impl(Call c, const Tensor& grad, const Tensor& self, const Tensor& other);
 TensorRef minimum_impl(Call c, const Tensor& self, const Tensor& other);
 void minimum_into_impl(Call c, const Tensor& self, const Tensor& other, Tensor& dst);
 TensorRef clamp_impl(Call c, const Tensor& self, const Scalar* min, const Scalar* max);
@@ -157,6 +159,9 @@ void clamp_into_impl(Call c, const Tensor& self, const Scalar* min, const Scalar
 void clamp_tensor__impl(Call c, Tensor& self, const Tensor* min, const Tensor* max);
 void clamp_tensor_into_impl(Call c, const Tensor& self, const Tensor* min, const Tensor* max,
                             Tensor& dst);
+TensorRef clamp_between_impl(Call c, const Tensor& self, const Tensor& min, const Tensor& max);
+TensorRef clamp_weight_impl(Call c, const Tensor& self, const Tensor& min, const Tensor& max,
+                            int64_t which);
 TensorRef clamp_min_impl(Call c, const Tensor& self, const Tensor& min);
 void clamp_min__impl(Call c, Tensor& self, const Tensor& min);
 void clamp_min_into_impl(Call c, const Tensor& self, const Tensor& min, Tensor& dst);

@@ -10,6 +10,8 @@ namespace TT_NS::impl {
 TensorRef hardtanh(Call c, const Tensor& input, double min_val, double max_val);
 TensorRef gelu(Call c, const Tensor& input, int64_t approximate);
 TensorRef glu(Call c, const Tensor& input, int64_t dim);
+TensorRef glu_kernel(Call c, const Tensor& input, int64_t dim);
+TensorRef glu_backward(Call c, const Tensor& grad, const Tensor& input, int64_t dim);
 TensorRef prelu(Call c, const Tensor& self, const Tensor& weight);
 TensorRef rrelu(Call c, const Tensor& self, double lower, double upper, bool training,
                 Generator* generator);
@@ -754,6 +756,7 @@ TensorRef positive(Call c, const Tensor& self);
 TensorRef round(Call c, const Tensor& self, int64_t decimals);
 TensorRef nan_to_num(Call c, const Tensor& self, Opt<double> nan, Opt<double> posinf,
                      Opt<double> neginf);
+TensorRef replace_not_finite(Call c, const Tensor& self, double nan, double posinf, double neginf);
 TensorRef view(Call c, const Tensor& self, Ints size);
 TensorRef reshape(Call c, const Tensor& self, Ints shape);
 TensorRef transpose(Call c, const Tensor& self, int64_t dim0, int64_t dim1);

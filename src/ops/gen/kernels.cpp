@@ -32,6 +32,7 @@ int32_t hardswish_backward(const void* plan, int64_t begin, int64_t end) noexcep
 int32_t hardsigmoid(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t hardsigmoid_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t gated(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t gated_slope(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softsign(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -59,7 +60,10 @@ int32_t neg(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow_scalar(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t maximum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t greater_share(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t minimum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clamp_between(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clamp_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fmin(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copysign(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -296,6 +300,7 @@ int32_t hardswish_backward(const void* plan, int64_t begin, int64_t end) noexcep
 int32_t hardsigmoid(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t hardsigmoid_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t gated(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t gated_slope(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softsign(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -323,7 +328,10 @@ int32_t neg(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow_scalar(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t maximum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t greater_share(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t minimum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clamp_between(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clamp_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fmin(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copysign(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -560,6 +568,7 @@ int32_t hardswish_backward(const void* plan, int64_t begin, int64_t end) noexcep
 int32_t hardsigmoid(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t hardsigmoid_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t gated(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t gated_slope(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softsign(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -587,7 +596,10 @@ int32_t neg(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow_scalar(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t maximum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t greater_share(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t minimum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clamp_between(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clamp_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fmin(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copysign(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -819,6 +831,7 @@ int32_t hardswish_backward(const void* plan, int64_t begin, int64_t end) noexcep
 int32_t hardsigmoid(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t hardsigmoid_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t gated(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t gated_slope(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t softsign(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t relu(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t threshold_backward(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -846,7 +859,10 @@ int32_t neg(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pow_scalar(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t maximum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t greater_share(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t minimum(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clamp_between(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t clamp_weight(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fmax(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t fmin(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t copysign(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1162,748 +1178,761 @@ constinit const Kernel kernel_hardsigmoid_backward =
 constinit const Kernel kernel_gated = {.cpu = {baseline::gated, TT_AVX2(gated), TT_AVX512(gated)},
                                        .id = 22, .plan_bytes = sizeof(ElementPlan), .name = "gated",
                                        .rebase = rebase_element_plan};
+constinit const Kernel kernel_gated_slope =
+    {.cpu = {baseline::gated_slope, TT_AVX2(gated_slope), TT_AVX512(gated_slope)}, .id = 23,
+     .plan_bytes = sizeof(ElementPlan), .name = "gated_slope", .rebase = rebase_element_plan};
 constinit const Kernel kernel_softsign =
-    {.cpu = {baseline::softsign, TT_AVX2(softsign), TT_AVX512(softsign)}, .id = 23,
+    {.cpu = {baseline::softsign, TT_AVX2(softsign), TT_AVX512(softsign)}, .id = 24,
      .plan_bytes = sizeof(ElementPlan), .name = "softsign", .rebase = rebase_element_plan};
 constinit const Kernel kernel_relu = {.cpu = {baseline::relu, TT_AVX2(relu), TT_AVX512(relu)},
-                                      .id = 24, .plan_bytes = sizeof(ElementPlan), .name = "relu",
+                                      .id = 25, .plan_bytes = sizeof(ElementPlan), .name = "relu",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_threshold_backward =
     {.cpu = {baseline::threshold_backward, TT_AVX2(threshold_backward),
-             TT_AVX512(threshold_backward)}, .id = 25, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(threshold_backward)}, .id = 26, .plan_bytes = sizeof(ElementPlan),
      .name = "threshold_backward", .rebase = rebase_element_plan};
 constinit const Kernel kernel_threshold =
-    {.cpu = {baseline::threshold, TT_AVX2(threshold), TT_AVX512(threshold)}, .id = 26,
+    {.cpu = {baseline::threshold, TT_AVX2(threshold), TT_AVX512(threshold)}, .id = 27,
      .plan_bytes = sizeof(ElementPlan), .name = "threshold", .rebase = rebase_element_plan};
 constinit const Kernel kernel_hardshrink =
-    {.cpu = {baseline::hardshrink, TT_AVX2(hardshrink), TT_AVX512(hardshrink)}, .id = 27,
+    {.cpu = {baseline::hardshrink, TT_AVX2(hardshrink), TT_AVX512(hardshrink)}, .id = 28,
      .plan_bytes = sizeof(ElementPlan), .name = "hardshrink", .rebase = rebase_element_plan};
 constinit const Kernel kernel_softshrink =
-    {.cpu = {baseline::softshrink, TT_AVX2(softshrink), TT_AVX512(softshrink)}, .id = 28,
+    {.cpu = {baseline::softshrink, TT_AVX2(softshrink), TT_AVX512(softshrink)}, .id = 29,
      .plan_bytes = sizeof(ElementPlan), .name = "softshrink", .rebase = rebase_element_plan};
 constinit const Kernel kernel_shrink_backward =
     {.cpu = {baseline::shrink_backward, TT_AVX2(shrink_backward), TT_AVX512(shrink_backward)},
-     .id = 29, .plan_bytes = sizeof(ElementPlan), .name = "shrink_backward",
+     .id = 30, .plan_bytes = sizeof(ElementPlan), .name = "shrink_backward",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_tanhshrink =
-    {.cpu = {baseline::tanhshrink, TT_AVX2(tanhshrink), TT_AVX512(tanhshrink)}, .id = 30,
+    {.cpu = {baseline::tanhshrink, TT_AVX2(tanhshrink), TT_AVX512(tanhshrink)}, .id = 31,
      .plan_bytes = sizeof(ElementPlan), .name = "tanhshrink", .rebase = rebase_element_plan};
 constinit const Kernel kernel_prelu = {.cpu = {baseline::prelu, TT_AVX2(prelu), TT_AVX512(prelu)},
-                                       .id = 31, .plan_bytes = sizeof(ElementPlan), .name = "prelu",
+                                       .id = 32, .plan_bytes = sizeof(ElementPlan), .name = "prelu",
                                        .rebase = rebase_element_plan};
 constinit const Kernel kernel_selu = {.cpu = {baseline::selu, TT_AVX2(selu), TT_AVX512(selu)},
-                                      .id = 32, .plan_bytes = sizeof(ElementPlan), .name = "selu",
+                                      .id = 33, .plan_bytes = sizeof(ElementPlan), .name = "selu",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_selu_backward =
-    {.cpu = {baseline::selu_backward, TT_AVX2(selu_backward), TT_AVX512(selu_backward)}, .id = 33,
+    {.cpu = {baseline::selu_backward, TT_AVX2(selu_backward), TT_AVX512(selu_backward)}, .id = 34,
      .plan_bytes = sizeof(ElementPlan), .name = "selu_backward", .rebase = rebase_element_plan};
 constinit const Kernel kernel_celu = {.cpu = {baseline::celu, TT_AVX2(celu), TT_AVX512(celu)},
-                                      .id = 34, .plan_bytes = sizeof(ElementPlan), .name = "celu",
+                                      .id = 35, .plan_bytes = sizeof(ElementPlan), .name = "celu",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_celu_backward =
-    {.cpu = {baseline::celu_backward, TT_AVX2(celu_backward), TT_AVX512(celu_backward)}, .id = 35,
+    {.cpu = {baseline::celu_backward, TT_AVX2(celu_backward), TT_AVX512(celu_backward)}, .id = 36,
      .plan_bytes = sizeof(ElementPlan), .name = "celu_backward", .rebase = rebase_element_plan};
-constinit const Kernel kernel_add = {.cpu = {baseline::add, TT_AVX2(add), TT_AVX512(add)}, .id = 36,
+constinit const Kernel kernel_add = {.cpu = {baseline::add, TT_AVX2(add), TT_AVX512(add)}, .id = 37,
                                      .plan_bytes = sizeof(ElementPlan), .name = "add",
                                      .rebase = rebase_element_plan};
-constinit const Kernel kernel_sub = {.cpu = {baseline::sub, TT_AVX2(sub), TT_AVX512(sub)}, .id = 37,
+constinit const Kernel kernel_sub = {.cpu = {baseline::sub, TT_AVX2(sub), TT_AVX512(sub)}, .id = 38,
                                      .plan_bytes = sizeof(ElementPlan), .name = "sub",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_rsub = {.cpu = {baseline::rsub, TT_AVX2(rsub), TT_AVX512(rsub)},
-                                      .id = 38, .plan_bytes = sizeof(ElementPlan), .name = "rsub",
+                                      .id = 39, .plan_bytes = sizeof(ElementPlan), .name = "rsub",
                                       .rebase = rebase_element_plan};
-constinit const Kernel kernel_mul = {.cpu = {baseline::mul, TT_AVX2(mul), TT_AVX512(mul)}, .id = 39,
+constinit const Kernel kernel_mul = {.cpu = {baseline::mul, TT_AVX2(mul), TT_AVX512(mul)}, .id = 40,
                                      .plan_bytes = sizeof(ElementPlan), .name = "mul",
                                      .rebase = rebase_element_plan};
-constinit const Kernel kernel_div = {.cpu = {baseline::div, TT_AVX2(div), TT_AVX512(div)}, .id = 40,
+constinit const Kernel kernel_div = {.cpu = {baseline::div, TT_AVX2(div), TT_AVX512(div)}, .id = 41,
                                      .plan_bytes = sizeof(ElementPlan), .name = "div",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_div_floor =
-    {.cpu = {baseline::div_floor, TT_AVX2(div_floor), TT_AVX512(div_floor)}, .id = 41,
+    {.cpu = {baseline::div_floor, TT_AVX2(div_floor), TT_AVX512(div_floor)}, .id = 42,
      .plan_bytes = sizeof(ElementPlan), .name = "div_floor", .rebase = rebase_element_plan};
 constinit const Kernel kernel_div_trunc =
-    {.cpu = {baseline::div_trunc, TT_AVX2(div_trunc), TT_AVX512(div_trunc)}, .id = 42,
+    {.cpu = {baseline::div_trunc, TT_AVX2(div_trunc), TT_AVX512(div_trunc)}, .id = 43,
      .plan_bytes = sizeof(ElementPlan), .name = "div_trunc", .rebase = rebase_element_plan};
 constinit const Kernel kernel_fmod = {.cpu = {baseline::fmod, TT_AVX2(fmod), TT_AVX512(fmod)},
-                                      .id = 43, .plan_bytes = sizeof(ElementPlan), .name = "fmod",
+                                      .id = 44, .plan_bytes = sizeof(ElementPlan), .name = "fmod",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_remainder =
-    {.cpu = {baseline::remainder, TT_AVX2(remainder), TT_AVX512(remainder)}, .id = 44,
+    {.cpu = {baseline::remainder, TT_AVX2(remainder), TT_AVX512(remainder)}, .id = 45,
      .plan_bytes = sizeof(ElementPlan), .name = "remainder", .rebase = rebase_element_plan};
 constinit const Kernel kernel_atan2 = {.cpu = {baseline::atan2, TT_AVX2(atan2), TT_AVX512(atan2)},
-                                       .id = 45, .plan_bytes = sizeof(ElementPlan), .name = "atan2",
+                                       .id = 46, .plan_bytes = sizeof(ElementPlan), .name = "atan2",
                                        .rebase = rebase_element_plan};
-constinit const Kernel kernel_neg = {.cpu = {baseline::neg, TT_AVX2(neg), TT_AVX512(neg)}, .id = 46,
+constinit const Kernel kernel_neg = {.cpu = {baseline::neg, TT_AVX2(neg), TT_AVX512(neg)}, .id = 47,
                                      .plan_bytes = sizeof(ElementPlan), .name = "neg",
                                      .rebase = rebase_element_plan};
-constinit const Kernel kernel_pow = {.cpu = {baseline::pow, TT_AVX2(pow), TT_AVX512(pow)}, .id = 47,
+constinit const Kernel kernel_pow = {.cpu = {baseline::pow, TT_AVX2(pow), TT_AVX512(pow)}, .id = 48,
                                      .plan_bytes = sizeof(ElementPlan), .name = "pow",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_pow_scalar =
-    {.cpu = {baseline::pow_scalar, TT_AVX2(pow_scalar), TT_AVX512(pow_scalar)}, .id = 48,
+    {.cpu = {baseline::pow_scalar, TT_AVX2(pow_scalar), TT_AVX512(pow_scalar)}, .id = 49,
      .plan_bytes = sizeof(ElementPlan), .name = "pow_scalar", .rebase = rebase_element_plan};
 constinit const Kernel kernel_maximum =
-    {.cpu = {baseline::maximum, TT_AVX2(maximum), TT_AVX512(maximum)}, .id = 49,
+    {.cpu = {baseline::maximum, TT_AVX2(maximum), TT_AVX512(maximum)}, .id = 50,
      .plan_bytes = sizeof(ElementPlan), .name = "maximum", .rebase = rebase_element_plan};
+constinit const Kernel kernel_greater_share =
+    {.cpu = {baseline::greater_share, TT_AVX2(greater_share), TT_AVX512(greater_share)}, .id = 51,
+     .plan_bytes = sizeof(ElementPlan), .name = "greater_share", .rebase = rebase_element_plan};
 constinit const Kernel kernel_minimum =
-    {.cpu = {baseline::minimum, TT_AVX2(minimum), TT_AVX512(minimum)}, .id = 50,
+    {.cpu = {baseline::minimum, TT_AVX2(minimum), TT_AVX512(minimum)}, .id = 52,
      .plan_bytes = sizeof(ElementPlan), .name = "minimum", .rebase = rebase_element_plan};
+constinit const Kernel kernel_clamp_between =
+    {.cpu = {baseline::clamp_between, TT_AVX2(clamp_between), TT_AVX512(clamp_between)}, .id = 53,
+     .plan_bytes = sizeof(ElementPlan), .name = "clamp_between", .rebase = rebase_element_plan};
+constinit const Kernel kernel_clamp_weight =
+    {.cpu = {baseline::clamp_weight, TT_AVX2(clamp_weight), TT_AVX512(clamp_weight)}, .id = 54,
+     .plan_bytes = sizeof(ElementPlan), .name = "clamp_weight", .rebase = rebase_element_plan};
 constinit const Kernel kernel_fmax = {.cpu = {baseline::fmax, TT_AVX2(fmax), TT_AVX512(fmax)},
-                                      .id = 51, .plan_bytes = sizeof(ElementPlan), .name = "fmax",
+                                      .id = 55, .plan_bytes = sizeof(ElementPlan), .name = "fmax",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_fmin = {.cpu = {baseline::fmin, TT_AVX2(fmin), TT_AVX512(fmin)},
-                                      .id = 52, .plan_bytes = sizeof(ElementPlan), .name = "fmin",
+                                      .id = 56, .plan_bytes = sizeof(ElementPlan), .name = "fmin",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_copysign =
-    {.cpu = {baseline::copysign, TT_AVX2(copysign), TT_AVX512(copysign)}, .id = 53,
+    {.cpu = {baseline::copysign, TT_AVX2(copysign), TT_AVX512(copysign)}, .id = 57,
      .plan_bytes = sizeof(ElementPlan), .name = "copysign", .rebase = rebase_element_plan};
 constinit const Kernel kernel_hypot = {.cpu = {baseline::hypot, TT_AVX2(hypot), TT_AVX512(hypot)},
-                                       .id = 54, .plan_bytes = sizeof(ElementPlan), .name = "hypot",
+                                       .id = 58, .plan_bytes = sizeof(ElementPlan), .name = "hypot",
                                        .rebase = rebase_element_plan};
 constinit const Kernel kernel_logaddexp =
-    {.cpu = {baseline::logaddexp, TT_AVX2(logaddexp), TT_AVX512(logaddexp)}, .id = 55,
+    {.cpu = {baseline::logaddexp, TT_AVX2(logaddexp), TT_AVX512(logaddexp)}, .id = 59,
      .plan_bytes = sizeof(ElementPlan), .name = "logaddexp", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logaddexp2 =
-    {.cpu = {baseline::logaddexp2, TT_AVX2(logaddexp2), TT_AVX512(logaddexp2)}, .id = 56,
+    {.cpu = {baseline::logaddexp2, TT_AVX2(logaddexp2), TT_AVX512(logaddexp2)}, .id = 60,
      .plan_bytes = sizeof(ElementPlan), .name = "logaddexp2", .rebase = rebase_element_plan};
 constinit const Kernel kernel_heaviside =
-    {.cpu = {baseline::heaviside, TT_AVX2(heaviside), TT_AVX512(heaviside)}, .id = 57,
+    {.cpu = {baseline::heaviside, TT_AVX2(heaviside), TT_AVX512(heaviside)}, .id = 61,
      .plan_bytes = sizeof(ElementPlan), .name = "heaviside", .rebase = rebase_element_plan};
 constinit const Kernel kernel_nextafter =
-    {.cpu = {baseline::nextafter, TT_AVX2(nextafter), TT_AVX512(nextafter)}, .id = 58,
+    {.cpu = {baseline::nextafter, TT_AVX2(nextafter), TT_AVX512(nextafter)}, .id = 62,
      .plan_bytes = sizeof(ElementPlan), .name = "nextafter", .rebase = rebase_element_plan};
 constinit const Kernel kernel_next_bf16 =
-    {.cpu = {baseline::next_bf16, TT_AVX2(next_bf16), TT_AVX512(next_bf16)}, .id = 59,
+    {.cpu = {baseline::next_bf16, TT_AVX2(next_bf16), TT_AVX512(next_bf16)}, .id = 63,
      .plan_bytes = sizeof(ElementPlan), .name = "next_bf16", .rebase = rebase_element_plan};
 constinit const Kernel kernel_next_f16 =
-    {.cpu = {baseline::next_f16, TT_AVX2(next_f16), TT_AVX512(next_f16)}, .id = 60,
+    {.cpu = {baseline::next_f16, TT_AVX2(next_f16), TT_AVX512(next_f16)}, .id = 64,
      .plan_bytes = sizeof(ElementPlan), .name = "next_f16", .rebase = rebase_element_plan};
-constinit const Kernel kernel_gcd = {.cpu = {baseline::gcd, TT_AVX2(gcd), TT_AVX512(gcd)}, .id = 61,
+constinit const Kernel kernel_gcd = {.cpu = {baseline::gcd, TT_AVX2(gcd), TT_AVX512(gcd)}, .id = 65,
                                      .plan_bytes = sizeof(ElementPlan), .name = "gcd",
                                      .rebase = rebase_element_plan};
-constinit const Kernel kernel_lcm = {.cpu = {baseline::lcm, TT_AVX2(lcm), TT_AVX512(lcm)}, .id = 62,
+constinit const Kernel kernel_lcm = {.cpu = {baseline::lcm, TT_AVX2(lcm), TT_AVX512(lcm)}, .id = 66,
                                      .plan_bytes = sizeof(ElementPlan), .name = "lcm",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_frexp_mantissa =
     {.cpu = {baseline::frexp_mantissa, TT_AVX2(frexp_mantissa), TT_AVX512(frexp_mantissa)},
-     .id = 63, .plan_bytes = sizeof(ElementPlan), .name = "frexp_mantissa",
+     .id = 67, .plan_bytes = sizeof(ElementPlan), .name = "frexp_mantissa",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_frexp_exponent =
     {.cpu = {baseline::frexp_exponent, TT_AVX2(frexp_exponent), TT_AVX512(frexp_exponent)},
-     .id = 64, .plan_bytes = sizeof(ElementPlan), .name = "frexp_exponent",
+     .id = 68, .plan_bytes = sizeof(ElementPlan), .name = "frexp_exponent",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_lerp = {.cpu = {baseline::lerp, TT_AVX2(lerp), TT_AVX512(lerp)},
-                                      .id = 65, .plan_bytes = sizeof(ElementPlan), .name = "lerp",
+                                      .id = 69, .plan_bytes = sizeof(ElementPlan), .name = "lerp",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_addcmul =
-    {.cpu = {baseline::addcmul, TT_AVX2(addcmul), TT_AVX512(addcmul)}, .id = 66,
+    {.cpu = {baseline::addcmul, TT_AVX2(addcmul), TT_AVX512(addcmul)}, .id = 70,
      .plan_bytes = sizeof(ElementPlan), .name = "addcmul", .rebase = rebase_element_plan};
 constinit const Kernel kernel_addcdiv =
-    {.cpu = {baseline::addcdiv, TT_AVX2(addcdiv), TT_AVX512(addcdiv)}, .id = 67,
+    {.cpu = {baseline::addcdiv, TT_AVX2(addcdiv), TT_AVX512(addcdiv)}, .id = 71,
      .plan_bytes = sizeof(ElementPlan), .name = "addcdiv", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_and =
-    {.cpu = {baseline::bitwise_and, TT_AVX2(bitwise_and), TT_AVX512(bitwise_and)}, .id = 68,
+    {.cpu = {baseline::bitwise_and, TT_AVX2(bitwise_and), TT_AVX512(bitwise_and)}, .id = 72,
      .plan_bytes = sizeof(ElementPlan), .name = "bitwise_and", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_or =
-    {.cpu = {baseline::bitwise_or, TT_AVX2(bitwise_or), TT_AVX512(bitwise_or)}, .id = 69,
+    {.cpu = {baseline::bitwise_or, TT_AVX2(bitwise_or), TT_AVX512(bitwise_or)}, .id = 73,
      .plan_bytes = sizeof(ElementPlan), .name = "bitwise_or", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_xor =
-    {.cpu = {baseline::bitwise_xor, TT_AVX2(bitwise_xor), TT_AVX512(bitwise_xor)}, .id = 70,
+    {.cpu = {baseline::bitwise_xor, TT_AVX2(bitwise_xor), TT_AVX512(bitwise_xor)}, .id = 74,
      .plan_bytes = sizeof(ElementPlan), .name = "bitwise_xor", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_not =
-    {.cpu = {baseline::bitwise_not, TT_AVX2(bitwise_not), TT_AVX512(bitwise_not)}, .id = 71,
+    {.cpu = {baseline::bitwise_not, TT_AVX2(bitwise_not), TT_AVX512(bitwise_not)}, .id = 75,
      .plan_bytes = sizeof(ElementPlan), .name = "bitwise_not", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_left_shift =
     {.cpu = {baseline::bitwise_left_shift, TT_AVX2(bitwise_left_shift),
-             TT_AVX512(bitwise_left_shift)}, .id = 72, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(bitwise_left_shift)}, .id = 76, .plan_bytes = sizeof(ElementPlan),
      .name = "bitwise_left_shift", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bitwise_right_shift =
     {.cpu = {baseline::bitwise_right_shift, TT_AVX2(bitwise_right_shift),
-             TT_AVX512(bitwise_right_shift)}, .id = 73, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(bitwise_right_shift)}, .id = 77, .plan_bytes = sizeof(ElementPlan),
      .name = "bitwise_right_shift", .rebase = rebase_element_plan};
-constinit const Kernel kernel_eq = {.cpu = {baseline::eq, TT_AVX2(eq), TT_AVX512(eq)}, .id = 74,
+constinit const Kernel kernel_eq = {.cpu = {baseline::eq, TT_AVX2(eq), TT_AVX512(eq)}, .id = 78,
                                     .plan_bytes = sizeof(ElementPlan), .name = "eq",
                                     .rebase = rebase_element_plan};
-constinit const Kernel kernel_ne = {.cpu = {baseline::ne, TT_AVX2(ne), TT_AVX512(ne)}, .id = 75,
+constinit const Kernel kernel_ne = {.cpu = {baseline::ne, TT_AVX2(ne), TT_AVX512(ne)}, .id = 79,
                                     .plan_bytes = sizeof(ElementPlan), .name = "ne",
                                     .rebase = rebase_element_plan};
-constinit const Kernel kernel_lt = {.cpu = {baseline::lt, TT_AVX2(lt), TT_AVX512(lt)}, .id = 76,
+constinit const Kernel kernel_lt = {.cpu = {baseline::lt, TT_AVX2(lt), TT_AVX512(lt)}, .id = 80,
                                     .plan_bytes = sizeof(ElementPlan), .name = "lt",
                                     .rebase = rebase_element_plan};
-constinit const Kernel kernel_le = {.cpu = {baseline::le, TT_AVX2(le), TT_AVX512(le)}, .id = 77,
+constinit const Kernel kernel_le = {.cpu = {baseline::le, TT_AVX2(le), TT_AVX512(le)}, .id = 81,
                                     .plan_bytes = sizeof(ElementPlan), .name = "le",
                                     .rebase = rebase_element_plan};
-constinit const Kernel kernel_gt = {.cpu = {baseline::gt, TT_AVX2(gt), TT_AVX512(gt)}, .id = 78,
+constinit const Kernel kernel_gt = {.cpu = {baseline::gt, TT_AVX2(gt), TT_AVX512(gt)}, .id = 82,
                                     .plan_bytes = sizeof(ElementPlan), .name = "gt",
                                     .rebase = rebase_element_plan};
-constinit const Kernel kernel_ge = {.cpu = {baseline::ge, TT_AVX2(ge), TT_AVX512(ge)}, .id = 79,
+constinit const Kernel kernel_ge = {.cpu = {baseline::ge, TT_AVX2(ge), TT_AVX512(ge)}, .id = 83,
                                     .plan_bytes = sizeof(ElementPlan), .name = "ge",
                                     .rebase = rebase_element_plan};
 constinit const Kernel kernel_logical_not =
-    {.cpu = {baseline::logical_not, TT_AVX2(logical_not), TT_AVX512(logical_not)}, .id = 80,
+    {.cpu = {baseline::logical_not, TT_AVX2(logical_not), TT_AVX512(logical_not)}, .id = 84,
      .plan_bytes = sizeof(ElementPlan), .name = "logical_not", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logical_and =
-    {.cpu = {baseline::logical_and, TT_AVX2(logical_and), TT_AVX512(logical_and)}, .id = 81,
+    {.cpu = {baseline::logical_and, TT_AVX2(logical_and), TT_AVX512(logical_and)}, .id = 85,
      .plan_bytes = sizeof(ElementPlan), .name = "logical_and", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logical_or =
-    {.cpu = {baseline::logical_or, TT_AVX2(logical_or), TT_AVX512(logical_or)}, .id = 82,
+    {.cpu = {baseline::logical_or, TT_AVX2(logical_or), TT_AVX512(logical_or)}, .id = 86,
      .plan_bytes = sizeof(ElementPlan), .name = "logical_or", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logical_xor =
-    {.cpu = {baseline::logical_xor, TT_AVX2(logical_xor), TT_AVX512(logical_xor)}, .id = 83,
+    {.cpu = {baseline::logical_xor, TT_AVX2(logical_xor), TT_AVX512(logical_xor)}, .id = 87,
      .plan_bytes = sizeof(ElementPlan), .name = "logical_xor", .rebase = rebase_element_plan};
 constinit const Kernel kernel_angle_of_real =
-    {.cpu = {baseline::angle_of_real, TT_AVX2(angle_of_real), TT_AVX512(angle_of_real)}, .id = 84,
+    {.cpu = {baseline::angle_of_real, TT_AVX2(angle_of_real), TT_AVX512(angle_of_real)}, .id = 88,
      .plan_bytes = sizeof(ElementPlan), .name = "angle_of_real", .rebase = rebase_element_plan};
 constinit const Kernel kernel_conj = {.cpu = {baseline::conj, TT_AVX2(conj), TT_AVX512(conj)},
-                                      .id = 85, .plan_bytes = sizeof(ElementPlan), .name = "conj",
+                                      .id = 89, .plan_bytes = sizeof(ElementPlan), .name = "conj",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_where = {.cpu = {baseline::where, TT_AVX2(where), TT_AVX512(where)},
-                                       .id = 86, .plan_bytes = sizeof(ElementPlan), .name = "where",
+                                       .id = 90, .plan_bytes = sizeof(ElementPlan), .name = "where",
                                        .rebase = rebase_element_plan};
 constinit const Kernel kernel_masked_fill =
-    {.cpu = {baseline::masked_fill, TT_AVX2(masked_fill), TT_AVX512(masked_fill)}, .id = 87,
+    {.cpu = {baseline::masked_fill, TT_AVX2(masked_fill), TT_AVX512(masked_fill)}, .id = 91,
      .plan_bytes = sizeof(ElementPlan), .name = "masked_fill", .rebase = rebase_element_plan};
 constinit const Kernel kernel_absolute_difference =
     {.cpu = {baseline::absolute_difference, TT_AVX2(absolute_difference),
-             TT_AVX512(absolute_difference)}, .id = 88, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(absolute_difference)}, .id = 92, .plan_bytes = sizeof(ElementPlan),
      .name = "absolute_difference", .rebase = rebase_element_plan};
 constinit const Kernel kernel_absolute_difference_backward =
     {.cpu = {baseline::absolute_difference_backward, TT_AVX2(absolute_difference_backward),
-             TT_AVX512(absolute_difference_backward)}, .id = 89, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(absolute_difference_backward)}, .id = 93, .plan_bytes = sizeof(ElementPlan),
      .name = "absolute_difference_backward", .rebase = rebase_element_plan};
 constinit const Kernel kernel_squared_difference =
     {.cpu = {baseline::squared_difference, TT_AVX2(squared_difference),
-             TT_AVX512(squared_difference)}, .id = 90, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(squared_difference)}, .id = 94, .plan_bytes = sizeof(ElementPlan),
      .name = "squared_difference", .rebase = rebase_element_plan};
 constinit const Kernel kernel_smooth_l1 =
-    {.cpu = {baseline::smooth_l1, TT_AVX2(smooth_l1), TT_AVX512(smooth_l1)}, .id = 91,
+    {.cpu = {baseline::smooth_l1, TT_AVX2(smooth_l1), TT_AVX512(smooth_l1)}, .id = 95,
      .plan_bytes = sizeof(ElementPlan), .name = "smooth_l1", .rebase = rebase_element_plan};
 constinit const Kernel kernel_smooth_l1_backward =
     {.cpu = {baseline::smooth_l1_backward, TT_AVX2(smooth_l1_backward),
-             TT_AVX512(smooth_l1_backward)}, .id = 92, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(smooth_l1_backward)}, .id = 96, .plan_bytes = sizeof(ElementPlan),
      .name = "smooth_l1_backward", .rebase = rebase_element_plan};
 constinit const Kernel kernel_huber = {.cpu = {baseline::huber, TT_AVX2(huber), TT_AVX512(huber)},
-                                       .id = 93, .plan_bytes = sizeof(ElementPlan), .name = "huber",
+                                       .id = 97, .plan_bytes = sizeof(ElementPlan), .name = "huber",
                                        .rebase = rebase_element_plan};
 constinit const Kernel kernel_huber_backward =
     {.cpu = {baseline::huber_backward, TT_AVX2(huber_backward), TT_AVX512(huber_backward)},
-     .id = 94, .plan_bytes = sizeof(ElementPlan), .name = "huber_backward",
+     .id = 98, .plan_bytes = sizeof(ElementPlan), .name = "huber_backward",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_binary_cross_entropy =
     {.cpu = {baseline::binary_cross_entropy, TT_AVX2(binary_cross_entropy),
-             TT_AVX512(binary_cross_entropy)}, .id = 95, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(binary_cross_entropy)}, .id = 99, .plan_bytes = sizeof(ElementPlan),
      .name = "binary_cross_entropy", .rebase = rebase_element_plan};
 constinit const Kernel kernel_binary_cross_entropy_backward =
     {.cpu = {baseline::binary_cross_entropy_backward, TT_AVX2(binary_cross_entropy_backward),
-             TT_AVX512(binary_cross_entropy_backward)}, .id = 96, .plan_bytes = sizeof(ElementPlan),
-     .name = "binary_cross_entropy_backward", .rebase = rebase_element_plan};
+             TT_AVX512(binary_cross_entropy_backward)}, .id = 100,
+     .plan_bytes = sizeof(ElementPlan), .name = "binary_cross_entropy_backward",
+     .rebase = rebase_element_plan};
 constinit const Kernel kernel_mask_scale =
-    {.cpu = {baseline::mask_scale, TT_AVX2(mask_scale), TT_AVX512(mask_scale)}, .id = 97,
+    {.cpu = {baseline::mask_scale, TT_AVX2(mask_scale), TT_AVX512(mask_scale)}, .id = 101,
      .plan_bytes = sizeof(ElementPlan), .name = "mask_scale", .rebase = rebase_element_plan};
 constinit const Kernel kernel_lgamma =
-    {.cpu = {baseline::lgamma, TT_AVX2(lgamma), TT_AVX512(lgamma)}, .id = 98,
+    {.cpu = {baseline::lgamma, TT_AVX2(lgamma), TT_AVX512(lgamma)}, .id = 102,
      .plan_bytes = sizeof(ElementPlan), .name = "lgamma", .rebase = rebase_element_plan};
 constinit const Kernel kernel_digamma =
-    {.cpu = {baseline::digamma, TT_AVX2(digamma), TT_AVX512(digamma)}, .id = 99,
+    {.cpu = {baseline::digamma, TT_AVX2(digamma), TT_AVX512(digamma)}, .id = 103,
      .plan_bytes = sizeof(ElementPlan), .name = "digamma", .rebase = rebase_element_plan};
 constinit const Kernel kernel_polygamma =
-    {.cpu = {baseline::polygamma, TT_AVX2(polygamma), TT_AVX512(polygamma)}, .id = 100,
+    {.cpu = {baseline::polygamma, TT_AVX2(polygamma), TT_AVX512(polygamma)}, .id = 104,
      .plan_bytes = sizeof(ElementPlan), .name = "polygamma", .rebase = rebase_element_plan};
 constinit const Kernel kernel_erfinv =
-    {.cpu = {baseline::erfinv, TT_AVX2(erfinv), TT_AVX512(erfinv)}, .id = 101,
+    {.cpu = {baseline::erfinv, TT_AVX2(erfinv), TT_AVX512(erfinv)}, .id = 105,
      .plan_bytes = sizeof(ElementPlan), .name = "erfinv", .rebase = rebase_element_plan};
 constinit const Kernel kernel_erfcx = {.cpu = {baseline::erfcx, TT_AVX2(erfcx), TT_AVX512(erfcx)},
-                                       .id = 102, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 106, .plan_bytes = sizeof(ElementPlan),
                                        .name = "erfcx", .rebase = rebase_element_plan};
 constinit const Kernel kernel_ndtr = {.cpu = {baseline::ndtr, TT_AVX2(ndtr), TT_AVX512(ndtr)},
-                                      .id = 103, .plan_bytes = sizeof(ElementPlan), .name = "ndtr",
+                                      .id = 107, .plan_bytes = sizeof(ElementPlan), .name = "ndtr",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_log_ndtr =
-    {.cpu = {baseline::log_ndtr, TT_AVX2(log_ndtr), TT_AVX512(log_ndtr)}, .id = 104,
+    {.cpu = {baseline::log_ndtr, TT_AVX2(log_ndtr), TT_AVX512(log_ndtr)}, .id = 108,
      .plan_bytes = sizeof(ElementPlan), .name = "log_ndtr", .rebase = rebase_element_plan};
 constinit const Kernel kernel_ndtri = {.cpu = {baseline::ndtri, TT_AVX2(ndtri), TT_AVX512(ndtri)},
-                                       .id = 105, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 109, .plan_bytes = sizeof(ElementPlan),
                                        .name = "ndtri", .rebase = rebase_element_plan};
-constinit const Kernel kernel_i0 = {.cpu = {baseline::i0, TT_AVX2(i0), TT_AVX512(i0)}, .id = 106,
+constinit const Kernel kernel_i0 = {.cpu = {baseline::i0, TT_AVX2(i0), TT_AVX512(i0)}, .id = 110,
                                     .plan_bytes = sizeof(ElementPlan), .name = "i0",
                                     .rebase = rebase_element_plan};
 constinit const Kernel kernel_i0e = {.cpu = {baseline::i0e, TT_AVX2(i0e), TT_AVX512(i0e)},
-                                     .id = 107, .plan_bytes = sizeof(ElementPlan), .name = "i0e",
+                                     .id = 111, .plan_bytes = sizeof(ElementPlan), .name = "i0e",
                                      .rebase = rebase_element_plan};
-constinit const Kernel kernel_i1 = {.cpu = {baseline::i1, TT_AVX2(i1), TT_AVX512(i1)}, .id = 108,
+constinit const Kernel kernel_i1 = {.cpu = {baseline::i1, TT_AVX2(i1), TT_AVX512(i1)}, .id = 112,
                                     .plan_bytes = sizeof(ElementPlan), .name = "i1",
                                     .rebase = rebase_element_plan};
 constinit const Kernel kernel_i1e = {.cpu = {baseline::i1e, TT_AVX2(i1e), TT_AVX512(i1e)},
-                                     .id = 109, .plan_bytes = sizeof(ElementPlan), .name = "i1e",
+                                     .id = 113, .plan_bytes = sizeof(ElementPlan), .name = "i1e",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_sinc = {.cpu = {baseline::sinc, TT_AVX2(sinc), TT_AVX512(sinc)},
-                                      .id = 110, .plan_bytes = sizeof(ElementPlan), .name = "sinc",
+                                      .id = 114, .plan_bytes = sizeof(ElementPlan), .name = "sinc",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_entr = {.cpu = {baseline::entr, TT_AVX2(entr), TT_AVX512(entr)},
-                                      .id = 111, .plan_bytes = sizeof(ElementPlan), .name = "entr",
+                                      .id = 115, .plan_bytes = sizeof(ElementPlan), .name = "entr",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_xlogy = {.cpu = {baseline::xlogy, TT_AVX2(xlogy), TT_AVX512(xlogy)},
-                                       .id = 112, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 116, .plan_bytes = sizeof(ElementPlan),
                                        .name = "xlogy", .rebase = rebase_element_plan};
 constinit const Kernel kernel_xlog1py =
-    {.cpu = {baseline::xlog1py, TT_AVX2(xlog1py), TT_AVX512(xlog1py)}, .id = 113,
+    {.cpu = {baseline::xlog1py, TT_AVX2(xlog1py), TT_AVX512(xlog1py)}, .id = 117,
      .plan_bytes = sizeof(ElementPlan), .name = "xlog1py", .rebase = rebase_element_plan};
 constinit const Kernel kernel_igamma =
-    {.cpu = {baseline::igamma, TT_AVX2(igamma), TT_AVX512(igamma)}, .id = 114,
+    {.cpu = {baseline::igamma, TT_AVX2(igamma), TT_AVX512(igamma)}, .id = 118,
      .plan_bytes = sizeof(ElementPlan), .name = "igamma", .rebase = rebase_element_plan};
 constinit const Kernel kernel_igammac =
-    {.cpu = {baseline::igammac, TT_AVX2(igammac), TT_AVX512(igammac)}, .id = 115,
+    {.cpu = {baseline::igammac, TT_AVX2(igammac), TT_AVX512(igammac)}, .id = 119,
      .plan_bytes = sizeof(ElementPlan), .name = "igammac", .rebase = rebase_element_plan};
 constinit const Kernel kernel_bessel =
-    {.cpu = {baseline::bessel, TT_AVX2(bessel), TT_AVX512(bessel)}, .id = 116,
+    {.cpu = {baseline::bessel, TT_AVX2(bessel), TT_AVX512(bessel)}, .id = 120,
      .plan_bytes = sizeof(ElementPlan), .name = "bessel", .rebase = rebase_element_plan};
 constinit const Kernel kernel_orthogonal_polynomial =
     {.cpu = {baseline::orthogonal_polynomial, TT_AVX2(orthogonal_polynomial),
-             TT_AVX512(orthogonal_polynomial)}, .id = 117, .plan_bytes = sizeof(ElementPlan),
+             TT_AVX512(orthogonal_polynomial)}, .id = 121, .plan_bytes = sizeof(ElementPlan),
      .name = "orthogonal_polynomial", .rebase = rebase_element_plan};
 constinit const Kernel kernel_zeta = {.cpu = {baseline::zeta, TT_AVX2(zeta), TT_AVX512(zeta)},
-                                      .id = 118, .plan_bytes = sizeof(ElementPlan), .name = "zeta",
+                                      .id = 122, .plan_bytes = sizeof(ElementPlan), .name = "zeta",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_exp = {.cpu = {baseline::exp, TT_AVX2(exp), TT_AVX512(exp)},
-                                     .id = 119, .plan_bytes = sizeof(ElementPlan), .name = "exp",
+                                     .id = 123, .plan_bytes = sizeof(ElementPlan), .name = "exp",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_log = {.cpu = {baseline::log, TT_AVX2(log), TT_AVX512(log)},
-                                     .id = 120, .plan_bytes = sizeof(ElementPlan), .name = "log",
+                                     .id = 124, .plan_bytes = sizeof(ElementPlan), .name = "log",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_tanh = {.cpu = {baseline::tanh, TT_AVX2(tanh), TT_AVX512(tanh)},
-                                      .id = 121, .plan_bytes = sizeof(ElementPlan), .name = "tanh",
+                                      .id = 125, .plan_bytes = sizeof(ElementPlan), .name = "tanh",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_tanh_backward =
-    {.cpu = {baseline::tanh_backward, TT_AVX2(tanh_backward), TT_AVX512(tanh_backward)}, .id = 122,
+    {.cpu = {baseline::tanh_backward, TT_AVX2(tanh_backward), TT_AVX512(tanh_backward)}, .id = 126,
      .plan_bytes = sizeof(ElementPlan), .name = "tanh_backward", .rebase = rebase_element_plan};
 constinit const Kernel kernel_sigmoid =
-    {.cpu = {baseline::sigmoid, TT_AVX2(sigmoid), TT_AVX512(sigmoid)}, .id = 123,
+    {.cpu = {baseline::sigmoid, TT_AVX2(sigmoid), TT_AVX512(sigmoid)}, .id = 127,
      .plan_bytes = sizeof(ElementPlan), .name = "sigmoid", .rebase = rebase_element_plan};
 constinit const Kernel kernel_sigmoid_backward =
     {.cpu = {baseline::sigmoid_backward, TT_AVX2(sigmoid_backward), TT_AVX512(sigmoid_backward)},
-     .id = 124, .plan_bytes = sizeof(ElementPlan), .name = "sigmoid_backward",
+     .id = 128, .plan_bytes = sizeof(ElementPlan), .name = "sigmoid_backward",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_abs = {.cpu = {baseline::abs, TT_AVX2(abs), TT_AVX512(abs)},
-                                     .id = 125, .plan_bytes = sizeof(ElementPlan), .name = "abs",
+                                     .id = 129, .plan_bytes = sizeof(ElementPlan), .name = "abs",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_sgn = {.cpu = {baseline::sgn, TT_AVX2(sgn), TT_AVX512(sgn)},
-                                     .id = 126, .plan_bytes = sizeof(ElementPlan), .name = "sgn",
+                                     .id = 130, .plan_bytes = sizeof(ElementPlan), .name = "sgn",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_sign = {.cpu = {baseline::sign, TT_AVX2(sign), TT_AVX512(sign)},
-                                      .id = 127, .plan_bytes = sizeof(ElementPlan), .name = "sign",
+                                      .id = 131, .plan_bytes = sizeof(ElementPlan), .name = "sign",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_sqrt = {.cpu = {baseline::sqrt, TT_AVX2(sqrt), TT_AVX512(sqrt)},
-                                      .id = 128, .plan_bytes = sizeof(ElementPlan), .name = "sqrt",
+                                      .id = 132, .plan_bytes = sizeof(ElementPlan), .name = "sqrt",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_rsqrt = {.cpu = {baseline::rsqrt, TT_AVX2(rsqrt), TT_AVX512(rsqrt)},
-                                       .id = 129, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 133, .plan_bytes = sizeof(ElementPlan),
                                        .name = "rsqrt", .rebase = rebase_element_plan};
 constinit const Kernel kernel_reciprocal =
-    {.cpu = {baseline::reciprocal, TT_AVX2(reciprocal), TT_AVX512(reciprocal)}, .id = 130,
+    {.cpu = {baseline::reciprocal, TT_AVX2(reciprocal), TT_AVX512(reciprocal)}, .id = 134,
      .plan_bytes = sizeof(ElementPlan), .name = "reciprocal", .rebase = rebase_element_plan};
 constinit const Kernel kernel_exp2 = {.cpu = {baseline::exp2, TT_AVX2(exp2), TT_AVX512(exp2)},
-                                      .id = 131, .plan_bytes = sizeof(ElementPlan), .name = "exp2",
+                                      .id = 135, .plan_bytes = sizeof(ElementPlan), .name = "exp2",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_expm1 = {.cpu = {baseline::expm1, TT_AVX2(expm1), TT_AVX512(expm1)},
-                                       .id = 132, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 136, .plan_bytes = sizeof(ElementPlan),
                                        .name = "expm1", .rebase = rebase_element_plan};
 constinit const Kernel kernel_log2 = {.cpu = {baseline::log2, TT_AVX2(log2), TT_AVX512(log2)},
-                                      .id = 133, .plan_bytes = sizeof(ElementPlan), .name = "log2",
+                                      .id = 137, .plan_bytes = sizeof(ElementPlan), .name = "log2",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_log10 = {.cpu = {baseline::log10, TT_AVX2(log10), TT_AVX512(log10)},
-                                       .id = 134, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 138, .plan_bytes = sizeof(ElementPlan),
                                        .name = "log10", .rebase = rebase_element_plan};
 constinit const Kernel kernel_log1p = {.cpu = {baseline::log1p, TT_AVX2(log1p), TT_AVX512(log1p)},
-                                       .id = 135, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 139, .plan_bytes = sizeof(ElementPlan),
                                        .name = "log1p", .rebase = rebase_element_plan};
 constinit const Kernel kernel_sin = {.cpu = {baseline::sin, TT_AVX2(sin), TT_AVX512(sin)},
-                                     .id = 136, .plan_bytes = sizeof(ElementPlan), .name = "sin",
+                                     .id = 140, .plan_bytes = sizeof(ElementPlan), .name = "sin",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_cos = {.cpu = {baseline::cos, TT_AVX2(cos), TT_AVX512(cos)},
-                                     .id = 137, .plan_bytes = sizeof(ElementPlan), .name = "cos",
+                                     .id = 141, .plan_bytes = sizeof(ElementPlan), .name = "cos",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_tan = {.cpu = {baseline::tan, TT_AVX2(tan), TT_AVX512(tan)},
-                                     .id = 138, .plan_bytes = sizeof(ElementPlan), .name = "tan",
+                                     .id = 142, .plan_bytes = sizeof(ElementPlan), .name = "tan",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_asin = {.cpu = {baseline::asin, TT_AVX2(asin), TT_AVX512(asin)},
-                                      .id = 139, .plan_bytes = sizeof(ElementPlan), .name = "asin",
+                                      .id = 143, .plan_bytes = sizeof(ElementPlan), .name = "asin",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_acos = {.cpu = {baseline::acos, TT_AVX2(acos), TT_AVX512(acos)},
-                                      .id = 140, .plan_bytes = sizeof(ElementPlan), .name = "acos",
+                                      .id = 144, .plan_bytes = sizeof(ElementPlan), .name = "acos",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_atan = {.cpu = {baseline::atan, TT_AVX2(atan), TT_AVX512(atan)},
-                                      .id = 141, .plan_bytes = sizeof(ElementPlan), .name = "atan",
+                                      .id = 145, .plan_bytes = sizeof(ElementPlan), .name = "atan",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_sinh = {.cpu = {baseline::sinh, TT_AVX2(sinh), TT_AVX512(sinh)},
-                                      .id = 142, .plan_bytes = sizeof(ElementPlan), .name = "sinh",
+                                      .id = 146, .plan_bytes = sizeof(ElementPlan), .name = "sinh",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_cosh = {.cpu = {baseline::cosh, TT_AVX2(cosh), TT_AVX512(cosh)},
-                                      .id = 143, .plan_bytes = sizeof(ElementPlan), .name = "cosh",
+                                      .id = 147, .plan_bytes = sizeof(ElementPlan), .name = "cosh",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_asinh = {.cpu = {baseline::asinh, TT_AVX2(asinh), TT_AVX512(asinh)},
-                                       .id = 144, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 148, .plan_bytes = sizeof(ElementPlan),
                                        .name = "asinh", .rebase = rebase_element_plan};
 constinit const Kernel kernel_acosh = {.cpu = {baseline::acosh, TT_AVX2(acosh), TT_AVX512(acosh)},
-                                       .id = 145, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 149, .plan_bytes = sizeof(ElementPlan),
                                        .name = "acosh", .rebase = rebase_element_plan};
 constinit const Kernel kernel_atanh = {.cpu = {baseline::atanh, TT_AVX2(atanh), TT_AVX512(atanh)},
-                                       .id = 146, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 150, .plan_bytes = sizeof(ElementPlan),
                                        .name = "atanh", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logit = {.cpu = {baseline::logit, TT_AVX2(logit), TT_AVX512(logit)},
-                                       .id = 147, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 151, .plan_bytes = sizeof(ElementPlan),
                                        .name = "logit", .rebase = rebase_element_plan};
 constinit const Kernel kernel_logit_backward =
     {.cpu = {baseline::logit_backward, TT_AVX2(logit_backward), TT_AVX512(logit_backward)},
-     .id = 148, .plan_bytes = sizeof(ElementPlan), .name = "logit_backward",
+     .id = 152, .plan_bytes = sizeof(ElementPlan), .name = "logit_backward",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_erf = {.cpu = {baseline::erf, TT_AVX2(erf), TT_AVX512(erf)},
-                                     .id = 149, .plan_bytes = sizeof(ElementPlan), .name = "erf",
+                                     .id = 153, .plan_bytes = sizeof(ElementPlan), .name = "erf",
                                      .rebase = rebase_element_plan};
 constinit const Kernel kernel_erfc = {.cpu = {baseline::erfc, TT_AVX2(erfc), TT_AVX512(erfc)},
-                                      .id = 150, .plan_bytes = sizeof(ElementPlan), .name = "erfc",
+                                      .id = 154, .plan_bytes = sizeof(ElementPlan), .name = "erfc",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_floor = {.cpu = {baseline::floor, TT_AVX2(floor), TT_AVX512(floor)},
-                                       .id = 151, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 155, .plan_bytes = sizeof(ElementPlan),
                                        .name = "floor", .rebase = rebase_element_plan};
 constinit const Kernel kernel_ceil = {.cpu = {baseline::ceil, TT_AVX2(ceil), TT_AVX512(ceil)},
-                                      .id = 152, .plan_bytes = sizeof(ElementPlan), .name = "ceil",
+                                      .id = 156, .plan_bytes = sizeof(ElementPlan), .name = "ceil",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_trunc = {.cpu = {baseline::trunc, TT_AVX2(trunc), TT_AVX512(trunc)},
-                                       .id = 153, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 157, .plan_bytes = sizeof(ElementPlan),
                                        .name = "trunc", .rebase = rebase_element_plan};
 constinit const Kernel kernel_frac = {.cpu = {baseline::frac, TT_AVX2(frac), TT_AVX512(frac)},
-                                      .id = 154, .plan_bytes = sizeof(ElementPlan), .name = "frac",
+                                      .id = 158, .plan_bytes = sizeof(ElementPlan), .name = "frac",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_round_even =
-    {.cpu = {baseline::round_even, TT_AVX2(round_even), TT_AVX512(round_even)}, .id = 155,
+    {.cpu = {baseline::round_even, TT_AVX2(round_even), TT_AVX512(round_even)}, .id = 159,
      .plan_bytes = sizeof(ElementPlan), .name = "round_even", .rebase = rebase_element_plan};
 constinit const Kernel kernel_round_decimals =
     {.cpu = {baseline::round_decimals, TT_AVX2(round_decimals), TT_AVX512(round_decimals)},
-     .id = 156, .plan_bytes = sizeof(ElementPlan), .name = "round_decimals",
+     .id = 160, .plan_bytes = sizeof(ElementPlan), .name = "round_decimals",
      .rebase = rebase_element_plan};
 constinit const Kernel kernel_round_up =
-    {.cpu = {baseline::round_up, TT_AVX2(round_up), TT_AVX512(round_up)}, .id = 157,
+    {.cpu = {baseline::round_up, TT_AVX2(round_up), TT_AVX512(round_up)}, .id = 161,
      .plan_bytes = sizeof(ElementPlan), .name = "round_up", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isnan = {.cpu = {baseline::isnan, TT_AVX2(isnan), TT_AVX512(isnan)},
-                                       .id = 158, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 162, .plan_bytes = sizeof(ElementPlan),
                                        .name = "isnan", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isinf = {.cpu = {baseline::isinf, TT_AVX2(isinf), TT_AVX512(isinf)},
-                                       .id = 159, .plan_bytes = sizeof(ElementPlan),
+                                       .id = 163, .plan_bytes = sizeof(ElementPlan),
                                        .name = "isinf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isfinite =
-    {.cpu = {baseline::isfinite, TT_AVX2(isfinite), TT_AVX512(isfinite)}, .id = 160,
+    {.cpu = {baseline::isfinite, TT_AVX2(isfinite), TT_AVX512(isfinite)}, .id = 164,
      .plan_bytes = sizeof(ElementPlan), .name = "isfinite", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isposinf =
-    {.cpu = {baseline::isposinf, TT_AVX2(isposinf), TT_AVX512(isposinf)}, .id = 161,
+    {.cpu = {baseline::isposinf, TT_AVX2(isposinf), TT_AVX512(isposinf)}, .id = 165,
      .plan_bytes = sizeof(ElementPlan), .name = "isposinf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isneginf =
-    {.cpu = {baseline::isneginf, TT_AVX2(isneginf), TT_AVX512(isneginf)}, .id = 162,
+    {.cpu = {baseline::isneginf, TT_AVX2(isneginf), TT_AVX512(isneginf)}, .id = 166,
      .plan_bytes = sizeof(ElementPlan), .name = "isneginf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_isreal =
-    {.cpu = {baseline::isreal, TT_AVX2(isreal), TT_AVX512(isreal)}, .id = 163,
+    {.cpu = {baseline::isreal, TT_AVX2(isreal), TT_AVX512(isreal)}, .id = 167,
      .plan_bytes = sizeof(ElementPlan), .name = "isreal", .rebase = rebase_element_plan};
 constinit const Kernel kernel_signbit =
-    {.cpu = {baseline::signbit, TT_AVX2(signbit), TT_AVX512(signbit)}, .id = 164,
+    {.cpu = {baseline::signbit, TT_AVX2(signbit), TT_AVX512(signbit)}, .id = 168,
      .plan_bytes = sizeof(ElementPlan), .name = "signbit", .rebase = rebase_element_plan};
 constinit const Kernel kernel_replace_nan =
-    {.cpu = {baseline::replace_nan, TT_AVX2(replace_nan), TT_AVX512(replace_nan)}, .id = 165,
+    {.cpu = {baseline::replace_nan, TT_AVX2(replace_nan), TT_AVX512(replace_nan)}, .id = 169,
      .plan_bytes = sizeof(ElementPlan), .name = "replace_nan", .rebase = rebase_element_plan};
 constinit const Kernel kernel_replace_inf =
-    {.cpu = {baseline::replace_inf, TT_AVX2(replace_inf), TT_AVX512(replace_inf)}, .id = 166,
+    {.cpu = {baseline::replace_inf, TT_AVX2(replace_inf), TT_AVX512(replace_inf)}, .id = 170,
      .plan_bytes = sizeof(ElementPlan), .name = "replace_inf", .rebase = rebase_element_plan};
 constinit const Kernel kernel_copy = {.cpu = {baseline::copy, TT_AVX2(copy), TT_AVX512(copy)},
-                                      .id = 167, .plan_bytes = sizeof(ElementPlan), .name = "copy",
+                                      .id = 171, .plan_bytes = sizeof(ElementPlan), .name = "copy",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_fill = {.cpu = {baseline::fill, TT_AVX2(fill), TT_AVX512(fill)},
-                                      .id = 168, .plan_bytes = sizeof(ElementPlan), .name = "fill",
+                                      .id = 172, .plan_bytes = sizeof(ElementPlan), .name = "fill",
                                       .rebase = rebase_element_plan};
 constinit const Kernel kernel_reduce_sum =
-    {.cpu = {baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, .id = 169,
+    {.cpu = {baseline::reduce_sum, TT_AVX2(reduce_sum), TT_AVX512(reduce_sum)}, .id = 173,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_sum"};
 constinit const Kernel kernel_reduce_prod =
-    {.cpu = {baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, .id = 170,
+    {.cpu = {baseline::reduce_prod, TT_AVX2(reduce_prod), TT_AVX512(reduce_prod)}, .id = 174,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_prod"};
 constinit const Kernel kernel_reduce_max =
-    {.cpu = {baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, .id = 171,
+    {.cpu = {baseline::reduce_max, TT_AVX2(reduce_max), TT_AVX512(reduce_max)}, .id = 175,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_max"};
 constinit const Kernel kernel_reduce_min =
-    {.cpu = {baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, .id = 172,
+    {.cpu = {baseline::reduce_min, TT_AVX2(reduce_min), TT_AVX512(reduce_min)}, .id = 176,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_min"};
 constinit const Kernel kernel_reduce_any =
-    {.cpu = {baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, .id = 173,
+    {.cpu = {baseline::reduce_any, TT_AVX2(reduce_any), TT_AVX512(reduce_any)}, .id = 177,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_any"};
 constinit const Kernel kernel_reduce_all =
-    {.cpu = {baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, .id = 174,
+    {.cpu = {baseline::reduce_all, TT_AVX2(reduce_all), TT_AVX512(reduce_all)}, .id = 178,
      .plan_bytes = sizeof(ReducePlan), .name = "reduce_all"};
 constinit const Kernel kernel_reduce_max_index =
     {.cpu = {baseline::reduce_max_index, TT_AVX2(reduce_max_index), TT_AVX512(reduce_max_index)},
-     .id = 175, .plan_bytes = sizeof(ReducePlan), .name = "reduce_max_index"};
+     .id = 179, .plan_bytes = sizeof(ReducePlan), .name = "reduce_max_index"};
 constinit const Kernel kernel_reduce_min_index =
     {.cpu = {baseline::reduce_min_index, TT_AVX2(reduce_min_index), TT_AVX512(reduce_min_index)},
-     .id = 176, .plan_bytes = sizeof(ReducePlan), .name = "reduce_min_index"};
+     .id = 180, .plan_bytes = sizeof(ReducePlan), .name = "reduce_min_index"};
 constinit const Kernel kernel_row_distances =
-    {.cpu = {baseline::row_distances, TT_AVX2(row_distances), TT_AVX512(row_distances)}, .id = 177,
+    {.cpu = {baseline::row_distances, TT_AVX2(row_distances), TT_AVX512(row_distances)}, .id = 181,
      .plan_bytes = sizeof(DistancePlan), .name = "row_distances"};
 constinit const Kernel kernel_row_distances_backward =
     {.cpu = {baseline::row_distances_backward, TT_AVX2(row_distances_backward),
-             TT_AVX512(row_distances_backward)}, .id = 178, .plan_bytes = sizeof(DistancePlan),
+             TT_AVX512(row_distances_backward)}, .id = 182, .plan_bytes = sizeof(DistancePlan),
      .name = "row_distances_backward"};
 constinit const Kernel kernel_softmax =
-    {.cpu = {baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, .id = 179,
+    {.cpu = {baseline::softmax, TT_AVX2(softmax), TT_AVX512(softmax)}, .id = 183,
      .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax"};
 constinit const Kernel kernel_log_softmax =
-    {.cpu = {baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, .id = 180,
+    {.cpu = {baseline::log_softmax, TT_AVX2(log_softmax), TT_AVX512(log_softmax)}, .id = 184,
      .plan_bytes = sizeof(SoftmaxPlan), .name = "log_softmax"};
 constinit const Kernel kernel_softmax_backward =
     {.cpu = {baseline::softmax_backward, TT_AVX2(softmax_backward), TT_AVX512(softmax_backward)},
-     .id = 181, .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax_backward"};
+     .id = 185, .plan_bytes = sizeof(SoftmaxPlan), .name = "softmax_backward"};
 constinit const Kernel kernel_log_softmax_backward =
     {.cpu = {baseline::log_softmax_backward, TT_AVX2(log_softmax_backward),
-             TT_AVX512(log_softmax_backward)}, .id = 182, .plan_bytes = sizeof(SoftmaxPlan),
+             TT_AVX512(log_softmax_backward)}, .id = 186, .plan_bytes = sizeof(SoftmaxPlan),
      .name = "log_softmax_backward"};
 constinit const Kernel kernel_matmul = {.cpu = {matmul_driver, matmul_driver, matmul_driver},
-                                        .id = 183, .plan_bytes = sizeof(MatmulPlan),
+                                        .id = 187, .plan_bytes = sizeof(MatmulPlan),
                                         .name = "matmul"};
 constinit const Kernel kernel_conv_pad =
-    {.cpu = {baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, .id = 184,
+    {.cpu = {baseline::conv_pad, TT_AVX2(conv_pad), TT_AVX512(conv_pad)}, .id = 188,
      .plan_bytes = sizeof(ConvPadPlan), .name = "conv_pad"};
 constinit const Kernel kernel_conv = {.cpu = {baseline::conv, TT_AVX2(conv), TT_AVX512(conv)},
-                                      .id = 185, .plan_bytes = sizeof(ConvPlan), .name = "conv"};
+                                      .id = 189, .plan_bytes = sizeof(ConvPlan), .name = "conv"};
 constinit const Kernel kernel_conv_weight =
-    {.cpu = {baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, .id = 186,
+    {.cpu = {baseline::conv_weight, TT_AVX2(conv_weight), TT_AVX512(conv_weight)}, .id = 190,
      .plan_bytes = sizeof(ConvWeightPlan), .name = "conv_weight"};
 constinit const Kernel kernel_layer_norm =
-    {.cpu = {baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, .id = 187,
+    {.cpu = {baseline::layer_norm, TT_AVX2(layer_norm), TT_AVX512(layer_norm)}, .id = 191,
      .plan_bytes = sizeof(LayerNormPlan), .name = "layer_norm"};
 constinit const Kernel kernel_layer_norm_backward =
     {.cpu = {baseline::layer_norm_backward, TT_AVX2(layer_norm_backward),
-             TT_AVX512(layer_norm_backward)}, .id = 188,
+             TT_AVX512(layer_norm_backward)}, .id = 192,
      .plan_bytes = sizeof(LayerNormBackwardPlan), .name = "layer_norm_backward"};
 constinit const Kernel kernel_random_uniform =
     {.cpu = {baseline::random_uniform, TT_AVX2(random_uniform), TT_AVX512(random_uniform)},
-     .id = 189, .plan_bytes = sizeof(RandomPlan), .name = "random_uniform",
+     .id = 193, .plan_bytes = sizeof(RandomPlan), .name = "random_uniform",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_normal =
-    {.cpu = {baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, .id = 190,
+    {.cpu = {baseline::random_normal, TT_AVX2(random_normal), TT_AVX512(random_normal)}, .id = 194,
      .plan_bytes = sizeof(RandomPlan), .name = "random_normal", .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_bernoulli =
     {.cpu = {baseline::random_bernoulli, TT_AVX2(random_bernoulli), TT_AVX512(random_bernoulli)},
-     .id = 191, .plan_bytes = sizeof(RandomPlan), .name = "random_bernoulli",
+     .id = 195, .plan_bytes = sizeof(RandomPlan), .name = "random_bernoulli",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_dropout =
     {.cpu = {baseline::random_dropout, TT_AVX2(random_dropout), TT_AVX512(random_dropout)},
-     .id = 192, .plan_bytes = sizeof(RandomPlan), .name = "random_dropout",
+     .id = 196, .plan_bytes = sizeof(RandomPlan), .name = "random_dropout",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_random_integers =
     {.cpu = {baseline::random_integers, TT_AVX2(random_integers), TT_AVX512(random_integers)},
-     .id = 193, .plan_bytes = sizeof(RandomPlan), .name = "random_integers",
+     .id = 197, .plan_bytes = sizeof(RandomPlan), .name = "random_integers",
      .rng = offsetof(RandomPlan, seed)};
 constinit const Kernel kernel_index_get =
-    {.cpu = {baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, .id = 194,
+    {.cpu = {baseline::index_get, TT_AVX2(index_get), TT_AVX512(index_get)}, .id = 198,
      .plan_bytes = sizeof(IndexPlan), .name = "index_get"};
 constinit const Kernel kernel_index_put =
-    {.cpu = {baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, .id = 195,
+    {.cpu = {baseline::index_put, TT_AVX2(index_put), TT_AVX512(index_put)}, .id = 199,
      .plan_bytes = sizeof(IndexPlan), .name = "index_put"};
 constinit const Kernel kernel_index_accumulate =
     {.cpu = {baseline::index_accumulate, TT_AVX2(index_accumulate), TT_AVX512(index_accumulate)},
-     .id = 196, .plan_bytes = sizeof(IndexPlan), .name = "index_accumulate"};
+     .id = 200, .plan_bytes = sizeof(IndexPlan), .name = "index_accumulate"};
 constinit const Kernel kernel_index_combine =
-    {.cpu = {baseline::index_combine, TT_AVX2(index_combine), TT_AVX512(index_combine)}, .id = 197,
+    {.cpu = {baseline::index_combine, TT_AVX2(index_combine), TT_AVX512(index_combine)}, .id = 201,
      .plan_bytes = sizeof(IndexPlan), .name = "index_combine"};
 constinit const Kernel kernel_index_check =
-    {.cpu = {baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, .id = 198,
+    {.cpu = {baseline::index_check, TT_AVX2(index_check), TT_AVX512(index_check)}, .id = 202,
      .plan_bytes = sizeof(IndexCheckPlan), .name = "index_check"};
 constinit const Kernel kernel_index_offsets =
-    {.cpu = {baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, .id = 199,
+    {.cpu = {baseline::index_offsets, TT_AVX2(index_offsets), TT_AVX512(index_offsets)}, .id = 203,
      .plan_bytes = sizeof(IndexCheckPlan), .name = "index_offsets"};
 constinit const Kernel kernel_nonzero_count =
-    {.cpu = {baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX2(nonzero_count)}, .id = 200,
+    {.cpu = {baseline::nonzero_count, TT_AVX2(nonzero_count), TT_AVX2(nonzero_count)}, .id = 204,
      .plan_bytes = sizeof(NonzeroPlan), .name = "nonzero_count"};
 constinit const Kernel kernel_nonzero_write =
-    {.cpu = {baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX2(nonzero_write)}, .id = 201,
+    {.cpu = {baseline::nonzero_write, TT_AVX2(nonzero_write), TT_AVX2(nonzero_write)}, .id = 205,
      .plan_bytes = sizeof(NonzeroPlan), .name = "nonzero_write"};
 constinit const Kernel kernel_fill_arange =
-    {.cpu = {baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, .id = 202,
+    {.cpu = {baseline::fill_arange, TT_AVX2(fill_arange), TT_AVX512(fill_arange)}, .id = 206,
      .plan_bytes = sizeof(ArangePlan), .name = "fill_arange"};
 constinit const Kernel kernel_grid_take =
-    {.cpu = {baseline::grid_take, TT_AVX2(grid_take), TT_AVX512(grid_take)}, .id = 203,
+    {.cpu = {baseline::grid_take, TT_AVX2(grid_take), TT_AVX512(grid_take)}, .id = 207,
      .plan_bytes = sizeof(GridPlan), .name = "grid_take"};
 constinit const Kernel kernel_grid_put =
-    {.cpu = {baseline::grid_put, TT_AVX2(grid_put), TT_AVX512(grid_put)}, .id = 204,
+    {.cpu = {baseline::grid_put, TT_AVX2(grid_put), TT_AVX512(grid_put)}, .id = 208,
      .plan_bytes = sizeof(GridPlan), .name = "grid_put"};
 constinit const Kernel kernel_grid_slopes =
-    {.cpu = {baseline::grid_slopes, TT_AVX2(grid_slopes), TT_AVX512(grid_slopes)}, .id = 205,
+    {.cpu = {baseline::grid_slopes, TT_AVX2(grid_slopes), TT_AVX512(grid_slopes)}, .id = 209,
      .plan_bytes = sizeof(GridPlan), .name = "grid_slopes"};
 constinit const Kernel kernel_cross_entropy =
-    {.cpu = {baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, .id = 206,
+    {.cpu = {baseline::cross_entropy, TT_AVX2(cross_entropy), TT_AVX512(cross_entropy)}, .id = 210,
      .plan_bytes = sizeof(ClassLossPlan), .name = "cross_entropy"};
 constinit const Kernel kernel_cross_entropy_backward =
     {.cpu = {baseline::cross_entropy_backward, TT_AVX2(cross_entropy_backward),
-             TT_AVX512(cross_entropy_backward)}, .id = 207, .plan_bytes = sizeof(ClassLossPlan),
+             TT_AVX512(cross_entropy_backward)}, .id = 211, .plan_bytes = sizeof(ClassLossPlan),
      .name = "cross_entropy_backward"};
 constinit const Kernel kernel_ctc_loss =
-    {.cpu = {baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, .id = 208,
+    {.cpu = {baseline::ctc_loss, TT_AVX2(ctc_loss), TT_AVX512(ctc_loss)}, .id = 212,
      .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss"};
 constinit const Kernel kernel_ctc_loss_backward =
     {.cpu = {baseline::ctc_loss_backward, TT_AVX2(ctc_loss_backward), TT_AVX512(ctc_loss_backward)},
-     .id = 209, .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss_backward"};
+     .id = 213, .plan_bytes = sizeof(CtcPlan), .name = "ctc_loss_backward"};
 constinit const Kernel kernel_nll_loss =
-    {.cpu = {baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, .id = 210,
+    {.cpu = {baseline::nll_loss, TT_AVX2(nll_loss), TT_AVX512(nll_loss)}, .id = 214,
      .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss"};
 constinit const Kernel kernel_nll_loss_backward =
     {.cpu = {baseline::nll_loss_backward, TT_AVX2(nll_loss_backward), TT_AVX512(nll_loss_backward)},
-     .id = 211, .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss_backward"};
+     .id = 215, .plan_bytes = sizeof(ClassLossPlan), .name = "nll_loss_backward"};
 constinit const Kernel kernel_cumprod =
-    {.cpu = {baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, .id = 212,
+    {.cpu = {baseline::cumprod, TT_AVX2(cumprod), TT_AVX512(cumprod)}, .id = 216,
      .plan_bytes = sizeof(CumprodPlan), .name = "cumprod"};
 constinit const Kernel kernel_optim_step =
-    {.cpu = {baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, .id = 213,
+    {.cpu = {baseline::optim_step, TT_AVX2(optim_step), TT_AVX512(optim_step)}, .id = 217,
      .plan_bytes = sizeof(OptimPlan), .name = "optim_step"};
 constinit const Kernel kernel_channel_sums =
-    {.cpu = {baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, .id = 214,
+    {.cpu = {baseline::channel_sums, TT_AVX2(channel_sums), TT_AVX512(channel_sums)}, .id = 218,
      .plan_bytes = sizeof(ChannelSumPlan), .name = "channel_sums"};
 constinit const Kernel kernel_channel_affine =
     {.cpu = {baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)},
-     .id = 215, .plan_bytes = sizeof(ChannelAffinePlan), .name = "channel_affine"};
+     .id = 219, .plan_bytes = sizeof(ChannelAffinePlan), .name = "channel_affine"};
 constinit const Kernel kernel_group_norm_backward =
     {.cpu = {baseline::group_norm_backward, TT_AVX2(group_norm_backward),
-             TT_AVX512(group_norm_backward)}, .id = 216,
+             TT_AVX512(group_norm_backward)}, .id = 220,
      .plan_bytes = sizeof(GroupNormBackwardPlan), .name = "group_norm_backward"};
 constinit const Kernel kernel_pool_max =
-    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 217,
+    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 221,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_max"};
 constinit const Kernel kernel_pool_max_index =
     {.cpu = {baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)},
-     .id = 218, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
+     .id = 222, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
 constinit const Kernel kernel_pool_max_backward =
     {.cpu = {baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)},
-     .id = 219, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
+     .id = 223, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
 constinit const Kernel kernel_pool_average =
-    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 220,
+    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 224,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_average"};
 constinit const Kernel kernel_pool_average_backward =
     {.cpu = {baseline::pool_average_backward, TT_AVX2(pool_average_backward),
-             TT_AVX512(pool_average_backward)}, .id = 221, .plan_bytes = sizeof(PoolPlan),
+             TT_AVX512(pool_average_backward)}, .id = 225, .plan_bytes = sizeof(PoolPlan),
      .name = "pool_average_backward"};
 constinit const Kernel kernel_attention =
-    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 222,
+    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 226,
      .plan_bytes = sizeof(AttentionPlan), .name = "attention",
      .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_attention_backward =
     {.cpu = {baseline::attention_backward, TT_AVX2(attention_backward),
-             TT_AVX512(attention_backward)}, .id = 223, .plan_bytes = sizeof(AttentionPlan),
+             TT_AVX512(attention_backward)}, .id = 227, .plan_bytes = sizeof(AttentionPlan),
      .name = "attention_backward", .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_sort_rows =
-    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 224,
+    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 228,
      .plan_bytes = sizeof(SortPlan), .name = "sort_rows"};
 constinit const Kernel kernel_select_rows =
-    {.cpu = {baseline::select_rows, TT_AVX2(select_rows), TT_AVX512(select_rows)}, .id = 225,
+    {.cpu = {baseline::select_rows, TT_AVX2(select_rows), TT_AVX512(select_rows)}, .id = 229,
      .plan_bytes = sizeof(SelectPlan), .name = "select_rows"};
 constinit const Kernel kernel_bag_reduce =
-    {.cpu = {baseline::bag_reduce, TT_AVX2(bag_reduce), TT_AVX512(bag_reduce)}, .id = 226,
+    {.cpu = {baseline::bag_reduce, TT_AVX2(bag_reduce), TT_AVX512(bag_reduce)}, .id = 230,
      .plan_bytes = sizeof(BagPlan), .name = "bag_reduce"};
 constinit const Kernel kernel_svd = {.cpu = {baseline::svd, TT_AVX2(svd), TT_AVX512(svd)},
-                                     .id = 227, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
+                                     .id = 231, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
 constinit const Kernel kernel_lu_factor =
-    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 228,
+    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 232,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_factor"};
 constinit const Kernel kernel_lu_solve =
-    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 229,
+    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 233,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_solve"};
 constinit const Kernel kernel_cholesky =
-    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 230,
+    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 234,
      .plan_bytes = sizeof(MatrixPlan), .name = "cholesky"};
 constinit const Kernel kernel_solve_triangular =
     {.cpu = {baseline::solve_triangular, TT_AVX2(solve_triangular), TT_AVX512(solve_triangular)},
-     .id = 231, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
+     .id = 235, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
 constinit const Kernel kernel_householder_qr =
     {.cpu = {baseline::householder_qr, TT_AVX2(householder_qr), TT_AVX512(householder_qr)},
-     .id = 232, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
+     .id = 236, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
 constinit const Kernel kernel_householder_product =
     {.cpu = {baseline::householder_product, TT_AVX2(householder_product),
-             TT_AVX512(householder_product)}, .id = 233, .plan_bytes = sizeof(MatrixPlan),
+             TT_AVX512(householder_product)}, .id = 237, .plan_bytes = sizeof(MatrixPlan),
      .name = "householder_product"};
 constinit const Kernel kernel_eigh = {.cpu = {baseline::eigh, TT_AVX2(eigh), TT_AVX512(eigh)},
-                                      .id = 234, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
-constinit const Kernel kernel_eig = {.cpu = {baseline::eig, TT_AVX2(eig), TT_AVX2(eig)}, .id = 235,
+                                      .id = 238, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
+constinit const Kernel kernel_eig = {.cpu = {baseline::eig, TT_AVX2(eig), TT_AVX2(eig)}, .id = 239,
                                      .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
 constinit const Kernel kernel_ldl_factor =
-    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX2(ldl_factor)}, .id = 236,
+    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX2(ldl_factor)}, .id = 240,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_factor"};
 constinit const Kernel kernel_ldl_solve =
-    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX2(ldl_solve)}, .id = 237,
+    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX2(ldl_solve)}, .id = 241,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_solve"};
 constinit const Kernel kernel_multinomial =
-    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 238,
+    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 242,
      .plan_bytes = sizeof(MultinomialPlan), .name = "multinomial"};
 constinit const Kernel kernel_clip_norm =
-    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 239,
+    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 243,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_norm"};
 constinit const Kernel kernel_clip_scale =
-    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 240,
+    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 244,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_scale"};
 constinit const Kernel kernel_resize =
-    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 241,
+    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 245,
      .plan_bytes = sizeof(ResizePlan), .name = "resize"};
 constinit const Kernel kernel_resize_backward =
     {.cpu = {baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)},
-     .id = 242, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
+     .id = 246, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
 constinit const Kernel kernel_conv_interleave =
     {.cpu = {baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)},
-     .id = 243, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
+     .id = 247, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
 constinit const Kernel kernel_conv_interleaved =
     {.cpu = {baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)},
-     .id = 244, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
+     .id = 248, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
 constinit const Kernel kernel_conv_interleaved_weight =
     {.cpu = {baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
-             TT_AVX512(conv_interleaved_weight)}, .id = 245,
+             TT_AVX512(conv_interleaved_weight)}, .id = 249,
      .plan_bytes = sizeof(ConvInterleavedWeightPlan), .name = "conv_interleaved_weight"};
 constinit const Kernel kernel_cumsum =
-    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 246,
+    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 250,
      .plan_bytes = sizeof(ScanPlan), .name = "cumsum"};
 constinit const Kernel kernel_search_sorted =
-    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 247,
+    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 251,
      .plan_bytes = sizeof(SearchPlan), .name = "search_sorted"};
 constinit const Kernel kernel_optim_rare_step =
     {.cpu = {baseline::optim_rare_step, TT_AVX2(optim_rare_step), TT_AVX512(optim_rare_step)},
-     .id = 248, .plan_bytes = sizeof(OptimPlan), .name = "optim_rare_step"};
+     .id = 252, .plan_bytes = sizeof(OptimPlan), .name = "optim_rare_step"};
 constinit const Kernel kernel_cummax =
-    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 249,
+    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 253,
      .plan_bytes = sizeof(CumExtremePlan), .name = "cummax"};
 constinit const Kernel kernel_logcumsumexp =
-    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 250,
+    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 254,
      .plan_bytes = sizeof(LogSumPlan), .name = "logcumsumexp"};
 constinit const Kernel kernel_recurrent_step =
     {.cpu = {baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)},
-     .id = 251, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
+     .id = 255, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
 constinit const Kernel kernel_recurrent_step_backward =
     {.cpu = {baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
-             TT_AVX512(recurrent_step_backward)}, .id = 252, .plan_bytes = sizeof(RecurrentPlan),
+             TT_AVX512(recurrent_step_backward)}, .id = 256, .plan_bytes = sizeof(RecurrentPlan),
      .name = "recurrent_step_backward"};
 constinit const Kernel kernel_fft = {.cpu = {baseline::fft, TT_AVX2(fft), TT_AVX512(fft)},
-                                     .id = 253, .plan_bytes = sizeof(FftPlan), .name = "fft"};
+                                     .id = 257, .plan_bytes = sizeof(FftPlan), .name = "fft"};
 constinit const Kernel kernel_clip_unscale =
-    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 254,
+    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 258,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_unscale"};
 constinit const Kernel kernel_int8_matmul =
-    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 255,
+    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 259,
      .plan_bytes = sizeof(Int8Plan), .name = "int8_matmul"};
 constinit const Kernel kernel_block_quantize =
     {.cpu = {baseline::block_quantize, TT_AVX2(block_quantize), TT_AVX512(block_quantize)},
-     .id = 256, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
+     .id = 260, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
 constinit const Kernel kernel_block_dequantize =
     {.cpu = {baseline::block_dequantize, TT_AVX2(block_dequantize), TT_AVX512(block_dequantize)},
-     .id = 257, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
+     .id = 261, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
 constinit const Kernel kernel_block_linear =
-    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 258,
+    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 262,
      .plan_bytes = sizeof(BlockPlan), .name = "block_linear"};
 constinit const Kernel kernel_pool_max_interleaved =
     {.cpu = {baseline::pool_max_interleaved, TT_AVX2(pool_max_interleaved),
-             TT_AVX512(pool_max_interleaved)}, .id = 259, .plan_bytes = sizeof(PoolInterleavedPlan),
+             TT_AVX512(pool_max_interleaved)}, .id = 263, .plan_bytes = sizeof(PoolInterleavedPlan),
      .name = "pool_max_interleaved"};
 constinit const Kernel kernel_pool_max_interleaved_backward =
     {.cpu = {baseline::pool_max_interleaved_backward, TT_AVX2(pool_max_interleaved_backward),
-             TT_AVX512(pool_max_interleaved_backward)}, .id = 260,
+             TT_AVX512(pool_max_interleaved_backward)}, .id = 264,
      .plan_bytes = sizeof(PoolInterleavedPlan), .name = "pool_max_interleaved_backward"};
 
 }  // namespace TT_NS

@@ -28,6 +28,7 @@ extern const Kernel kernel_hardswish_backward;
 extern const Kernel kernel_hardsigmoid;
 extern const Kernel kernel_hardsigmoid_backward;
 extern const Kernel kernel_gated;
+extern const Kernel kernel_gated_slope;
 extern const Kernel kernel_softsign;
 extern const Kernel kernel_relu;
 extern const Kernel kernel_threshold_backward;
@@ -55,7 +56,10 @@ extern const Kernel kernel_neg;
 extern const Kernel kernel_pow;
 extern const Kernel kernel_pow_scalar;
 extern const Kernel kernel_maximum;
+extern const Kernel kernel_greater_share;
 extern const Kernel kernel_minimum;
+extern const Kernel kernel_clamp_between;
+extern const Kernel kernel_clamp_weight;
 extern const Kernel kernel_fmax;
 extern const Kernel kernel_fmin;
 extern const Kernel kernel_copysign;
@@ -267,6 +271,6 @@ extern const Kernel kernel_block_linear;
 extern const Kernel kernel_pool_max_interleaved;
 extern const Kernel kernel_pool_max_interleaved_backward;
 
-constexpr int32_t kNumKernels = 261;
+constexpr int32_t kNumKernels = 265;
 
 }  // namespace TT_NS

@@ -44,7 +44,10 @@ extern Op<TensorRef(const Tensor&)> op_hardsigmoid;
 extern Op<void(Tensor&)> op_hardsigmoid_;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward;
 extern Op<TensorRef(const Tensor&, int64_t)> op_glu;
+extern Op<TensorRef(const Tensor&, int64_t)> op_glu_kernel;
+extern Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_glu_backward;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_gated;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_gated_slope;
 extern Op<TensorRef(const Tensor&)> op_softsign;
 extern Op<TensorRef(const Tensor&)> op_relu;
 extern Op<void(Tensor&)> op_relu_;
@@ -151,6 +154,7 @@ extern Op<TensorRef(const Scalar&, const Tensor&)> op_pow_base;
 extern Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_maximum;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_greater_share;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_minimum;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_minimum_into;
 extern Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp;
@@ -159,6 +163,8 @@ extern Op<void(const Tensor&, const Scalar*, const Scalar*, Tensor&)> op_clamp_i
 extern Op<TensorRef(const Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor;
 extern Op<void(Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor_;
 extern Op<void(const Tensor&, const Tensor*, const Tensor*, Tensor&)> op_clamp_tensor_into;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_clamp_between;
+extern Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t)> op_clamp_weight;
 extern Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_min;
 extern Op<void(Tensor&, const Tensor&)> op_clamp_min_;
 extern Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_min_into;
@@ -1313,6 +1319,7 @@ extern Op<void(const Tensor&, Tensor&)> op_signbit_into;
 extern Op<TensorRef(const Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num;
 extern Op<void(Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num_;
 extern Op<void(const Tensor&, Opt<double>, Opt<double>, Opt<double>, Tensor&)> op_nan_to_num_into;
+extern Op<TensorRef(const Tensor&, double, double, double)> op_replace_not_finite;
 extern Op<TensorRef(const Tensor&, double)> op_replace_nan;
 extern Op<TensorRef(const Tensor&, double, double)> op_replace_inf;
 extern Op<TensorRef(const Tensor&, Ints)> op_view;
@@ -1534,8 +1541,17 @@ inline TensorRef hardsigmoid_backward(const Tensor& grad, const Tensor& input) {
 inline TensorRef glu(const Tensor& input, int64_t dim = -1) {
   return dispatch(op_glu, input, dim);
 }
+inline TensorRef glu_kernel(const Tensor& input, int64_t dim) {
+  return dispatch(op_glu_kernel, input, dim);
+}
+inline TensorRef glu_backward(const Tensor& grad, const Tensor& input, int64_t dim) {
+  return dispatch(op_glu_backward, grad, input, dim);
+}
 inline TensorRef gated(const Tensor& self, const Tensor& gate) {
   return dispatch(op_gated, self, gate);
+}
+inline TensorRef gated_slope(const Tensor& grad, const Tensor& self, const Tensor& gate) {
+  return dispatch(op_gated_slope, grad, self, gate);
 }
 inline TensorRef softsign(const Tensor& input) {
   return dispatch(op_softsign, input);
@@ -1859,6 +1875,9 @@ inline TensorRef maximum(const Tensor& self, const Tensor& other) {
 inline void maximum_into(const Tensor& self, const Tensor& other, Tensor& dst) {
   return dispatch(op_maximum_into, self, other, dst);
 }
+inline TensorRef greater_share(const Tensor& grad, const Tensor& self, const Tensor& other) {
+  return dispatch(op_greater_share, grad, self, other);
+}
 inline TensorRef minimum(const Tensor& self, const Tensor& other) {
   return dispatch(op_minimum, self, other);
 }
@@ -1885,6 +1904,13 @@ inline void clamp_tensor_(Tensor& self, const Tensor* min = nullptr, const Tenso
 inline void clamp_tensor_into(const Tensor& self, const Tensor* min, const Tensor* max,
                               Tensor& dst) {
   return dispatch(op_clamp_tensor_into, self, min, max, dst);
+}
+inline TensorRef clamp_between(const Tensor& self, const Tensor& min, const Tensor& max) {
+  return dispatch(op_clamp_between, self, min, max);
+}
+inline TensorRef clamp_weight(const Tensor& self, const Tensor& min, const Tensor& max,
+                              int64_t which) {
+  return dispatch(op_clamp_weight, self, min, max, which);
 }
 inline TensorRef clamp_min(const Tensor& self, const Tensor& min) {
   return dispatch(op_clamp_min, self, min);
@@ -5497,6 +5523,9 @@ inline void nan_to_num_(Tensor& self, Opt<double> nan = {}, Opt<double> posinf =
 inline void nan_to_num_into(const Tensor& self, Opt<double> nan, Opt<double> posinf,
                             Opt<double> neginf, Tensor& dst) {
   return dispatch(op_nan_to_num_into, self, nan, posinf, neginf, dst);
+}
+inline TensorRef replace_not_finite(const Tensor& self, double nan, double posinf, double neginf) {
+  return dispatch(op_replace_not_finite, self, nan, posinf, neginf);
 }
 inline TensorRef replace_nan(const Tensor& self, double value) {
   return dispatch(op_replace_nan, self, value);

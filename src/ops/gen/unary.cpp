@@ -469,10 +469,15 @@ void erf_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_erfc = {&kernel_erfc, DtypeRule::kFloat, Compute::kWiden, true,
                                           false, false, 0, TT_OK, false, "self"};
 TensorRef erfc_impl([[maybe_unused]] Call c, const Tensor& self) {
+  want_vectors({self});
   return element_op(spec_erfc, {self});
 }
-void erfc__impl([[maybe_unused]] Call c, Tensor& self) { element_inplace(spec_erfc, self, {self}); }
+void erfc__impl([[maybe_unused]] Call c, Tensor& self) {
+  want_vectors({self});
+  element_inplace(spec_erfc, self, {self});
+}
 void erfc_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
+  want_vectors({self});
   element_into(spec_erfc, dst, {self});
 }
 
@@ -629,6 +634,8 @@ void nan_to_num_into_impl(Call c, const Tensor& self, Opt<double> nan, Opt<doubl
   check_into(dst, *r, Inputs{&self});
   copy_result(dst, *r, false);
 }
+
+// replace_not_finite(self: Tensor, nan: Float, posinf: Float, neginf: Float) -> Tensor
 
 // replace_nan(self: Tensor, value: Float) -> Tensor
 static constexpr ElementSpec spec_replace_nan = {&kernel_replace_nan, DtypeRule::kSame,

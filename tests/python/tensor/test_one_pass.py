@@ -164,3 +164,95 @@ def test_views_whose_base_needs_a_gradient_later():
     wide.add_(leaf)
     rows.take(index).sum().backward()
     assert leaf.grad.sum().item() == 2
+
+
+@pytest.mark.parametrize("dtype", [tt.bfloat16, tt.float32, tt.float64])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_gradient_of_gated_halves(dtype, dim):
+    x = (tt.randn(6, 10, 34, dtype=tt.float64) * 4).to(dtype)
+    for input in (x, x.mT.contiguous().mT):
+        input.requires_grad_()
+        y = tt.nn.functional.glu(input, dim)
+        g = tt.randn(*y.shape, dtype=tt.float64).to(dtype)
+        plain = tt.autograd.grad(y, input, g, retain_graph=True)[0]
+        recorded = tt.autograd.grad(y, input, g, create_graph=True)[0]
+        value, gate = input.detach().double().chunk(2, dim)
+        s, wide = gate.sigmoid(), g.double()
+        exact = tt.cat([wide * s, wide * value * s * (-gate).sigmoid()], dim)
+        for got in (plain, recorded.detach()):
+            tt.testing.assert_close(got, exact.to(dtype))
+
+
+def test_gradients_of_clamping_by_tensors():
+    nan = float("nan")
+    x = tt.tensor([0.0, 1.0, 2.0, 3.0, nan, 5.0, 1.0, 0.0, 9.0, 4.0]).expand(3, 10).clone()
+    low = tt.tensor([[1.0], [2.0], [nan]])
+    high = tt.tensor([1.0, 1.0, 2.0, 3.0, 4.0, 4.0, 3.0, 2.0, 2.0, -1.0])
+    leaves = [t.requires_grad_() for t in (x, low, high)]
+    g = tt.arange(30.0).view(3, 10)
+    y = tt.clamp(*leaves)
+    plain = tt.autograd.grad(y, leaves, g)
+    # Under vmap the operators of the composition are seen.
+    each = tt.vmap(tt.clamp, in_dims=(0, 0, None))(*leaves)
+    composed = tt.autograd.grad(each, leaves, g)
+    numpy.testing.assert_array_equal(y.detach().numpy(), each.detach().numpy())
+    for got, want in zip(plain, composed):
+        numpy.testing.assert_array_equal(got.numpy(), want.numpy())
+    assert tt.equal(tt.clamp(*(t.detach() for t in leaves)).isnan(), y.isnan())
+
+
+@pytest.mark.parametrize("dtype", [tt.float16, tt.float32, tt.float64, tt.complex64])
+def test_gradient_of_replaced_numbers(dtype):
+    x = tt.randn(40, dtype=tt.float64).to(dtype)
+    x[::3], x[1::5], x[2::5] = float("nan"), float("inf"), float("-inf")
+    x.requires_grad_()
+    g = tt.randn(40, dtype=tt.float64).to(dtype)
+    got = tt.autograd.grad(tt.nan_to_num(x, 1.0), x, g)[0]
+    assert tt.equal(got, g.where(x.isfinite(), tt.zeros(1, dtype=dtype)))
+
+
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16])
+@pytest.mark.parametrize("weight", [0.0, 0.3, -0.4, 0.5, 0.75, 1.0, -3.0, float("nan")])
+def test_lerp_of_halves_by_a_number(dtype, weight):
+    a = (tt.randn(101) * 3).to(dtype)
+    b = tt.randn(101).to(dtype)
+    a[:4], b[1:5] = float("inf"), -0.0
+    want = tt.lerp(a.float(), b.float(), weight).to(dtype)
+    numpy.testing.assert_array_equal(tt.lerp(a, b, weight).float().numpy(), want.float().numpy())
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16"])
+@pytest.mark.parametrize("n", [1, 31, 200])
+def test_narrow_integers(dtype, n):
+    rng = numpy.random.default_rng(n)
+    info = numpy.iinfo(dtype)
+    a, b, c = (rng.integers(info.min, info.max, n, dtype, endpoint=True) for _ in range(3))
+    by = rng.integers(max(info.min, -3), 20, n).astype(dtype)
+    wide, count = a.astype("int64"), numpy.minimum(by.astype("int64"), 63)
+    left = numpy.where(count < 0, 0, wide << numpy.maximum(count, 0)).astype(dtype)
+    right = wide >> numpy.where(count < 0, 63, count)
+    x = tt.from_numpy(a)
+    numpy.testing.assert_array_equal((x << tt.from_numpy(by)).numpy(), left)
+    numpy.testing.assert_array_equal((x >> tt.from_numpy(by)).numpy(), right)
+    numpy.testing.assert_array_equal((x >> 2).numpy(), a >> 2)
+    got = tt.addcmul(x, tt.from_numpy(b), tt.from_numpy(c), value=3)
+    product = wide + 3 * b.astype("int64") * c.astype("int64")
+    numpy.testing.assert_array_equal(got.numpy(), product.astype(dtype))
+    for same in (x.floor(), x.ceil(), x.trunc(), x.round()):
+        assert tt.equal(same, x)
+
+
+@pytest.mark.parametrize("channels", [(2, 3), (4, 4), (5, 12), (3, 9), (16, 16), (24, 20), (9, 40)])
+@pytest.mark.parametrize("width, rows", [(14, 14), (17, 9), (28, 33)])
+def test_gradients_of_groups_of_few_channels(channels, width, rows):
+    ci, co = channels
+    x = tt.randn(2, 3 * ci, rows, width, requires_grad=True)
+    w = tt.randn(3 * co, ci, 3, 3, requires_grad=True)
+    conv = tt.nn.functional.conv2d
+    y = conv(x, w, padding=1, groups=3)
+    g = tt.randn(*y.shape)
+    got = (y, *tt.autograd.grad(y, (x, w), g))
+    wide = [t.detach().double().requires_grad_() for t in (x, w)]
+    exact = conv(*wide, padding=1, groups=3)
+    for a, b in zip(got, (exact, *tt.autograd.grad(exact, wide, g.double()))):
+        tt.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-3)
