@@ -73,7 +73,8 @@ constexpr int64_t kConvDepthwiseWidth = 16;  // of rows that fill vectors, at le
 inline bool conv_takes_depthwise_planes(const ConvShape& s, ConvMode mode) {
   if (!conv_depthwise(s) || s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0) return false;
   if (s.taps() > kConvDepthwiseTaps || s.taps() == 0) return false;
-  if (max(s.x[2], s.y[2]) < kConvDepthwiseWidth && s.groups >= kConvDepthwiseWidth) return false;
+  const int64_t width = mode == kConvForward ? s.y[2] : s.x[2];
+  if (width < kConvDepthwiseWidth && s.groups >= kConvDepthwiseWidth) return false;
   for (int d = 1; d < kConvDims; d++) {
     if (s.stride[d] > kConvDepthwiseStride || s.dil[d] > kConvDepthwiseReach) return false;
     const int64_t reach = s.dil[d] * (s.k[d] - 1);

@@ -63,7 +63,7 @@ constexpr int64_t kConvDepthwiseTaps = 64;  // of kConvDepthwisePlanes, at most
 // Of a tile of the weight's gradient of kConvGroupPlanes: each sum is a vector of 64 bytes.
 constexpr int64_t kConvGroupPlaneTaps = 3;
 constexpr int64_t kConvGroupPlaneCols = 8;
-constexpr int64_t kConvChunk = 256;         // pixels that a tile of the weight's gradient adds
+constexpr int64_t kConvChunk = 256;  // pixels that a tile of the weight's gradient adds
 // Pixels and taps of kConvDepthwise whose addresses are kept at a time: all of 7 x 7.
 constexpr int64_t kConvDepthwiseRows = 56;
 constexpr int64_t kConvDepthwiseTileTaps = kConvTaps * kConvRows / kConvDepthwiseRows;
