@@ -157,7 +157,8 @@ class Module:
         state["_parameters"], state["_buffers"], state["_modules"] = {}, {}, {}
         state["_non_persistent"] = set()
         state["_forward_pre_hooks"], state["_forward_hooks"] = OrderedDict(), OrderedDict()
-        state.update({name: {} for name in HOOK_FLAGS})
+        state["_forward_pre_hooks_with_kwargs"] = {}
+        state["_forward_hooks_with_kwargs"], state["_forward_hooks_always_called"] = {}, {}
         state["_backward_pre_hooks"], state["_backward_hooks"] = OrderedDict(), OrderedDict()
         state["_state_hooks"] = {}
         if self.call_super_init:
@@ -326,9 +327,12 @@ class Module:
         """Returns (hook, whether it takes kwargs, whether it is always called) of the hooks of a
         group: first those of all modules."""
         rows = [e.row for e in enclosing if isinstance(e, GlobalHook) and e.kind == kind]
+        own = self.__dict__[kind]
+        if not own:
+            return rows
         with_kwargs = self.__dict__.get(kind + "_with_kwargs", ())
         always_called = self.__dict__.get(kind + "_always_called", ())
-        for number, hook in self.__dict__[kind].items():
+        for number, hook in own.items():
             rows.append((hook, number in with_kwargs, number in always_called))
         return rows
 
