@@ -268,18 +268,23 @@ static void export_order(void) {
   export_program("order", (const tt_tensor* const*)in, 1, outs, 8);
 }
 
-/* A bound that is nan makes nan; powers of -inf that are roots are nan. */
+/* A bound that is nan makes nan; powers of -inf that are roots are nan; a constant of one float64
+   is a number. */
 static void export_bounds(void) {
   const double x[] = {-INFINITY, 4, NAN}, y[] = {1, NAN, 2};
-  tt_tensor *in[2], *outs[4];
+  const tt_full_opts wide = {.set = TT_FULL_DTYPE, .dtype = TT_F64};
+  tt_tensor *in[2], *number, *mask, *outs[5];
   in[0] = numbers(TT_F32, x, 3);
   in[1] = numbers(TT_F32, y, 3);
+  OK(tt_full_f64(c, NULL, 0, 0.1, &wide, &number));
   OK(tt_capture_begin(c, (const tt_tensor* const*)in, 2, NULL));
   OK(tt_clamp_min(c, in[0], in[1], &outs[0]));
   OK(tt_clamp_max(c, in[0], in[1], &outs[1]));
   OK(tt_pow_f64(c, in[0], 0.5, &outs[2]));
   OK(tt_pow_f64(c, in[0], -0.5, &outs[3]));
-  export_program("bounds", (const tt_tensor* const*)in, 2, outs, 4);
+  OK(tt_gt_f64(c, in[0], 0, &mask));
+  OK(tt_where(c, mask, in[0], number, &outs[4]));
+  export_program("bounds", (const tt_tensor* const*)in, 2, outs, 5);
 }
 
 /* Operators of layers that a network of the usual kinds has. */

@@ -50,9 +50,19 @@ static bool may_wrap(const CExpression& e, Dtype result) {
 }
 
 // The element of a tensor, as a variable of the argument's name. type: of the variable; NULL: that
-// to which C promotes the element.
+// to which C promotes the element. A constant of one float64 is a number of the program, as 0.5 is
+// in where(mask, x, 0.5).
 void CExporter::declare_element(const char* name, int32_t v, const char* type, int64_t n_loops) {
   const IrValue& x = value(v);
+  const IrStorage& s = g_.storages[x.storage];
+  if (x.dtype == Dtype::kF64 && x.numel() == 1 && s.role == IrRole::kConstant) {
+    double number;
+    memcpy(&number, static_cast<const char*>(s.tensor->storage->data) + x.offset, sizeof number);
+    body_.add("const float ").add(name).add(" = ");
+    add_float(body_, number);
+    body_.add("; ");
+    return;
+  }
   const char* own = c_type(x.dtype);
   if (!own) refuse("a dtype other than float32, int8 to int64, uint8 and bool");
   if (!type) type = item_size(x.dtype) < 4 ? "int" : own;
