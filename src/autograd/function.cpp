@@ -179,7 +179,10 @@ TensorList apply_plain(Function& f, TensorSpan inputs, int64_t n_outs) {
     if (needs_grad(inputs[i])) n.set_edge(i, *inputs[i]);
   TensorList results = run_forward(f, inputs, n_outs);
   for (int64_t i = 0; i < n_outs; i++) {
+    // A view of an input, whose history would not see what is written to the result.
+    const bool of_input = (results[i]->flags & kUntrackedView) != 0;
     results[i] = fresh_result(std::move(results[i]), inputs);
+    if (of_input) results[i]->flags |= kForeignView;
     if (!is_differentiable(results[i]->dtype)) continue;
     for (Saved& s : f.saved)
       if (s.holds(*results[i])) s.save_output(*results[i], uint32_t(i));

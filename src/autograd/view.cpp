@@ -209,6 +209,10 @@ NodeRef prepare_inplace(Tensor& self, const NodeRef& node) {
     fail_arg(TT_AUTOGRAD, "self",
              "self is one of the views that a call returned (split, chunk, unbind): it must not be "
              "written in place while gradients are recorded");
+  if (self.flags & kForeignView)
+    fail_arg(TT_AUTOGRAD, "self",
+             "self is a view that a custom function returned: it must not be written in place "
+             "while gradients are recorded, since the function's backward knows nothing of it");
   const Tensor* base = live_base(self);
   const Tensor& owner = base ? *base : self;
   if ((owner.flags & kRequiresGrad) && !owner.grad_fn)

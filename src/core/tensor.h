@@ -93,9 +93,10 @@ enum TensorFlags : uint16_t {
   kPackedTensor = 128,  // stands for a saved tensor that hooks of the application have packed
   kOwnVersion = 256,    // writes through this one and its views do not invalidate what graphs of
                         // other tensors saved, nor writes through others what its graphs saved
+  kForeignView = 512,   // a view that a function of the application returned
 };
 // Views that must not be written in place while gradients are recorded; their views neither.
-constexpr uint16_t kNoInplaceViews = kUntrackedView | kOneOfViews;
+constexpr uint16_t kNoInplaceViews = kUntrackedView | kOneOfViews | kForeignView;
 
 struct alignas(kHeaderAlign) Tensor {
   uint32_t tag;

@@ -298,6 +298,31 @@ def test_in_several_threads():
     assert results == [12.0] * 6
 
 
+def test_views_of_inputs_are_not_written_in_place():
+    class Views(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x), x[:1], (x * 2)[:1]
+
+        @staticmethod
+        def backward(ctx, *grads):
+            return grads[0] * 3
+
+    x = tt.ones(2, requires_grad=True)
+    y = x * 2
+    same, part, fresh = Views.apply(y)
+    for view in (same, part, same[:1]):  # y would change, and its history would not know
+        with pytest.raises(RuntimeError, match="custom function"):
+            view.mul_(5)
+        with tt.no_grad():
+            view.add_(0)
+    fresh.mul_(5)
+    assert y.tolist() == [2, 2] and fresh.tolist() == [20]
+    same.sum().backward()
+    assert x.grad.tolist() == [6, 6]
+    assert Views.apply(tt.ones(2))[0].mul_(5).tolist() == [5, 5]
+
+
 def test_mark_dirty():
     class Increment(tt.autograd.Function):
         @staticmethod
