@@ -93,14 +93,15 @@ class Formula:
         return [needs_grad(a.name) for a in self.inputs]
 
     def members(self):
-        """(type, name) of what the node saves: tensors, then shapes, then the rest."""
+        """(type, name) of what the node saves: tensors, then shapes, then lists of shapes, then the
+        rest."""
         found = [
             ("SavedList" if a.type.endswith("[]") else "Saved", a.name) for a in self.tensor_args
         ]
         found += [(KEEP.get(a.cpp, a.cpp), a.name) for a in self.value_args]
         found += [(FACTS[f][0], f"{n}_{f}") for n, f in sorted(self.facts)]
         found += [("Saved", f"r{i}") for i in sorted(self.results)]
-        first = ("Saved", "Shape")
+        first = ("Saved", "Shape", "ShapeList")
         return sorted(found, key=lambda m: first.index(m[0]) if m[0] in first else len(first))
 
     def struct(self):
@@ -108,10 +109,13 @@ class Formula:
         return lines + [f"  {kind} {name};" for kind, name in self.members()] + ["};"]
 
     def destroy(self):
-        """The destructor of what is saved: one for all with as many tensors and shapes."""
+        """The destructor of what is saved: one for all with as many tensors and shapes. The engine
+        knows those without tensors (engine.cpp)."""
         kinds = [kind for kind, _ in self.members()]
         if set(kinds) <= {"Saved", "Shape"} | PLAIN:
             return f"destroy_parts<{kinds.count('Saved')}, {kinds.count('Shape')}>"
+        if kinds[0] == "ShapeList" and set(kinds[1:]) <= PLAIN:
+            return "destroy_saved<ShapeList>"
         return f"destroy_saved<{self.op.name}_saved>"
 
     def apply(self):

@@ -1,5 +1,6 @@
 #include "autograd/engine.h"
 
+#include "autograd/formulas/formulas.h"
 #include "autograd/hook.h"
 #include "autograd/saved.h"
 #include "base/pointer_map.h"
@@ -242,10 +243,15 @@ static void add_retained(const NodeOut& o, const TensorRef& g) {
   if (place->wanted) std::swap(place->grad, sum);
 }
 
-// Returns false for a node of numbers and shapes alone, which any number of backwards may run.
+// Nodes of numbers and shapes alone have one of these. Any number of backwards may run them.
+constexpr void (*kDestroyNoTensors[])(Node&) noexcept = {
+    destroy_parts<0, 0>, destroy_parts<0, 1>, destroy_parts<0, 2>,     destroy_parts<0, 3>,
+    destroy_parts<0, 4>, destroy_parts<0, 5>, destroy_saved<ShapeList>};
+
 static bool saves_tensors(const Node& n) {
-  const auto destroy = n.type->destroy_saved;
-  return destroy != destroy_parts<0, 0> && destroy != destroy_parts<0, 1>;
+  for (const auto destroy : kDestroyNoTensors)
+    if (n.type->destroy_saved == destroy) return false;
+  return true;
 }
 
 void Engine::run_node(Node& n) {

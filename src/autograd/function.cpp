@@ -178,6 +178,8 @@ TensorList apply_plain(Function& f, TensorSpan inputs, int64_t n_outs) {
   for (int64_t i = 0; i < inputs.n; i++)
     if (needs_grad(inputs[i])) n.set_edge(i, *inputs[i]);
   TensorList results = run_forward(f, inputs, n_outs);
+  // Without saved tensors, backward may run again, as the nodes of operators that save none.
+  if (f.saved.empty()) f.node_type.destroy_saved = destroy_parts<0, 0>;
   for (int64_t i = 0; i < n_outs; i++) {
     // A view of an input, whose history would not see what is written to the result.
     const bool of_input = (results[i]->flags & kUntrackedView) != 0;

@@ -12,8 +12,8 @@ namespace TT_NS {
 
 // ---- cat ----
 struct cat_saved {
-  int64_t dim;
   ShapeList tensors_shapes;
+  int64_t dim;
 };
 static void cat_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out) {
   check_not_released(n);
@@ -25,7 +25,7 @@ static void cat_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(r[i]);
   }
 }
-static constinit const NodeType cat_type = {"cat", cat_apply, destroy_saved<cat_saved>,
+static constinit const NodeType cat_type = {"cat", cat_apply, destroy_saved<ShapeList>,
                                             sizeof(cat_saved), false};
 static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
   if (!needs_grad(tensors)) return redispatch(op_cat, c.keys & kBelowAutograd, tensors, dim);

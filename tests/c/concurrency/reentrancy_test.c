@@ -288,7 +288,7 @@ static void test_backward_within_a_hook(void** state) {
   (void)state;
   now.leaf = leaf(DATA(1, 2));
   OK(tt_mul_f64(c, now.leaf, 3, &h));
-  OK(tt_mul(c, h, h, &y));
+  OK(tt_mul(c, h, h, &y)); /* saves h */
   now.out = sum_of(y);
   OK(tt_register_hook(c, h, within, NULL, NULL, &id));
   again = 3;

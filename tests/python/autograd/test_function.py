@@ -678,3 +678,38 @@ def test_nodes_that_save_no_tensors_run_again():
     tt.autograd.grad(total, x)
     with pytest.raises(RuntimeError, match="exp has been freed"):
         tt.autograd.grad(total, x)
+
+    operators = (
+        lambda t: t.sum(0),
+        lambda t: t.roll(1, 0),
+        lambda t: t.as_strided((2, 2), (1, 1)),
+        lambda t: tt.cat([t, t]),
+        lambda t: tt.stack([t, t]),
+    )
+    for f in operators:
+        y = f(tt.ones(2, 3, requires_grad=True) + 0)
+        for _ in range(2):
+            y.sum().backward()
+
+
+def test_a_function_that_saves_no_tensors_runs_again():
+    class Twice(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, saves):
+            if saves:
+                ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2, None
+
+    x = tt.ones(2, requires_grad=True)
+    y = Twice.apply(x, False)
+    for _ in range(2):
+        y.sum().backward()
+    assert x.grad.tolist() == [4, 4]
+    y = Twice.apply(x, True)
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="Twice has been freed"):
+        y.sum().backward()
