@@ -6,7 +6,7 @@
    anomaly mode) belong to one ctx: setting one changes no other ctx.
 
    Errors. A function that can fail takes a tt_ctx first and returns a tt_status; 0 is success. On
-   failure its output pointers are NULL, its inputs are unchanged, tt_ctx_error tells the error.
+   failure its output pointers are NULL and its inputs are unchanged; tt_ctx_error has the error.
    There are three exceptions: a failing tt_backward may have accumulated some gradients; a
    cancelled in-place or _into call, or one that failed on a device, leaves unspecified values in
    its target; what a callback of the failing call did is not undone.
@@ -91,7 +91,8 @@ typedef struct tt_runtime_opts {
   const tt_executor *executor;   /* runs loops in parallel; copied. Default: tt's own threads */
   const tt_logger *logger;       /* receives log messages; copied. Default: none */
   int64_t memory_limit;          /* bytes that the runtime may hold; 0: no limit */
-  int32_t threads;               /* number of threads that compute; 0 or 1: the calling one only */
+  int32_t threads;               /* number of threads that compute, at most 1024; 0 or 1: the
+                                    calling one only */
   int32_t isa;                   /* instruction set: 1 baseline, 2 avx2 (ARM: sve256, neon),
                                     3 avx512, at most the best of this CPU; 0: the best */
   int32_t queue_drops;           /* 1: drops and deleters wait for a poll of the runtime, for

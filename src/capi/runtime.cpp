@@ -83,7 +83,8 @@ tt_status tt_runtime_new(const tt_runtime_opts* opts, tt_runtime** out) {
     return TT_INVALID_ARG;
   if (o.logger && (o.logger->struct_size < sizeof(tt_logger) || !o.logger->log))
     return TT_INVALID_ARG;
-  if (o.threads < 0 || o.memory_limit < 0 || o.isa < 0 || o.isa > kNumIsa) return TT_INVALID_ARG;
+  if (o.threads < 0 || o.threads > kMaxThreads) return TT_INVALID_ARG;
+  if (o.memory_limit < 0 || o.isa < 0 || o.isa > kNumIsa) return TT_INVALID_ARG;
   Runtime* rt = runtime_new(o.allocator, o.isa - 1);
   if (!rt) return TT_OOM;
   if (is_linked(find_cuda_library)) find_cuda_library();

@@ -101,6 +101,8 @@ static void test_runtime_options(void** state) {
   o.threads = -1;
   assert_int_equal(tt_runtime_new(&o, &rt), TT_INVALID_ARG);
   assert_null(rt);
+  o.threads = 1025;
+  assert_int_equal(tt_runtime_new(&o, &rt), TT_INVALID_ARG);
   o.threads = 0;
   o.isa = 99;
   assert_int_equal(tt_runtime_new(&o, &rt), TT_INVALID_ARG);

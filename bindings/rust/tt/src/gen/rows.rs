@@ -24,7 +24,7 @@ impl RuntimeOpts {
         self.raw.memory_limit = value;
         self
     }
-    /// Number of threads that compute; 0 or 1: the calling one only.
+    /// Number of threads that compute, at most 1024; 0 or 1: the calling one only.
     #[must_use]
     pub fn threads(mut self, value: i32) -> RuntimeOpts {
         self.raw.threads = value;
