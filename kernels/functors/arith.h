@@ -195,8 +195,8 @@ struct ClampBetween {
   }
 };
 
-// What of a gradient the larger one of two numbers receives, a: half where they are equal, all
-// where they are unordered.
+// The share of a gradient that a receives as the larger one of two numbers: half where they are
+// equal, all where they are unordered.
 template <class T> TT_FN T share_of_larger(T a, T b) {
   const T tied = a == b ? T(0.5) : T(1);
   return a < b ? T(0) : tied;

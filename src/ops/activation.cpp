@@ -46,11 +46,29 @@ TensorRef glu_kernel(Call, const Tensor& input, int64_t dim) {
 
 // Kernels that write the halves of a gradient where they are.
 static constexpr ElementSpec kGatedInto = {
-    &kernel_gated, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK,
-    false,         "grad\0gate"};
+    .kernel = &kernel_gated,
+    .rule = DtypeRule::kFloat,
+    .compute = Compute::kWiden,
+    .no_complex = true,
+    .promote_params = false,
+    .factor = false,
+    .masks = 0,
+    .no_bool = TT_OK,
+    .no_integers = false,
+    .names = "grad\0gate",
+};
 static constexpr ElementSpec kGatedSlopeInto = {
-    &kernel_gated_slope, DtypeRule::kFloat, Compute::kWiden, true, false, false, 0, TT_OK, false,
-    "grad\0self\0gate"};
+    .kernel = &kernel_gated_slope,
+    .rule = DtypeRule::kFloat,
+    .compute = Compute::kWiden,
+    .no_complex = true,
+    .promote_params = false,
+    .factor = false,
+    .masks = 0,
+    .no_bool = TT_OK,
+    .no_integers = false,
+    .names = "grad\0self\0gate",
+};
 
 TensorRef glu_backward(Call, const Tensor& grad, const Tensor& input, int64_t dim) {
   const TensorList parts = halves_of(input, dim);

@@ -134,7 +134,7 @@ inline bool conv_takes_group_plane_weight(const ConvShape& s) {
 inline int64_t conv_depthwise_room_bytes(const ConvDepthwiseShape& b) {
   return b.room_items() * int64_t(sizeof(float));
 }
-// Behind it the sums of a group's weight, of whole tiles.
+// In the room, the sums of a group's weight, which are of whole tiles, follow these bytes.
 inline int64_t conv_group_plane_sum_bytes(const ConvShape& s) {
   const int64_t taps = round_up(s.taps(), kConvGroupPlaneTaps);
   return s.ci * taps * round_up(s.co, kConvGroupPlaneCols) * 64;

@@ -144,8 +144,8 @@ struct GroupPlanePath {
 };
 
 // The weight's gradient of groups of few channels. A unit is a group. Each pixel of kColumns
-// columns of y is multiplied by those at kTaps taps of a channel of x. The sums of a block of rows
-// of an image are vectors of their own, which are added to those of the others behind the room:
+// columns of y is multiplied by those at kTaps taps of a channel of x. Each block of rows of an
+// image has sums of its own, vectors of kL lanes, which are then added to these behind the room:
 //
 //   sums [ci][tiles of kTaps taps][tiles of kColumns columns][kTaps][kColumns][kL]
 struct GroupPlaneWeight {

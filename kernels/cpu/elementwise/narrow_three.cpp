@@ -57,7 +57,7 @@ TT_INLINE bool is_integer(int32_t dtype) {
   return dtype == TT_U8 || dtype == TT_I8 || dtype == TT_I16;
 }
 
-// What one call computes with.
+// The operator of a call, its dtype and its numbers.
 struct Three {
   NarrowOp op;
   int32_t dtype;

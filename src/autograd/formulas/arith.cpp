@@ -53,7 +53,7 @@ TensorRef minimum_backward(const Tensor& g, const Tensor& self, const Scalar& bo
   return op::masked_fill(g, op::logical_not(op::lt(self, bound)), 0);
 }
 
-// 0 where the weight is 0, whatever g.
+// The result is 0 where the weight is 0, also where g is infinite or nan.
 TensorRef clamp_share(const Tensor& g, const Tensor& self, const Tensor& min, const Tensor& max,
                       int64_t which) {
   TensorRef weight = op::clamp_weight(self, min, max, which);

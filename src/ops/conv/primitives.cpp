@@ -146,8 +146,8 @@ static TensorRef as_source(const Conv& c, ConvMode mode, const Tensor& t, Dtype 
 }
 
 // Whether a source of groups of several channels, which has channels first, is copied group by
-// group. With channels last the pixels of a group lie as far apart as all groups need; where that
-// is a power of two, they share few sets of a cache.
+// group. With channels last, neighbouring pixels of a group are as far apart as all channels need;
+// where this distance is a power of two, they share few sets of a cache.
 static bool separates_groups(const Conv& c, const Tensor& t) {
   if (c.device.type != TT_CPU || c.last || c.complex || t.numel == 0) return false;
   if (c.s.groups == 1 || conv_depthwise(c.s)) return false;
