@@ -119,7 +119,8 @@ TensorRef OnnxImporter::mean_of_inputs() const {
 TensorRef OnnxImporter::rms_norm() const {
   const int64_t d = dim(integer("axis", -1), in(0).ndim);
   const Shape shape(in(0).sizes().slice(d, in(0).ndim));
-  return op::rms_norm(in(0), shape, opt(1), real("epsilon", 1e-5f));
+  const TensorRef scale = op::expand(in(1), shape);
+  return op::rms_norm(in(0), shape, scale.get(), real("epsilon", 1e-5f));
 }
 
 // ---- quantization ----
@@ -134,9 +135,14 @@ TensorRef OnnxImporter::along_axis(int64_t i) const {
   shape[dim(integer("axis", 1), in(0).ndim)] = in(i).numel;
   return op::reshape(in(i), shape);
 }
+// The dtype of the result where the node does not name it is `inferred`.
+Dtype OnnxImporter::output_dtype(Dtype inferred) const {
+  const int64_t named = integer("output_dtype", 0);
+  return named ? model_dtype(named) : inferred;
+}
 // In 8 bits: the bounds of the dtype are 255 apart.
 TensorRef OnnxImporter::quantize() const {
-  const Dtype to = has(2) ? in(2).dtype : Dtype::kU8;
+  const Dtype to = has(2) ? in(2).dtype : output_dtype(Dtype::kU8);
   const bool is_signed = to == Dtype::kI8;
   if (!is_signed && to != Dtype::kU8) refuse("a dtype other than int8 and uint8");
   TensorRef y = op::round(*op::div_true(in(0), *along_axis(1)));
@@ -148,7 +154,8 @@ TensorRef OnnxImporter::dequantize() const {
   const Dtype to = in(1).dtype;
   TensorRef y = op::to_dtype(in(0), to);
   if (has(2)) y = op::sub(*y, *op::to_dtype(*along_axis(2), to));
-  return op::mul(*y, *along_axis(1));
+  y = op::mul(*y, *along_axis(1));
+  return op::to_dtype(*y, output_dtype(to));
 }
 
 // Add, Max and so on, of one input or more.

@@ -89,6 +89,7 @@ class OnnxImporter {
   TensorRef mean_of_inputs() const;
   TensorRef rms_norm() const;
   TensorRef along_axis(int64_t i) const;
+  Dtype output_dtype(Dtype inferred) const;
   TensorRef quantize() const;
   TensorRef dequantize() const;
   TensorRef folded(TensorRef (*join)(const Tensor&, const Tensor&)) const;

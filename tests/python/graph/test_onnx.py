@@ -676,6 +676,10 @@ NODES = {
         lambda p: node(p, "QuantizeLinear", X, tt.tensor(0.5)),
         lambda: tt.round(X / 0.5).clamp(0, 255).to(tt.uint8),
     ),
+    "quantize_signed": (
+        lambda p: node(p, "QuantizeLinear", X, tt.tensor(0.5), output_dtype=3),
+        lambda: tt.round(X / 0.5).clamp(-128, 127).to(tt.int8),
+    ),
     "dequantize": (
         lambda p: node(p, "DequantizeLinear", ZEROS.expand(2, 5), SCALES, ZEROS + 1),
         lambda: -SCALES.expand(2, 5),
@@ -687,6 +691,10 @@ NODES = {
     "rms_norm": (
         lambda p: node(p, "RMSNormalization", X, SCALES, epsilon=0.01),
         lambda: F.rms_norm(X, (5,), SCALES, 0.01),
+    ),
+    "rms_norm_of_axes": (
+        lambda p: node(p, "RMSNormalization", X, SCALES, axis=2),
+        lambda: F.rms_norm(X, (6, 5), SCALES.expand(6, 5), 1e-5),
     ),
     "mean": (lambda p: node(p, "Mean", X, X, X + 3), lambda: X + 1),
     "swish": (lambda p: node(p, "Swish", X, alpha=2.0), lambda: X * tt.sigmoid(2 * X)),
