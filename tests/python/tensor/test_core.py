@@ -1105,3 +1105,7 @@ def test_hooks_of_nodes_see_what_prehooks_leave():
     node.register_prehook(lambda grads: (grads[0] * 3,))
     y.sum().backward()
     assert seen == [(12, 6), 6] and x.grad.tolist() == [12, 12]
+    address = node._address
+    assert address in tt.autograd.graph.watching
+    del y, node
+    assert address not in tt.autograd.graph.watching

@@ -6,7 +6,7 @@ from ctypes import c_int64
 from functools import partial
 from threading import Lock, get_ident
 from typing import Any, Callable, Iterable, Sequence
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from .._handles import NodeHandle
 from .._hooks import HookHandle
@@ -107,8 +107,14 @@ class Outputs(dict[int, Any]):
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
+    def __init__(self, address: int) -> None:
+        super().__init__()
+        self.of_node = watching.setdefault(address, WeakSet())  # is removed with the last of them
+        self.of_node.add(self)
 
-watching: dict[int, WeakSet[Outputs]] = {}  # address of a node -> those of its hooks
+
+# address of a node -> those of its hooks
+watching: WeakValueDictionary[int, WeakSet[Outputs]] = WeakValueDictionary()
 
 
 class Node(NodeHandle):
@@ -147,8 +153,7 @@ class Node(NodeHandle):
         grad_inputs: the gradients of the inputs that require one. grad_outputs: those of the
         results, as hooks of register_prehook have left them. Both are tuples.
         """
-        outputs = Outputs()
-        watching.setdefault(self._address or 0, WeakSet()).add(outputs)
+        outputs = Outputs(self._address or 0)
 
         def before(grads: tuple[Tensor | None, ...]) -> None:
             outputs[get_ident()] = grads
