@@ -273,6 +273,17 @@ class Dynamic(unittest.TestCase):
         self.assertIs(got.state_dict()["input_products.0.weight"].dtype, tt.int8)
         packed = tt.nn.utils.rnn.pack_sequence([tt.randn(2, 16)])
         self.assertRaises(NotImplementedError, got, packed)
+        right, turned = tt.zeros(1, 3, 24), tt.zeros(1, 24, 3)
+        for x, hx in (
+            (tt.zeros(5, 3, 16), (right, turned)),
+            (tt.zeros(5, 3, 16), (turned, right)),
+            (tt.zeros(3, 16), (right, right)),
+            (tt.zeros(5, 3, 2, 16), None),
+            (tt.zeros(5, 3, 15), None),
+            (tt.zeros(0, 3, 16), None),
+        ):
+            for module in (layer, got):
+                self.assertRaises(tt.errors.ShapeError, module, x, hx)
         projected = tt.nn.LSTM(4, 4, proj_size=2)
         self.assertRaises(NotImplementedError, q.quantize_dynamic, tt.nn.Sequential(projected))
 

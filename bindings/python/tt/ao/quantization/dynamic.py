@@ -12,7 +12,7 @@ from ..._ops._quant import quantize_per_channel, quantized_linear
 from ..._tensor import Tensor
 from ..._types import dtype as DType
 from ...autograd import no_grad
-from ...errors import UnimplementedError
+from ...errors import ShapeError, UnimplementedError
 from ...nn import LSTM, Linear, ModuleList
 from ...nn.functional import dropout
 from ...nn.module import Module
@@ -115,12 +115,23 @@ class DynamicQuantizedLSTM(Module):
         if not isinstance(input, Tensor):
             raise UnimplementedError("DynamicQuantizedLSTM: input must be a Tensor: pad sequences")
         batched = input.ndim == 3
+        if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"DynamicQuantizedLSTM: input is {list(input.shape)}: must have 2 or 3 dimensions, "
+                f"the last of size {self.input_size}"
+            )
         x = input if batched else input.unsqueeze(1)
         if batched and self.batch_first:
             x = x.transpose(0, 1)
+        if len(x) == 0:
+            raise ShapeError("DynamicQuantizedLSTM: input must have at least one step")
         directions = 2 if self.bidirectional else 1
         shape = (self.num_layers * directions, x.shape[1], self.hidden_size)
         h, c = (x.new_zeros(shape), x.new_zeros(shape)) if hx is None else hx
+        if hx is not None:
+            given = shape if batched else (shape[0], shape[2])
+            check_shape("h_0", h, given)
+            check_shape("c_0", c, given)
         h, c = h.detach().reshape(shape), c.detach().reshape(shape)
         last_h: list[Tensor] = []
         last_c: list[Tensor] = []
@@ -162,6 +173,14 @@ class DynamicQuantizedLSTM(Module):
             if getattr(self, name) != default:
                 text += f", {name}={getattr(self, name)}"
         return text + (", bidirectional=True" if self.bidirectional else "")
+
+
+def check_shape(name: str, state: Tensor, shape: tuple[int, ...]) -> None:
+    """Raises ShapeError unless a state of DynamicQuantizedLSTM has the shape."""
+    if tuple(state.shape) != shape:
+        raise ShapeError(
+            f"DynamicQuantizedLSTM: {name} is {list(state.shape)}: must be {list(shape)}"
+        )
 
 
 QUANTIZED: dict[type, Any] = {Linear: DynamicQuantizedLinear, LSTM: DynamicQuantizedLSTM}
