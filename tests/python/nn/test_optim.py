@@ -816,6 +816,30 @@ def test_a_state_of_another_shape_is_refused_by_the_step():
     opt.step()
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda state: state["state"][1].update(exp_avg=tt.zeros(3)),
+        lambda state: state["state"][1].update(step=tt.tensor(-1.0)),
+        lambda state: state["param_groups"][0].update(lr="x"),
+    ],
+)
+def test_a_state_that_does_not_fit_changes_nothing(spoil):
+    params = [tt.nn.Parameter(tt.ones(2)) for _ in range(2)]
+    opt = optim.Adam(params, 0.1)
+    for p in params:
+        p.grad = tt.ones(2)
+    opt.step()
+    bad = copy.deepcopy(opt.state_dict())
+    bad["state"][0]["exp_avg"].fill_(7)
+    bad["param_groups"][0].update(eps=0.5, initial_lr=0.5)
+    spoil(bad)
+    before = repr(opt.state_dict())
+    with pytest.raises((ValueError, tt.errors.TtError)):
+        opt.load_state_dict(bad)
+    assert repr(opt.state_dict()) == before
+
+
 def test_rates_that_are_tensors():
     p, rate = tt.nn.Parameter(tt.ones(2)), tt.tensor(0.5)
     opt = optim.SGD([p], lr=rate)

@@ -346,3 +346,13 @@ def test_milestones_are_counted_in_states():
     other = lrs.MultiStepLR(opt, [1])
     other.load_state_dict(state)
     assert other.milestones == [2, 4, 4]
+
+
+def test_a_state_that_does_not_fit_changes_nothing():
+    opt = tt.optim.SGD([tt.nn.Parameter(tt.ones(1))], 0.1)
+    schedule = lrs.StepLR(opt, 2)
+    before = schedule.state_dict()
+    for wrong in ({"base_lrs": [1.0, 2.0]}, {"_last_lr": "x"}):
+        with pytest.raises((TypeError, tt.errors.TtError)):
+            schedule.load_state_dict({**before, "last_epoch": 7, "gamma": 0.5, **wrong})
+        assert schedule.state_dict() == before

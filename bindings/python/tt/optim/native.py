@@ -402,6 +402,23 @@ class NativeOptimizer(Optimizer):
             "tt_optim_get_state", self._handle, c_int64(position), c_char_p(key.encode())
         )
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads the state and the groups' values of a state_dict(): all, or nothing if it raises.
+
+        Raises ValueError if its groups have other sizes.
+        """
+        self._settle()
+        states, groups = self._states(), [group.copy() for group in self.param_groups]
+        try:
+            super().load_state_dict(state_dict)
+        except Exception:
+            self._load({i: states.get(i, {}) for i in range(len(self._params()))})
+            for group, before in zip(self.param_groups, groups):
+                for key in [key for key in group if key not in before]:
+                    del group[key]
+                group.update((key, value) for key, value in before.items() if key != "params")
+            raise
+
     def _load(self, states: dict[int, dict[str, Any]]) -> None:
         old = self._states()
         for position, state in states.items():

@@ -247,6 +247,19 @@ class NativeScheduler(LRScheduler):
         return root
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads a state_dict(): all of it, or nothing if it raises."""
+        handle, given, numbers = self._handle, self._given, list(self._numbers())
+        settings = {name: self.__dict__[name] for name in self._settings()}
+        try:
+            self._load_all(state_dict)
+        except Exception:
+            self._handle, self._given = handle, given
+            self.__dict__.update(settings)
+            for name, value in numbers:
+                self._load_number(name, value)
+            raise
+
+    def _load_all(self, state_dict: dict[str, Any]) -> None:
         changed = {}
         for name in self._settings():
             value = state_dict.get(name, self.__dict__[name])
