@@ -143,7 +143,7 @@ function load_state_dict!(opt::Optimizer, state)
         load(state)
     catch
         for (name, _) in entries_of(state)
-            is_number_name(name) || haskey(before.tensors, name) || remove_entry!(opt, name)
+            haskey(before.tensors, name) || haskey(before.numbers, name) || remove_entry!(opt, name)
         end
         load(before)
         rethrow()
@@ -153,13 +153,15 @@ end
 is_number_name(name) = startswith(name, "param_groups.") || endswith(name, ".step")
 entries_of(state) = state isa NamedTuple{(:tensors, :numbers)} ?
     Iterators.flatten((pairs(state.tensors), pairs(state.numbers))) : pairs(state)
-"Removes an entry such as state.3.exp_avg, if there is one."
+"Removes an entry such as state.3.exp_avg or param_groups.0.initial_lr, if there is one."
 function remove_entry!(opt, name)
     parts = Base.split(name, '.'; limit=3)
-    length(parts) == 3 && parts[1] == "state" || return
-    param = tryparse(Int64, parts[2])
+    length(parts) == 3 || return
     # An unknown name is an error of C: there is nothing to remove then.
-    param === nothing || C.tt_optim_set_state(ctx(), opt, param, String(parts[3]), C_NULL)
+    parts[1] == "param_groups" && C.tt_optim_load_number(ctx(), opt, name, NaN)
+    param = tryparse(Int64, parts[2])
+    parts[1] == "state" && param !== nothing &&
+        C.tt_optim_set_state(ctx(), opt, param, String(parts[3]), C_NULL)
 end
 
 # ---- clipping ----

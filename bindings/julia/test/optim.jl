@@ -198,6 +198,11 @@ end
         "state.0.exp_avg_sq" => TT.zeros(3)]
     thrown(() -> load_state_dict!(adam, Dict(bad)), TT.ShapeError)
     @test adam.param_groups[1].lr ≈ 1e-3 && isempty(state_dict(adam).tensors)
+    numbers = state_dict(adam).numbers
+    wrong = TT.StateDict(["state.0.step" => tensor(5.0), "param_groups.0.initial_lr" => tensor(1.0),
+        "state.0.exp_avg_sq" => TT.zeros(3)])
+    thrown(() -> load_state_dict!(adam, wrong), TT.ShapeError)
+    @test state_dict(adam).numbers == numbers
     backward(sum(w))
     step!(adam)
     before = Dict(name => Array(t) for (name, t) in state_dict(adam).tensors)

@@ -66,8 +66,11 @@ impl Optimizer {
         }
         Ok(())
     }
-    /// Removes an entry such as "state.3.exp_avg" if it exists.
+    /// Removes an entry such as "state.3.exp_avg" or "param_groups.0.initial_lr" if it exists.
     fn remove_entry(&self, name: &str) {
+        if name.starts_with("param_groups.") {
+            let _ = self.load_number(name, f64::NAN); // fails for an unknown name
+        }
         let parts = name.strip_prefix("state.").and_then(|rest| rest.split_once('.'));
         if let Some((param, part)) = parts {
             if let Ok(param) = param.parse() {

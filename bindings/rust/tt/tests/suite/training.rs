@@ -452,9 +452,12 @@ fn a_state_that_does_not_fit_an_optimizer_changes_nothing() -> Result<()> {
     let adam = optim::adam([&w])?;
     let mut bad = StateDict::new()?;
     bad.insert("param_groups.0.lr", &Tensor::from(0.5f64))?;
+    bad.insert("param_groups.0.initial_lr", &Tensor::from(0.5f64))?;
     bad.insert("state.0.exp_avg", &tt::zeros(&[2])?)?;
     bad.insert("state.0.exp_avg_sq", &tt::zeros(&[3])?)?;
+    let names = adam.state_dict()?.names();
     assert_eq!(adam.load_state_dict(&bad).unwrap_err().status, tt::Status::Shape);
+    assert_eq!(adam.state_dict()?.names(), names);
     assert_eq!((adam.lr()?, adam.num_tensors()), (1e-3, 0));
     w.sum()?.backward()?;
     adam.step()?;
