@@ -151,16 +151,18 @@ static void export_integers(void) {
 /* The smallest integer has no size and no quotient by -1: these wrap around. */
 static void export_whole_numbers(void) {
   const double x[] = {2147483647, -2147483648.0, 7};
-  tt_tensor *in[1], *outs[6];
+  tt_tensor *in[1], *outs[8];
   in[0] = numbers(TT_I32, x, 3);
   OK(tt_capture_begin(c, (const tt_tensor* const*)in, 1, NULL));
+  OK(tt_heaviside(c, in[0], in[0], &outs[6]));
+  OK(tt_fmod_i64(c, in[0], INT64_MIN, &outs[7]));
   OK(tt_abs(c, in[0], &outs[0]));
   OK(tt_floor_divide_i64(c, in[0], -1, &outs[1]));
   OK(tt_remainder_i64(c, in[0], -10, &outs[2]));
   OK(tt_cumsum(c, in[0], 0, NULL, &outs[3]));
   OK(tt_prod(c, in[0], NULL, &outs[4]));
   OK(tt_any(c, in[0], &outs[5]));
-  export_program("whole numbers", (const tt_tensor* const*)in, 1, outs, 6);
+  export_program("whole numbers", (const tt_tensor* const*)in, 1, outs, 8);
 }
 
 /* Results and copies in memory with gaps; operands without elements. */
@@ -287,6 +289,47 @@ static void export_bounds(void) {
   export_program("bounds", (const tt_tensor* const*)in, 2, outs, 5);
 }
 
+/* Numbers below 0, the smallest one, numbers that an element cannot have, nan as a bound. */
+static void export_arguments(void) {
+  const double x[] = {-128, 5, -1}, y[] = {1, NAN, -2};
+  tt_tensor *in[2], *outs[8];
+  in[0] = numbers(TT_I8, x, 3);
+  in[1] = numbers(TT_F32, y, 3);
+  OK(tt_capture_begin(c, (const tt_tensor* const*)in, 2, NULL));
+  OK(tt_add_i64(c, in[0], -1, &outs[0]));
+  OK(tt_bitwise_and_i64(c, in[0], -10, &outs[1]));
+  OK(tt_lt_i64(c, in[0], INT64_MIN, &outs[2]));
+  OK(tt_eq_i64(c, in[0], INT64_MAX, &outs[3]));
+  OK(tt_floor_divide_i64(c, in[0], INT64_MAX, &outs[4]));
+  OK(tt_clamp_min_f64(c, in[1], NAN, &outs[5]));
+  OK(tt_sum(c, in[1], NULL, &outs[6]));
+  OK(tt_topk(c, outs[6], 0, NULL, &outs[6], &outs[7]));
+  export_program("arguments", (const tt_tensor* const*)in, 2, outs, 8);
+}
+
+/* Elements written to their own tensor, and moves of a tensor with gaps, have a copy first. */
+static void export_overlaps(void) {
+  const double x[] = {1, 2, 3, 4, 5, 6}, at[] = {1, 0};
+  tt_index place = {.kind = TT_IDX_TENSOR};
+  tt_tensor *in[2], *rows, *turned, *first, *outs[4];
+  int i;
+  in[0] = numbers(TT_F32, x, 6);
+  in[1] = numbers(TT_I64, at, 2);
+  place.tensor = in[1];
+  OK(tt_capture_begin(c, (const tt_tensor* const*)in, 2, NULL));
+  OK(tt_view(c, in[0], SHAPE(3, 2), &rows));
+  OK(tt_transpose(c, rows, 0, 1, &turned));
+  OK(tt_roll(c, turned, SHAPE(1), NULL, 0, &outs[0]));
+  for (i = 1; i < 4; i++) OK(tt_clone(c, rows, NULL, &outs[i]));
+  OK(tt_narrow(c, outs[1], 0, 0, 2, &first));
+  OK(tt_index_copy_(c, outs[1], 0, in[1], first));
+  OK(tt_narrow(c, outs[2], 0, 0, 2, &first));
+  OK(tt_index_add_(c, outs[2], 0, in[1], first));
+  OK(tt_narrow(c, outs[3], 0, 0, 2, &first));
+  OK(tt_index_set(c, outs[3], &place, 1, first));
+  export_program("overlaps", (const tt_tensor* const*)in, 2, outs, 4);
+}
+
 /* Operators of layers that a network of the usual kinds has. */
 static void check_layers(void) {
   static const char* const kLayers[] = {"linear",
@@ -381,6 +424,8 @@ static void test_all(void** state) {
   export_positions();
   export_order();
   export_bounds();
+  export_arguments();
+  export_overlaps();
   OK(tt_scope_pop(c, NULL, 0));
   check_layers();
   fclose(all);

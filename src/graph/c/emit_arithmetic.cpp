@@ -72,6 +72,17 @@ void CExporter::declare_element(const char* name, int32_t v, const char* type, i
   body_.add("; ");
 }
 
+// An integer, of which a call on tensors of at most 32 bits takes the low 32 bits.
+int64_t CExporter::whole_number(const IrArg& a) const {
+  const int64_t v = a.kind == Value::kScalar ? a.scalar.i : a.i;
+  for (const IrArg& t : node().args) {
+    if (t.kind != Value::kTensor) continue;
+    const Dtype d = value(t.values[0]).dtype;
+    return is_integral(d) && d != Dtype::kBool && item_size(d) < 8 ? int64_t(int32_t(v)) : v;
+  }
+  return v;
+}
+
 void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_float,
                                const char* whole_type) {
   const bool is_float = as_float || !is_whole(a);
@@ -79,9 +90,16 @@ void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_floa
     body_.add("const int has_").add(info.name).add(" = ");
     body_.add(int64_t(a.kind != Value::kNone)).add("; ");
   }
-  body_.add("const ").add(is_float ? "float" : whole_type).add(" ").add(info.name).add(" = ");
-  if (a.kind == Value::kNone) body_.add("0");
-  else add_scalar(body_, a, is_float);
+  const char* type = is_float ? "float" : whole_type;
+  body_.add("const ").add(type).add(" ").add(info.name).add(" = ");
+  if (a.kind == Value::kNone) {
+    body_.add("0");
+  } else if (is_float) {
+    add_real(body_, a);
+  } else {
+    body_.add("(").add(type).add(")");
+    add_whole(body_, whole_number(a));
+  }
   body_.add("; ");
 }
 
@@ -90,6 +108,7 @@ const char* CExporter::text_of(const CExpression& e) const {
   const auto computes = [&](const char* op) { return strcmp(e.op, op) == 0; };
   const Dtype d = value(node().outs[0]).dtype;
   if (d == Dtype::kBool && computes("bitwise_not")) return "!self";
+  if (is_integral(d) && computes("heaviside")) return "self == 0 ? values : self > 0";
   if (is_integral(d) && computes("abs")) return "self > 0 ? (uint64_t)self : 0 - (uint64_t)self";
   if (d != Dtype::kF32) return e.text;
   if (computes("clamp_min") && arg("min").kind == Value::kTensor)
@@ -101,12 +120,24 @@ const char* CExporter::text_of(const CExpression& e) const {
   return e.text;
 }
 
+// Whether a bound of clamp is the number nan, which makes all elements nan.
+bool CExporter::clamps_by_nan(const CExpression& e) const {
+  if (strncmp(e.op, "clamp", 5) != 0) return false;
+  for (const IrArg& a : node().args)
+    if (a.kind == Value::kScalar && a.scalar.real() != a.scalar.real()) return true;
+  return false;
+}
+
 bool CExporter::emit_elementwise() {
   const CExpression* e = find_expression(op());
   if (!e) return false;
   const int32_t out = node().outs[0];
   const IrValue& y = value(out);
   const bool as_float = y.dtype == Dtype::kF32;
+  if (as_float && clamps_by_nan(*e)) {
+    emit_fill(Scalar(NAN));
+    return true;
+  }
   const bool wraps = may_wrap(*e, y.dtype);
   const char* type = as_float ? "float" : nullptr;
   if (wraps) type = "uint64_t";
@@ -159,12 +190,16 @@ bool CExporter::emit_division() {
     declare_element("b", divisor.values[0], "int64_t", y.ndim());
   } else {
     body_.add("const int64_t b = ");
-    add_scalar(body_, divisor, false);
+    add_whole(body_, whole_number(divisor));
     body_.add("; ");
   }
+  // A number of which the low bits are 0 leaves eager's remainders as they are.
+  const bool is_tensor = divisor.kind == Value::kTensor;
+  body_.add("\n    int64_t q = 0, r = ").add(is_tensor ? "0" : "a").add(";\n");
   body_.add(
-      "\n    const int64_t q = b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;\n"
-      "    const int64_t r = b == 0 || b == -1 ? 0 : a % b;\n    (void)q;\n    (void)r;\n    ");
+      "    if (b == -1) {\n      q = (int64_t)(0 - (uint64_t)a);\n      r = 0;\n"
+      "    } else if (b != 0) {\n      q = a / b;\n      r = a % b;\n    }\n"
+      "    (void)q;\n    (void)r;\n    ");
   add_at(body_, out, y.ndim());
   body_.add(" = (").add(c_type(y.dtype)).add(")(").add(text).add(");\n");
   close_loops(y.ndim());

@@ -263,9 +263,8 @@ void CExporter::store_ordered(const char* at, int64_t dim, bool only_positions) 
 void CExporter::emit_sort(bool only_positions) {
   const IrValue& x = value(tensor("self"));
   const int64_t dim = dim_of("self");
-  int64_t m = 1;
-  if (node_has("k")) m = integer("k");
-  else if (x.ndim()) m = x.sizes[dim];
+  int64_t m = 1;  // a number by itself is the result for any k
+  if (x.ndim()) m = node_has("k") ? integer("k") : x.sizes[dim];
   const bool descending = integer(node_has("k") ? "largest" : "descending") != 0;
   const int64_t n_loops = begin_order(dim, false, m, descending);
   body_.add("    for (long j = 0; j < ").add(m).add("; j++) {\n");

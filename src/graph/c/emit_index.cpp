@@ -210,7 +210,8 @@ void CExporter::emit_scatter(char by) {
     source.add("]");
   }
   if (node_has("alpha") && is_integral(y.dtype)) {
-    source.add(" * (uint64_t)").add(integer("alpha"));
+    source.add(" * (uint64_t)");
+    add_whole(source, integer("alpha"));
   } else if (node_has("alpha") && number("alpha") != 1) {
     source.add(" * ");
     add_float(source, number("alpha"));

@@ -79,6 +79,11 @@ double CExporter::number(const char* name) const {
   if (a.kind == Value::kScalar) return a.scalar.real();
   return double(a.i);
 }
+int64_t CExporter::integer(const char* name) const {
+  const IrArg& a = arg(name);
+  if (a.kind == Value::kScalar && a.scalar.is_int()) return a.scalar.i;
+  return a.kind == Value::kInt ? a.i : int64_t(number(name));
+}
 int64_t CExporter::item(const char* name, int64_t i, int64_t missing) const {
   const IrArg& a = arg(name);
   if (a.kind == Value::kInt) return a.i;
@@ -132,24 +137,15 @@ void CExporter::add_list(Text& out, Span<const int64_t> list) {
   for (int64_t i = 0; i < list.n; i++) out.add(i ? ", " : "").add(list[i]);
   out.add("}");
 }
-void CExporter::add_scalar(Text& out, const IrArg& a, bool as_float) {
-  double v = 0;
-  if (a.kind == Value::kScalar) {
-    if (a.scalar.is_complex()) refuse("a complex number");
-    if (!as_float && (a.scalar.is_int() || a.scalar.is_bool())) {
-      out.add(a.scalar.i);
-      return;
-    }
-    v = a.scalar.real();
-  } else if (a.kind == Value::kFloat) {
-    v = a.f;
-  } else if (as_float) {
-    v = double(a.i);
-  } else {
-    out.add(a.i);
-    return;
-  }
-  add_float(out, v);
+// C has no literal of the smallest integer.
+void CExporter::add_whole(Text& out, int64_t v) {
+  if (v == INT64_MIN) out.add("INT64_MIN");
+  else out.add(v);
+}
+void CExporter::add_real(Text& out, const IrArg& a) {
+  if (a.kind == Value::kScalar && a.scalar.is_complex()) refuse("a complex number");
+  if (a.kind == Value::kFloat) add_float(out, a.f);
+  else add_float(out, a.kind == Value::kScalar ? a.scalar.real() : double(a.i));
 }
 
 void CExporter::add_pointer(Text& out, int32_t v, int64_t more_offset) {
@@ -244,7 +240,7 @@ void CExporter::add_dense_copy(Text& out, int32_t v, Dtype dtype) {
   add_at(body_, v, x.ndim());
   body_.add(";\n");
   close_loops(x.ndim());
-  out.add("(").add(type).add(" *)(scratch + ").add(offset).add(")");
+  out.add("((").add(type).add(" *)(scratch + ").add(offset).add("))");
 }
 
 void CExporter::add_address(Text& out, int32_t v, bool contiguous, Dtype dtype) {
@@ -515,8 +511,8 @@ void CExporter::add_element(Text& out, Dtype dtype, const char* data) {
   const int64_t unused = 64 - 8 * size;
   const bool is_signed = dtype != Dtype::kBool && dtype != Dtype::kU8;
   if (is_signed) v = int64_t(uint64_t(v) << unused) >> unused;
-  if (v == INT64_MIN) out.add("INT64_MIN");
-  else out.add(v).add(size == 8 ? "LL" : "");
+  add_whole(out, v);
+  if (size == 8 && v != INT64_MIN) out.add("LL");
 }
 
 // Names come from files: one that could end the comment is left out.

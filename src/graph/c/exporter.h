@@ -42,7 +42,7 @@ class CExporter {
   bool node_has(const char* name) const;   // whether the operator has such an argument
   bool has_arg(const char* name) const;    // and whether the call gives it
   double number(const char* name) const;
-  int64_t integer(const char* name) const { return int64_t(number(name)); }
+  int64_t integer(const char* name) const;
   // Item i of a list with one item per spatial dim, or one for all; `missing` if it is empty.
   int64_t item(const char* name, int64_t i, int64_t missing) const;
   int64_t dim_of(const char* name) const;  // the argument dim, a dimension of tensor `name`
@@ -62,6 +62,8 @@ class CExporter {
   void emit_node();
   bool emit_elementwise();
   const char* text_of(const struct CExpression& e) const;
+  bool clamps_by_nan(const CExpression& e) const;
+  int64_t whole_number(const IrArg& a) const;
   void declare_element(const char* name, int32_t v, const char* type, int64_t n_loops);
   void declare_number(const ArgInfo& info, const IrArg& a, bool as_float, const char* whole_type);
   void emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_offset, int64_t to_offset,
@@ -164,7 +166,8 @@ class CExporter {
   void add_at(Text& out, int32_t v, int64_t n_loops);
   void add_list(Text& out, Span<const int64_t> list);
   void add_float(Text& out, double v);
-  void add_scalar(Text& out, const IrArg& a, bool as_float);
+  void add_whole(Text& out, int64_t v);
+  void add_real(Text& out, const IrArg& a);
   void add_element(Text& out, Dtype dtype, const char* data);
   void add_constant(Text& out, int32_t storage);
   void add_constants(CFiles& files);
