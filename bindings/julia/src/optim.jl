@@ -153,7 +153,7 @@ end
 is_number_name(name) = startswith(name, "param_groups.") || endswith(name, ".step")
 entries_of(state) = state isa NamedTuple{(:tensors, :numbers)} ?
     Iterators.flatten((pairs(state.tensors), pairs(state.numbers))) : pairs(state)
-"Removes an entry such as state.3.exp_avg or param_groups.0.initial_lr, if there is one."
+"Removes an entry such as `state.3.exp_avg` or `param_groups.0.initial_lr`, if there is one."
 function remove_entry!(opt, name)
     parts = Base.split(name, '.'; limit=3)
     length(parts) == 3 || return
