@@ -20,8 +20,13 @@ constinit Mutex g_mutex;
 const void* find(void* lib, const char* name, int32_t error, Isa isa) noexcept {
   if (isa == kIsaBaseline) return nullptr;
   char symbol[64];
-  const bool is_512 = isa == kIsaAvx512;
-  const FmtArg args[] = {name, is_512 ? 8 : 4, error, is_512 ? "avx512f" : "avx2"};
+  int32_t lanes = 4;
+  const char* suffix = "avx2";
+  if (isa == kIsaAvx512) {
+    lanes = 8;
+    suffix = "avx512f";
+  }
+  const FmtArg args[] = {name, lanes, error, suffix};
   format_to(symbol, sizeof symbol, "Sleef_{}d{}_u{}{}", args);
   return os_dlsym(lib, symbol);
 }

@@ -45,30 +45,22 @@ TensorRef glu_kernel(Call, const Tensor& input, int64_t dim) {
 }
 
 // Kernels that write the halves of a gradient where they are.
-static constexpr ElementSpec kGatedInto = {
-    .kernel = &kernel_gated,
-    .rule = DtypeRule::kFloat,
-    .compute = Compute::kWiden,
-    .no_complex = true,
-    .promote_params = false,
-    .factor = false,
-    .masks = 0,
-    .no_bool = TT_OK,
-    .no_integers = false,
-    .names = "grad\0gate",
-};
-static constexpr ElementSpec kGatedSlopeInto = {
-    .kernel = &kernel_gated_slope,
-    .rule = DtypeRule::kFloat,
-    .compute = Compute::kWiden,
-    .no_complex = true,
-    .promote_params = false,
-    .factor = false,
-    .masks = 0,
-    .no_bool = TT_OK,
-    .no_integers = false,
-    .names = "grad\0self\0gate",
-};
+static constexpr ElementSpec gated_spec(const Kernel* kernel, const char* names) {
+  return {
+      .kernel = kernel,
+      .rule = DtypeRule::kFloat,
+      .compute = Compute::kWiden,
+      .no_complex = true,
+      .promote_params = false,
+      .factor = false,
+      .masks = 0,
+      .no_bool = TT_OK,
+      .no_integers = false,
+      .names = names,
+  };
+}
+static constexpr ElementSpec kGatedInto = gated_spec(&kernel_gated, "grad\0gate");
+static constexpr ElementSpec kGatedSlopeInto = gated_spec(&kernel_gated_slope, "grad\0self\0gate");
 
 TensorRef glu_backward(Call, const Tensor& grad, const Tensor& input, int64_t dim) {
   const TensorList parts = halves_of(input, dim);

@@ -1,8 +1,8 @@
 # Optimizers, clipping, schedules; their constructors are generated (gen/optim.jl).
 
 """
-Takes params: a list of tensors or of groups `(params = …, lr = …)`, or a model or several. Returns
-the tensors, if they are one group, and the groups.
+Takes params: a list of tensors or of groups `(params = …, lr = …)`, or a model or several.
+Returns the tensors, if they are one group, and the groups.
 """
 function grouped(params)
     params isa Union{Tensor, Number} &&

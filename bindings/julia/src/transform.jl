@@ -124,8 +124,8 @@ end
 """
     TT.hvp(f, x, v)
 
-Computes f(x…), a tensor of one element, and the products of its Hessian matrix and v, one for each
-item of x: (val = …, product = …).
+Computes f(x…), a tensor of one element, and the products of its Hessian matrix and v, one for
+each item of x: (val = …, product = …).
 """
 function hvp(f, x, v)
     x = listed(x)

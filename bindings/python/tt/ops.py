@@ -43,8 +43,8 @@ class OpOverloadPacket:
 
 # What PyTorch's functions call, for which tt has no function: programs name these as keys of tables
 KERNELS = frozenset(
-    "_assert_scalar _assert_tensor_metadata _conj _convolution _embedding_bag _fft_c2c _is_all_true "
-    "_local_scalar_dense _pin_memory _scaled_dot_product_cudnn_attention "
+    "_assert_scalar _assert_tensor_metadata _conj _convolution _embedding_bag _fft_c2c "
+    "_is_all_true _local_scalar_dense _pin_memory _scaled_dot_product_cudnn_attention "
     "_scaled_dot_product_cudnn_attention_backward _scaled_dot_product_flash_attention "
     "_scaled_dot_product_flash_attention_backward _sparse_addmm _sparse_mm_reduce_impl _to_copy "
     "_unsafe_view _upsample_bilinear2d_aa alias convolution empty_permuted index slice slice_copy "

@@ -48,7 +48,8 @@ TT_ENTRY_END
 
 TT_ISA_BEGIN
 
-// The causal mask is applied to groups of so many queries or keys: what it hides is not computed.
+// The number of queries or keys in a group, for each of which the causal mask is applied at once.
+// What the mask hides from a whole group is not computed.
 constexpr int64_t kCausalGroup = 16;
 
 // Tiles take q as it is; the scores are scaled then.

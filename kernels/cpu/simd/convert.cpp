@@ -325,18 +325,22 @@ template <class T, class Word> void transpose_words(char* dst, int64_t dst_strid
       const int64_t nc = min(cols - c, n);
       char* const d = dst + r * dst_stride + c * kItem;
       const char* s = src + c * src_stride + r * kItem;
-      const bool whole = nr == n && nc == n;
-      if (TT_UNLIKELY(!whole)) {
+      const bool is_part = nr < n || nc < n;
+      char* to = d;
+      const char* from = s;
+      int64_t to_stride = dst_stride, from_stride = src_stride;
+      if (TT_UNLIKELY(is_part)) {
         if (nr * nc < 2 * n) {
           transpose_scalar<T>(d, dst_stride, s, src_stride, nr, nc);
           continue;
         }
         part.load_from(s, src_stride, nr, nc);
+        to = reinterpret_cast<char*>(part.turned);
+        from = reinterpret_cast<const char*>(part.whole);
+        to_stride = from_stride = part.kRow;
       }
-      transpose_tile<T, int(n)>(
-          whole ? d : reinterpret_cast<char*>(part.turned), whole ? dst_stride : part.kRow,
-          whole ? s : reinterpret_cast<const char*>(part.whole), whole ? src_stride : part.kRow);
-      if (TT_UNLIKELY(!whole)) part.store_to(d, dst_stride, nr, nc);
+      transpose_tile<T, int(n)>(to, to_stride, from, from_stride);  // one copy of its long body
+      if (TT_UNLIKELY(is_part)) part.store_to(d, dst_stride, nr, nc);
     }
   }
 }

@@ -140,14 +140,16 @@ Dtype OnnxImporter::output_dtype(Dtype inferred) const {
   const int64_t named = integer("output_dtype", 0);
   return named ? model_dtype(named) : inferred;
 }
-// In 8 bits: the bounds of the dtype are 255 apart.
+// Quantizes to 8 bits; the bounds of either dtype are 255 apart.
 TensorRef OnnxImporter::quantize() const {
   const Dtype to = has(2) ? in(2).dtype : output_dtype(Dtype::kU8);
   const bool is_signed = to == Dtype::kI8;
   if (!is_signed && to != Dtype::kU8) refuse("a dtype other than int8 and uint8");
   TensorRef y = op::round(*op::div_true(in(0), *along_axis(1)));
   if (has(2)) y = op::add(*y, *op::to_dtype(*along_axis(2), y->dtype));
-  const Scalar low(is_signed ? -128 : 0), high(is_signed ? 127 : 255);
+  const int64_t least = is_signed ? -128 : 0;
+  const Scalar low(least);
+  const Scalar high(least + 255);
   return op::to_dtype(*op::clamp(*y, &low, &high), to);
 }
 TensorRef OnnxImporter::dequantize() const {

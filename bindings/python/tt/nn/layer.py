@@ -72,7 +72,8 @@ class Layer(Module):
     _lent: set[str]  # slots whose tensors in C are not those of the Python object
     _known: dict[str, Any]  # _parameters, unless a program has replaced it
     _held: list[int]  # what _ids() was when C got the tensors of _parameters and _buffers
-    _watches: list[ref[Tensor]]  # of the tensors that C has: it lets go of one when Python does
+    # Weak references to the tensors that C holds: C releases one when Python has dropped it.
+    _watches: list[ref[Tensor]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
