@@ -156,6 +156,22 @@ TEST_F(Plans, FewComparisons) {
   }
 }
 
+// Memories of no bytes take no place from the others, however many live at one time.
+TEST_F(Plans, MemoriesOfNoBytes) {
+  std::vector<Placement> all(1200);
+  for (size_t i = 0; i < all.size(); i++) {
+    all[i].bytes = i % 100 ? 0 : 64;
+    all[i].birth = int64_t(i);
+    all[i].death = int64_t(3 * all.size() - i);
+  }
+  int64_t arena = 0;
+  api_call(c, "placement", [&](Ctx&) {
+    arena = place_greedily({all.data(), int64_t(all.size())}, kArenaAlign, 0);
+  });
+  ASSERT_EQ(arena, 12 * 64);
+  check_placements(all.data(), int64_t(all.size()), arena);
+}
+
 // Products, elementwise work, in place and not, softmax, copies of views, with a gradient.
 tt_tensor* Plans::program(Dice& dice, tt_tensor* x) {
   constexpr int64_t kColumns = 96;

@@ -306,8 +306,12 @@ int64_t place_in_time(Span<Placement> all, Span<const int32_t> placed, Span<cons
 
 int64_t place_greedily(Span<Placement> all, int64_t alignment, int64_t max_comparisons) {
   SmallVec<int32_t, 16> order;
-  for (int64_t i = 0; i < all.n; i++)
-    if (!all[i].shared) order.push_back(int32_t(i));
+  for (int64_t i = 0; i < all.n; i++) {
+    if (all[i].shared) continue;
+    // Memories of no bytes may be anywhere; those below are at places of their own.
+    if (all[i].bytes) order.push_back(int32_t(i));
+    else all[i].offset = 0;
+  }
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return all[a].bytes != all[b].bytes ? all[a].bytes > all[b].bytes : a < b;
   });
