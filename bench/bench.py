@@ -68,7 +68,12 @@ TORCH = {
     "addnew1e7": 0.97,
     "sumdim0_8192x1024": 2,
     "gemv_dram": 2.7,
+    "mmbf16_128": None,
+    "mmbf16_256": 0.9,
+    "mmbf16_512": 0.9,
     "mmbf16_1024": 0.93,
+    "mmbf16_2048": 0.9,
+    "mmbf16_4096": 0.9,
     "convNHWC_c2": 0.95,
     "convNHWC_c3": 0.95,
     "convNHWC_c4": 0.95,
@@ -117,6 +122,10 @@ TORCH = {
     "train_cnn_adam": 1.4,
     "train_gpt_sgd": None,
     "train_gpt_adam": 1.1,
+    "train_gpt_bf16": 1.2,
+    "train_mlp_bf16": None,
+    "train_lenet_bf16": None,
+    "train_cnn_bf16": None,
 }
 ONEDNN = {
     "mm128x128x128": 1.0,

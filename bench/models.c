@@ -249,6 +249,14 @@ static tt_status loss_of(tt_ctx* c, model* m, tt_tensor** loss) {
   return tt_module_forward(c, m->loss, pair, 2, loss, 1, &n);
 }
 
+static tt_status cast_loss_of(tt_ctx* c, model* m, tt_tensor** loss) {
+  if (m->mode != MODEL_ADAM_BF16) return loss_of(c, m, loss);
+  TRY(tt_autocast_push(c, TT_CPU, 1, TT_BF16, 1));
+  const tt_status s = loss_of(c, m, loss);
+  TRY(tt_autocast_pop(c));
+  return s;
+}
+
 static tt_status step(tt_ctx* c, model* m, tt_tensor** out) {
   tt_tensor* loss;
   if (m->mode == MODEL_FORWARD) {
@@ -258,7 +266,7 @@ static tt_status step(tt_ctx* c, model* m, tt_tensor** out) {
     return tt_set_grad_enabled(c, before, NULL);
   }
   if (m->opt) TRY(tt_optim_zero_grad(c, m->opt, 1));
-  TRY(loss_of(c, m, &loss));
+  TRY(cast_loss_of(c, m, &loss));
   TRY(tt_backward(c, loss, NULL));
   if (m->opt) TRY(tt_optim_step(c, m->opt));
   return out ? tt_detach(c, loss, out) : TT_OK;

@@ -5,7 +5,8 @@
 #include "tt.h"
 
 typedef struct model model;
-enum { MODEL_FORWARD, MODEL_SGD, MODEL_ADAM };
+/* MODEL_ADAM_BF16: with autocast to bfloat16. */
+enum { MODEL_FORWARD, MODEL_SGD, MODEL_ADAM, MODEL_ADAM_BF16 };
 /* net: tiny, mlp, lenet, cnn, gpt, mha. Returns NULL after printing the error. */
 model* model_new(tt_ctx* c, const char* net, int mode);
 /* The same on a device (NULL: the CPU) and with a batch of its own (0: that of torch_models.py). */

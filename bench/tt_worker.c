@@ -490,7 +490,11 @@ static void list_products(void) {
   add_work("bmm64x64", make_abo, run_mm_self, 64, 64, 64);
   add_work("linear1x1024", make_linear, run_linear, 1024, 0, 0);
   add_work("linear1x4096", make_linear, run_linear, 4096, 0, 0);
-  add_work("mmbf16_1024", make_bf16, run_mm_self, 1024, 1024, 0);
+  for (int64_t n = 128; n <= 4096; n *= 2) {
+    char name[32];
+    snprintf(name, sizeof name, "mmbf16_%ld", (long)n);
+    add_work(name, make_bf16, run_mm_self, n, n, 0);
+  }
   add_work("gemv_dram", make_gemv, run_gemv, 1, 0, 0);
 }
 
@@ -530,20 +534,23 @@ static void list_attention(void) {
 static int make_model(work* w) { return (w->model = model_new(c, w->net, w->mode)) ? 0 : -1; }
 static int run_model(work* w) { return model_run(c, w->model); }
 
+static void add_model(const char* name, const char* net, int mode) {
+  add_work(name, make_model, run_model, 1, 0, 0);
+  works[n_works - 1].net = net;
+  works[n_works - 1].mode = mode;
+}
+
 static void list_models(void) {
   static const char* const nets[] = {"tiny", "mlp", "lenet", "cnn", "gpt"};
-  static const char* const modes[] = {"fwd", "sgd", "adam"};
-  for (int i = 0; i < 17; i++) {
-    char name[32];
-    const int attention = i > 14;
-    const int mha_mode = i == 15 ? MODEL_FORWARD : MODEL_SGD;
-    const int mode = attention ? mha_mode : i % 3;
-    if (attention) snprintf(name, sizeof name, "mha%s", mode ? "_fb" : "");
-    else snprintf(name, sizeof name, "train_%s_%s", nets[i / 3], modes[mode]);
-    add_work(name, make_model, run_model, 1, 0, 0);
-    works[n_works - 1].net = attention ? "mha" : nets[i / 3];
-    works[n_works - 1].mode = mode;
-  }
+  static const char* const modes[] = {"fwd", "sgd", "adam", "bf16"}; /* by MODEL_FORWARD, … */
+  char name[32];
+  for (size_t net = 0; net < sizeof nets / sizeof *nets; net++)
+    for (int mode = MODEL_FORWARD; mode <= MODEL_ADAM_BF16; mode++) {
+      snprintf(name, sizeof name, "train_%s_%s", nets[net], modes[mode]);
+      add_model(name, nets[net], mode);
+    }
+  add_model("mha", "mha", MODEL_FORWARD);
+  add_model("mha_fb", "mha", MODEL_SGD);
 }
 
 static void list_works(void) {

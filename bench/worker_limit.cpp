@@ -2,6 +2,8 @@
 // tt's workload of the same name: read the bytes, read and write them (with or without non-temporal
 // stores, whichever is faster), or issue the fused multiply-adds. The threads share it.
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -144,6 +146,33 @@ template <bool Pairs> void multiply(int64_t count) {
   sink = (a + b + c + d + e + f + g + h + i + j + k + l)[0];
 }
 
+// Multiply-adds of bf16 by the tiles of AMX, 16 * 16 * 32 an instruction, in four chains.
+#if defined(__AMX_BF16__)
+constexpr bool kTiles = true;
+void multiply_tiles(int64_t count) {
+  struct {
+    uint8_t palette, start, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+  } const whole = {1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+  constexpr int kTileData = 18;         // the state that Linux saves for processes that ask for it
+  constexpr int kAskForState = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  static const long asked = syscall(SYS_arch_prctl, kAskForState, kTileData);
+  if (asked != 0) return;
+  asm volatile("ldtilecfg %0" : : "m"(whole));
+  for (int64_t n = 0; n < count; n += 4 * 16 * 16 * 32)
+    asm volatile(
+        "tdpbf16ps %tmm5, %tmm4, %tmm0\n\t"
+        "tdpbf16ps %tmm5, %tmm4, %tmm1\n\t"
+        "tdpbf16ps %tmm5, %tmm4, %tmm2\n\t"
+        "tdpbf16ps %tmm5, %tmm4, %tmm3");
+  asm volatile("tilerelease");
+}
+#else
+constexpr bool kTiles = false;
+void multiply_tiles(int64_t) {}
+#endif
+
 using Work = std::function<void()>;
 
 // Threads that wait for the next call spinning, for a while, and take pieces of it as they come, as
@@ -237,7 +266,12 @@ constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
                               {"mm512x512x512", 'm', 512 * 512 * 512},
                               {"mm1024x1024x1024", 'm', int64_t(1) << 30},
                               {"mm2048x2048x2048", 'm', int64_t(1) << 33},
+                              {"mmbf16_128", 'b', int64_t(1) << 21},
+                              {"mmbf16_256", 'b', int64_t(1) << 24},
+                              {"mmbf16_512", 'b', int64_t(1) << 27},
                               {"mmbf16_1024", 'b', int64_t(1) << 30},
+                              {"mmbf16_2048", 'b', int64_t(1) << 33},
+                              {"mmbf16_4096", 'b', int64_t(1) << 36},
                               {"convNHWC_c2", 'm', INT64_C(924844032)},
                               {"convNHWC_c2_fb", 'm', INT64_C(2774532096)},
                               {"convNCHW_c2", 'm', INT64_C(924844032)},
@@ -257,6 +291,8 @@ constexpr Entry kEntries[] = {{"sum1e6", 'r', 1000000},
 Work build(const Entry& e, Team& team) {
   const int64_t n = e.n;
   if (e.kind == 'm') return team.split(n, [](int64_t, int64_t count) { multiply<false>(count); });
+  if (e.kind == 'b' && kTiles)
+    return team.split(n, [](int64_t, int64_t count) { multiply_tiles(count); });
   if (e.kind == 'b')  // some processors issue pairs at a quarter of the rate
     return faster(team.split(n, [](int64_t, int64_t count) { multiply<true>(count); }),
                   team.split(n, [](int64_t, int64_t count) { multiply<false>(count); }));
