@@ -205,7 +205,8 @@ def python(root, files):
     places = {}
     for path, tree in trees.items():
         places.update(taken_names(path, tree))
-    places.update({("_tensor", "Tensor"): "tt.Tensor", ("_facts", "TensorFacts"): "tt.Tensor"})
+    for place in (("_tensor", "Tensor"), ("_tensor_facts", "TensorFacts")):
+        places[place] = "tt.Tensor"
     for module, words in python_tables(trees["__init__.py"]).get("ELSEWHERE", {}).items():
         places.update(((module, w), f"tt.{w}") for w in words)
     for path, tree in trees.items():

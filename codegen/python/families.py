@@ -20,7 +20,7 @@ from typing import Any, Literal, Sequence
 import tt
 
 from .. import _ops
-from .._facts import TensorFacts
+from .._tensor_facts import TensorFacts
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, switch
 from .._types import device, dtype, memory_format, preserve_format
 
@@ -220,7 +220,7 @@ class Family:
             (".", taken("result_class")),
             (".._convert", taken(*CONVERT, end=r"\(")),
             (".._interception", taken(*INTERCEPTION)),
-            (".._facts", taken("TensorHandle")),
+            (".._tensor_facts", taken("TensorHandle")),
             (".._lib", taken("fail", "lib", "local")),
             (".._tensor", taken("Tensor", "wrap") + taken("classed", "listed", end=r"\(")),
             (

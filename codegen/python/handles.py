@@ -1,5 +1,5 @@
-"""Plain functions of tt.h in Python, from their prototypes: bindings/python/tt/_facts.py (what
-`import tt` needs) and _handles.py.
+"""Plain functions of tt.h in Python, from their prototypes: bindings/python/tt/_tensor_facts.py
+(what `import tt` needs) and _handles.py.
 
 tt_node_next(ctx, node, input, out) becomes Node.next(self, input), a function without a handle in
 front a function; a class per handle owns one reference. What Python does in its own way, and what
@@ -50,12 +50,12 @@ CALLBACKS = {
     "tt_accumulate_hook": "Callable[[Tensor], None]",
     "tt_node_hook": "Callable[[tuple[Tensor | None, ...]], tuple[Tensor | None, ...] | None]",
 }
-# names of hints in _facts.py, whose class has methods of these names
+# names of hints in _tensor_facts.py, whose class has methods of these names
 SHADOWED = {
     "builtins": ("bool", "complex", "float", "int"),
     "._types": ("device", "dtype", "memory_format"),
 }
-# what _facts.py cannot import: it is a base of Tensor
+# what _tensor_facts.py cannot import: it is a base of Tensor
 LATER = """
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -765,8 +765,8 @@ def generate(root, api):
     early_imports = {k: v for k, v in IMPORTS.items() if k not in ("._convert", "._tensor")}
     more = {"tt_tensor": tensor_facts(api, functions)}
     folder = "bindings/python/tt"
-    what = "Facts and setters of tensors"
+    what = "What tensors say of themselves, and setters"
     facts = module(what, early_imports, plain, True, more, api)
     what = "Plain functions of the C API, and classes of handles"
     handles = module(what, IMPORTS, plain, False, {}, api)
-    return {f"{folder}/_facts.py": facts, f"{folder}/_handles.py": handles}
+    return {f"{folder}/_tensor_facts.py": facts, f"{folder}/_handles.py": handles}

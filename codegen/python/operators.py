@@ -13,7 +13,7 @@ from ctypes import byref, c_double
 
 from . import _ops
 from . import _tensor  # which is being loaded: it needs this module
-from ._facts import TensorHandle
+from ._tensor_facts import TensorHandle
 from ._interception import PLAIN, intercepted, intercepted_operator, switch
 from ._lib import fail, lib, local
 from ._ops.methods import TensorMethods

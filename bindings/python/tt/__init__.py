@@ -8,8 +8,8 @@ from builtins import bool as _bool
 from importlib import import_module
 from typing import Any
 
-from . import _dtypes, _lib, _ops, _types
-from ._dtypes import *  # noqa: F403
+from . import _dtype_names, _lib, _ops, _types
+from ._dtype_names import *  # noqa: F403
 from ._lib import VERSION as __version__
 from ._tensor import Tensor as Tensor
 from ._layout import layout as layout
@@ -82,6 +82,13 @@ if TYPE_CHECKING:
     from . import utils as utils
     from . import version as version
     from . import xpu as xpu
+    from ._comparison import allclose as allclose
+    from ._comparison import equal as equal
+    from ._constants import e as e
+    from ._constants import inf as inf
+    from ._constants import nan as nan
+    from ._constants import newaxis as newaxis
+    from ._constants import pi as pi
     from ._create import as_tensor as as_tensor
     from ._create import asarray as asarray
     from ._create import from_numpy as from_numpy
@@ -89,23 +96,14 @@ if TYPE_CHECKING:
     from ._create import scalar_tensor as scalar_tensor
     from ._create import tensor as tensor
     from ._dlpack import from_dlpack as from_dlpack
-    from ._facts import is_complex as is_complex
-    from ._facts import is_floating_point as is_floating_point
     from ._handles import build_info as build_info
     from ._handles import get_num_threads as get_num_threads
     from ._handles import set_num_threads as set_num_threads
     from ._limits import finfo as finfo
     from ._limits import iinfo as iinfo
-    from ._numbers import allclose as allclose
-    from ._numbers import can_cast as can_cast
-    from ._numbers import e as e
-    from ._numbers import equal as equal
-    from ._numbers import inf as inf
-    from ._numbers import nan as nan
-    from ._numbers import newaxis as newaxis
-    from ._numbers import pi as pi
-    from ._numbers import promote_types as promote_types
-    from ._numbers import result_type as result_type
+    from ._promotion import can_cast as can_cast
+    from ._promotion import promote_types as promote_types
+    from ._promotion import result_type as result_type
     from . import _settings
     from ._settings import _assert as _assert
     from ._settings import as_torch as as_torch
@@ -137,16 +135,18 @@ if TYPE_CHECKING:
     from ._settings import set_warn_always as set_warn_always
     from ._settings import typename as typename
     from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
-    from ._typed import BFloat16Tensor as BFloat16Tensor
-    from ._typed import BoolTensor as BoolTensor
-    from ._typed import ByteTensor as ByteTensor
-    from ._typed import CharTensor as CharTensor
-    from ._typed import DoubleTensor as DoubleTensor
-    from ._typed import FloatTensor as FloatTensor
-    from ._typed import HalfTensor as HalfTensor
-    from ._typed import IntTensor as IntTensor
-    from ._typed import LongTensor as LongTensor
-    from ._typed import ShortTensor as ShortTensor
+    from ._tensor_facts import is_complex as is_complex
+    from ._tensor_facts import is_floating_point as is_floating_point
+    from ._tensor_types import BFloat16Tensor as BFloat16Tensor
+    from ._tensor_types import BoolTensor as BoolTensor
+    from ._tensor_types import ByteTensor as ByteTensor
+    from ._tensor_types import CharTensor as CharTensor
+    from ._tensor_types import DoubleTensor as DoubleTensor
+    from ._tensor_types import FloatTensor as FloatTensor
+    from ._tensor_types import HalfTensor as HalfTensor
+    from ._tensor_types import IntTensor as IntTensor
+    from ._tensor_types import LongTensor as LongTensor
+    from ._tensor_types import ShortTensor as ShortTensor
     from .amp import autocast as autocast
     from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
     from .amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
@@ -230,12 +230,13 @@ CHECKS = (
 ).split()
 # module -> names of it that users find here
 ELSEWHERE = {
+    "_comparison": "allclose equal",
+    "_constants": "e inf nan newaxis pi",
     "_create": "as_tensor asarray from_numpy frombuffer scalar_tensor tensor",
     "_dlpack": "from_dlpack",
-    "_facts": "is_complex is_floating_point",
     "_handles": "build_info get_num_threads set_num_threads",
     "_limits": "finfo iinfo",
-    "_numbers": "allclose can_cast e equal inf nan newaxis pi promote_types result_type",
+    "_promotion": "can_cast promote_types result_type",
     "_settings": (
         "_assert as_torch are_deterministic_algorithms_enabled broadcast_shapes "
         "get_default_device "
@@ -247,7 +248,8 @@ ELSEWHERE = {
         "set_flush_denormal set_num_interop_threads set_printoptions set_warn_always typename "
         "use_deterministic_algorithms"
     ),
-    "_typed": (
+    "_tensor_facts": "is_complex is_floating_point",
+    "_tensor_types": (
         "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "
         "IntTensor LongTensor ShortTensor"
     ),
@@ -287,7 +289,7 @@ OWN = (
     "sparse_coo sparse_csc sparse_csr strided"
 )
 __all__ = sorted(
-    {*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_dtypes.__all__, *OWN.split()}
+    {*MODULES.split(), *HOME, *_ops.PLACES["tt"].split(), *_dtype_names.__all__, *OWN.split()}
 )
 
 if not TYPE_CHECKING:

@@ -14,7 +14,7 @@ from operator import index
 from struct import error as struct_error
 from typing import Any, Callable, Sequence, TypeVar
 
-from ._kinds import kind_name
+from ._class_name import class_name
 from . import errors
 from ._index import INT_MAX, INT_MIN
 from ._interception import state, unknown_operand
@@ -30,7 +30,7 @@ NULL = packed_address(0)
 
 def wrong_kind(op: str, arg: str, want: str, got: object) -> TypeError:
     """Returns the TypeError of an argument of the wrong kind."""
-    return TypeError(f"{op}(): argument '{arg}' must be {want}, not {kind_name(got)}")
+    return TypeError(f"{op}(): argument '{arg}' must be {want}, not {class_name(got)}")
 
 
 def keeps(x: object) -> bool:
@@ -146,7 +146,7 @@ def is_int(x: Any) -> bool:
 
 def no_overload(op: str, *given: object) -> TypeError:
     """Returns the TypeError for arguments that match no overload."""
-    kinds = ", ".join(map(kind_name, given))
+    kinds = ", ".join(map(class_name, given))
     return TypeError(f"{op}(): no form takes arguments of these kinds: ({kinds})")
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from . import errors
 from ._convert import dtype_code, instance, int_list, scalar
-from ._facts import TensorHandle
+from ._tensor_facts import TensorHandle
 from ._interception import overridable
 from ._lib import drop, fail, keep, lib, local
 from . import _memory

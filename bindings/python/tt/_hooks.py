@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from ctypes import c_void_p
 from typing import Any, Callable
 
-from ._kinds import kind_name
+from ._class_name import class_name
 from ._lib import CALLBACK_FAILED, drop, keep, local, quick
 from ._tensor import Tensor, borrow
 
@@ -44,7 +44,7 @@ def give(result: Any, outs: Any, n: int, what: str) -> None:
         if t is None:
             continue
         if not isinstance(t, Tensor):
-            raise TypeError(f"{what} must return a Tensor or None, not {kind_name(t)}")
+            raise TypeError(f"{what} must return a Tensor or None, not {class_name(t)}")
         quick.tt_tensor_retain(t)
         outs[i] = t._address
 

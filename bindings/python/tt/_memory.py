@@ -8,7 +8,7 @@ from struct import Struct
 from types import SimpleNamespace
 from typing import Any
 
-from ._facts import TensorHandle
+from ._tensor_facts import TensorHandle
 from ._lib import fail, lib, local, quick
 from ._types import BY_NAME, device
 from ._types import DTYPES as BY_CODE

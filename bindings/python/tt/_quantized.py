@@ -10,7 +10,7 @@ from typing import Any, Callable, NoReturn
 from ._ops import _quant
 from ._absent import ABSENT_DTYPES
 from ._convert import instance
-from ._kinds import kind_name
+from ._class_name import class_name
 from ._layout import layout as Layout
 from ._layout import per_channel_affine, per_tensor_affine, strided
 from ._layout import qscheme as Scheme
@@ -386,7 +386,7 @@ def fact(name: str) -> Callable[[Any], Any]:
 
     def call(input: QuantizedTensor) -> Any:
         if not isinstance(input, QuantizedTensor):
-            raise TypeError(f"{name}(): input is {kind_name(input)}: must be a quantised tensor")
+            raise TypeError(f"{name}(): input is {class_name(input)}: must be a quantised tensor")
         return method(input)
 
     call.__name__ = call.__qualname__ = name

@@ -6,7 +6,7 @@ from typing import Any, Callable, Sequence
 
 from . import _ops as ops
 from ._convert import is_number, wrong_kind
-from ._kinds import kind_name
+from ._class_name import class_name
 from ._layout import sparse_coo
 from ._tensor import Tensor
 from ._types import BY_NAME, Size, int64
@@ -39,7 +39,7 @@ def cat(tensors: Sequence[SparseTensor], dim: int = 0) -> SparseTensor:
     first = tensors[0]
     for x in tensors:
         if not isinstance(x, SparseTensor):
-            raise TypeError(f"cat(): tensors has a {kind_name(x)} beside a SparseTensor")
+            raise TypeError(f"cat(): tensors has a {class_name(x)} beside a SparseTensor")
     dim = wrapped("cat", first, dim)
     n = first.sparse_dim()
     others = [x.shape[:dim] + x.shape[dim + 1 :] for x in tensors]

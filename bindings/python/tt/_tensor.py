@@ -1,7 +1,7 @@
 """Tensor: attributes, gradients, conversions, indexing and Python's protocols.
 
 Tensor's bases are generated: methods (_ops/methods.py), Python's operators (_arithmetic.py) and
-attributes that C provides (_facts.py).
+attributes that C provides (_tensor_facts.py).
 """
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from typing import Any, Callable, Iterator, Sequence, TypeVar, overload
 
 import tt
 
-from . import _arithmetic, _facts, _interception, _layout, _memory
+from . import _arithmetic, _interception, _layout, _memory, _tensor_facts
 from . import _ops as ops
 from . import errors
 from ._arithmetic import Arithmetic
-from ._facts import TensorFacts, TensorHandle
+from ._tensor_facts import TensorFacts, TensorHandle
 from ._hints import Array, Self
 from ._index import INT_MAX, INT_MIN, packed_index
 from ._interception import COMMON, PLAIN, adopt, default_torch_function
@@ -30,7 +30,7 @@ from ._interception import intercepted, retried, switch
 from ._layout import SparseGrads, TensorLayout
 from ._lib import call, fail, filled, lib, local, packed_address, quick, result
 from ._memory import to_list, to_numpy
-from ._kinds import kind_name
+from ._class_name import class_name
 from ._ops import methods
 from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Defaults, Size, contiguous_format, device
 from ._types import dtype
@@ -683,7 +683,7 @@ class Tensor(Arithmetic, TensorLayout):
 
     def equal(self, other: Tensor) -> _bool:
         """Returns whether other has the same shape and equal elements. nan equals nothing."""
-        from ._numbers import equal
+        from ._comparison import equal
 
         return equal(self, other)
 
@@ -692,7 +692,7 @@ class Tensor(Arithmetic, TensorLayout):
     ) -> _bool:
         """Returns whether all elements satisfy |self - other| <= atol + rtol |other|, or are
         equal."""
-        from ._numbers import allclose
+        from ._comparison import allclose
 
         return allclose(self, other, rtol, atol, equal_nan)
 
@@ -784,7 +784,7 @@ class Tensor(Arithmetic, TensorLayout):
     def __contains__(self, item: Tensor | complex) -> _bool:
         if not (isinstance(item, Tensor) or hasattr(item, "__abs__")):
             raise RuntimeError(
-                f"Tensor.__contains__ takes a Tensor or a number, not {kind_name(item)}"
+                f"Tensor.__contains__ takes a Tensor or a number, not {class_name(item)}"
             )
         return bool((self == item).any())
 
@@ -1024,5 +1024,5 @@ from ._hooks import HookHandle  # noqa: E402
 
 # typing.get_type_hints evaluates hints among the names of a module, and Tensor's bases cannot
 # import this one
-for module in (_arithmetic, _facts, _interception, _layout, _memory, methods):
+for module in (_arithmetic, _tensor_facts, _interception, _layout, _memory, methods):
     vars(module)["Tensor"] = Tensor

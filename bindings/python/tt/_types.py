@@ -1,16 +1,16 @@
-"""dtypes, devices, memory formats and sizes."""
+"""The classes dtype, device, memory_format and Size, and their constants."""
 from __future__ import annotations
 
 from math import prod
 from struct import Struct
 from typing import Any, Callable, SupportsIndex, overload
 
-from . import _tables
+from . import _dtype_tables
 from .errors import DeviceError
 
 
 class Named:
-    """A constant that prints and pickles as its name in tt. Its values are a row of _tables.py."""
+    """A constant that prints and pickles as its name in tt, with a row of _dtype_tables.py."""
 
     __slots__ = ()
     name: str
@@ -84,16 +84,16 @@ class memory_format(Named):
     ndim: int
 
 
-DTYPES: tuple[Any, ...] = (None, *(dtype(*row) for row in _tables.DTYPES))  # by tt_dtype
-BY_NAME: dict[str, dtype] = {row[0]: value for row, value in zip(_tables.DTYPES, DTYPES[1:])}
+DTYPES: tuple[Any, ...] = (None, *(dtype(*row) for row in _dtype_tables.DTYPES))  # by tt_dtype
+BY_NAME: dict[str, dtype] = {row[0]: value for row, value in zip(_dtype_tables.DTYPES, DTYPES[1:])}
 BY_PYTHON_TYPE = {
     bool: BY_NAME["bool"],
     int: BY_NAME["int64"],
     float: BY_NAME["float64"],
     complex: BY_NAME["complex128"],
 }
-MEMORY_FORMATS = {row[0]: memory_format(*row) for row in _tables.MEMORY_FORMATS}
-DEVICE_TYPES = {code: name for name, code in _tables.DEVICES.items()}
+MEMORY_FORMATS = {row[0]: memory_format(*row) for row in _dtype_tables.MEMORY_FORMATS}
+DEVICE_TYPES = {code: name for name, code in _dtype_tables.DEVICES.items()}
 # PyTorch's other types: a script may name and compare them; a tensor on them is refused.
 OTHER_DEVICES = (
     "xpu mps hpu mtia xla vulkan maia ipu lazy ve fpga opencl opengl privateuseone".split()
@@ -133,13 +133,13 @@ class device:
         if isinstance(type, device):
             return type
         if isinstance(type, int) and not isinstance(type, bool) and index is None:
-            return cls.of(_tables.DEVICES["cuda"], type)
+            return cls.of(_dtype_tables.DEVICES["cuda"], type)
         if not isinstance(type, str):
             raise TypeError(
                 f"device(): argument 'type' must be str or device, not {type.__class__.__name__}"
             )
         kind, colon, number = type.partition(":")
-        unknown = kind not in _tables.DEVICES and kind not in OTHER_DEVICES
+        unknown = kind not in _dtype_tables.DEVICES and kind not in OTHER_DEVICES
         if unknown or colon and (index is not None or not number.isdigit()):
             raise DeviceError(
                 f"device: '{type}' is no device. Expected one of cpu, cuda, meta device type at start "
@@ -154,8 +154,8 @@ class device:
         if kind == "cuda" and index is None and not colon:
             from ._lib import local
 
-            return cls.of(_tables.DEVICES[kind], local.cuda_device)
-        return cls.of(_tables.DEVICES[kind], int(number) if colon else index or 0)
+            return cls.of(_dtype_tables.DEVICES[kind], local.cuda_device)
+        return cls.of(_dtype_tables.DEVICES[kind], int(number) if colon else index or 0)
 
     @classmethod
     def of(cls, code: int, index: int) -> device:
@@ -192,7 +192,7 @@ class device:
         """The tt_device_type."""
         if self.type in OTHER_DEVICES:
             raise DeviceError(f"device: '{self}' is no device of tt: must be cpu, cuda or meta")
-        return _tables.DEVICES[self.type]
+        return _dtype_tables.DEVICES[self.type]
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"

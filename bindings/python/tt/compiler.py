@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterator
 
 from . import _convert as convert
 from ._lib import Handle, call, fail, finalizer, lib, local, quick
-from ._facts import TensorHandle
+from ._tensor_facts import TensorHandle
 from ._tensor import Tensor, from_address
 from ._tree import Place, mapped, with_tensors, without_tensors
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from . import _ops as ops
 from ._create import tensor
-from ._dtypes import float32, float64, int64
+from ._dtype_names import float32, float64, int64
 from ._hints import Self
 from ._settings import get_default_dtype
 from ._tensor import Tensor

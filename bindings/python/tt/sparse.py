@@ -14,7 +14,7 @@ from . import _ops as ops
 from ._convert import instance, is_number
 from ._create import as_tensor
 from ._interception import overridable
-from ._kinds import kind_name
+from ._class_name import class_name
 from ._layout import layout as Layout
 from ._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ._settings import broadcast_shapes
@@ -297,7 +297,7 @@ class SparseTensor:
         """Takes the elements of another sparse tensor of the same shape. Returns self."""
         if not isinstance(src, SparseTensor) or tuple(src.shape) != tuple(self.shape):
             raise ValueError(
-                f"copy_: src is {kind_name(src)} of shape {list(getattr(src, 'shape', ()))}: must "
+                f"copy_: src is {class_name(src)} of shape {list(getattr(src, 'shape', ()))}: must "
                 f"be a sparse tensor of shape {list(self.shape)}"
             )
         values = src._values_.detach().to(dtype=self.dtype, device=self.device, copy=True)

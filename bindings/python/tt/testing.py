@@ -9,7 +9,7 @@ from . import _ops as ops
 from ._convert import is_number
 from ._create import as_tensor, is_array
 from ._limits import finfo
-from ._numbers import promote_types
+from ._promotion import promote_types
 from ._tensor import Tensor
 from ._types import BY_NAME
 from ._types import device as Device

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from .._convert import (boolean, generator_handle, instance, integer, keeps, one_of, refit, real,
     scalar, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 from ..random import Generator

@@ -8,7 +8,7 @@ from . import result_class
 from .._convert import (instance, keeps, is_number, no_overload, number_form, number_operand,
     one_of, optional_tensor, refit, out_tensors, scalar, scalar_field, wrong_kind)
 from .._interception import PLAIN, REQUIRED, factors_first, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 

@@ -5,7 +5,7 @@ from ctypes import byref
 from struct import Struct
 from .._convert import boolean, generator_handle, keeps, optional_tensor, real, wrong_kind
 from .._interception import PLAIN, intercepted, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 from ..random import Generator

@@ -5,7 +5,7 @@ from ctypes import byref
 from typing import Any
 from .._convert import instance, keeps, refit, real, wrong_kind
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 

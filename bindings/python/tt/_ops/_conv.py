@@ -7,7 +7,7 @@ from typing import Any, Sequence
 from .._convert import (list_field, integer, is_int, keeps, no_overload, optional_tensor, text,
     wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 

@@ -7,7 +7,7 @@ from typing import Any, Sequence
 from .._convert import (boolean, device_field, dtype_code, gathered, int_list, integer, keeps,
     left_out, number_form, written, check_layout, real, scalar, scalar_field, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 from .._types import device, dtype

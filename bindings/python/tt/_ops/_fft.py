@@ -7,7 +7,7 @@ from typing import Any, Literal, Sequence
 from .._convert import (boolean, device_field, dtype_code, instance, list_field, integer, keeps,
     one_of, refit, real, tensor_address, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 from .._types import device, dtype

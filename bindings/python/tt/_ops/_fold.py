@@ -6,7 +6,7 @@ from struct import Struct
 from typing import Any, Sequence
 from .._convert import int_list, list_field, keeps, wrong_kind
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 

@@ -8,7 +8,7 @@ from .._convert import (boolean, columns_of, instance, int_list, integer, keeps,
     no_overload, number_form, number_operand, one_of, optional_tensor, refit, pointers, real,
     scalar_field, tensor_address, tensor_list, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch, with_bool
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
 from ..errors import DtypeError

@@ -8,7 +8,7 @@ from . import result_class
 from .._convert import (boolean, dtype_code, instance, list_field, integer, keeps, length, like,
     one_of, refit, out_tensors, pointers, real, tensor_address, tensor_list, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 from .._types import dtype

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from .._convert import (boolean, integer, keeps, number_operand, one_of, real, tensor_address,
     wrong_kind, legacy_reduction)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 

@@ -7,7 +7,7 @@ from typing import Any, Sequence
 from .._convert import (gathered, instance, int_list, integer, keeps, length, like, optional_tensor,
     refit, pointers, scalar_field, tensor_list, text, wrong_kind, sparse_product)
 from .._interception import PLAIN, REQUIRED, factors_first, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 

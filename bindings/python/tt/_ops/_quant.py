@@ -7,7 +7,7 @@ from typing import Any, Literal, Sequence
 from .._convert import (dtype_code, list_field, integer, is_int, keeps, is_number, no_overload,
     one_of, optional_tensor, real, tensor_address, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 from .._types import dtype

@@ -8,7 +8,7 @@ from .._convert import (boolean, device_field, dtype_code, gathered, generator_h
     int_list, integer, keeps, is_number, left_out, no_overload, refit, written, check_layout, real,
     wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 from .._types import device, dtype

@@ -8,7 +8,7 @@ from . import result_class
 from .._convert import (boolean, list_field, integer, keeps, length, optional_tensor, pointers,
     real, tensor_list, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 

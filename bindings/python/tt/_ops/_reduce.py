@@ -8,7 +8,7 @@ from . import result_class
 from .._convert import (boolean, dtype_code, gathered, instance, int_list, integer, is_int, keeps,
     no_overload, one_of, refit, written, unreduced, out_tensors, real, tensor_address, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 from .._types import dtype

@@ -9,7 +9,7 @@ from .._convert import (boolean, dtype_code, instance, list_field, integer, keep
     optional_tensor, refit, out_tensors, pointers, scalar_field, tensor_address, tensor_list,
     wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
 from .._types import dtype

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import Any
 from .._convert import dtype_code, instance, integer, keeps, refit, wrong_kind
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 from .._types import dtype

@@ -8,7 +8,7 @@ from . import result_class
 from .._convert import (boolean, instance, integer, is_int, keeps, is_number, no_overload,
     number_operand, one_of, refit, written, out_tensors, real, tensor_address, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 

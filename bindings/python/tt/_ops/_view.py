@@ -7,7 +7,7 @@ from typing import Any, Sequence
 from .._convert import (gathered, instance, int_list, integer, is_int, keeps, length, no_overload,
     refit, pointers, tensor_list, wrong_kind)
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, retried, switch
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed, listed
 

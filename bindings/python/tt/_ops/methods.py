@@ -6,7 +6,7 @@ from typing import Any, Literal, Sequence
 import tt
 
 from .. import _ops
-from .._facts import TensorFacts
+from .._tensor_facts import TensorFacts
 from .._interception import PLAIN, REQUIRED, intercepted, renamed, switch
 from .._types import device, dtype, memory_format, preserve_format
 

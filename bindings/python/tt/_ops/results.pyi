@@ -3,7 +3,7 @@ edit."""
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from typing import Any, Literal, NamedTuple, Sequence, overload
 
-from .._facts import TensorFacts
+from .._tensor_facts import TensorFacts
 from .._tensor import Tensor
 from .._types import device as _device, dtype as _dtype, memory_format as _memory_format
 from ..random import Generator

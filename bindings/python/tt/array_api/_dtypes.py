@@ -5,7 +5,7 @@ from functools import reduce
 from typing import Any
 
 from .. import _limits
-from .._numbers import promote_types
+from .._promotion import promote_types
 from .._tensor import Tensor
 from .._types import BY_NAME
 from .._types import device as Device

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import tt
 
-from .._facts import TensorFacts
+from .._tensor_facts import TensorFacts
 from .._tensor import Tensor
 
 

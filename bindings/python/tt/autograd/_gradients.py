@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from .._facts import TensorFacts
+from .._tensor_facts import TensorFacts
 from .._handles import backward as backward_all
 from .._handles import grad as grad_of_one
 from .._layout import SparseGrads

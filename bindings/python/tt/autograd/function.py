@@ -9,7 +9,7 @@ from .. import _ops, errors
 from .._callbacks import tt_function_def
 from .._convert import length, pointers
 from .._handles import is_grad_enabled, switch_grad
-from .._kinds import kind_name
+from .._class_name import class_name
 from .._lib import call
 from .._tensor import Tensor, from_address, tensor_result
 from .._tree import broadcast, with_tensors, without_tensors
@@ -38,7 +38,7 @@ class FunctionCtx:
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
                 raise TypeError(
-                    f"save_for_backward: argument {i} is {kind_name(t)}: must be a Tensor or None; "
+                    f"save_for_backward: argument {i} is {class_name(t)}: must be a Tensor or None; "
                     "keep other values as attributes of ctx"
                 )
         self._saved = tensors
@@ -48,7 +48,7 @@ class FunctionCtx:
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
                 raise TypeError(
-                    f"save_for_forward: argument {i} is {kind_name(t)}: must be a Tensor or None"
+                    f"save_for_forward: argument {i} is {class_name(t)}: must be a Tensor or None"
                 )
         self._saved_for_forward = tensors
 
@@ -348,7 +348,7 @@ class Function:
         found = cls.vmap(VmapInfo(given.size, depth.randomness), in_dims, *whole)
         if not (isinstance(found, tuple) and len(found) == 2):
             raise RuntimeError(
-                f"{cls.__name__}.vmap returned {kind_name(found)}: must return two values, the "
+                f"{cls.__name__}.vmap returned {class_name(found)}: must return two values, the "
                 "results and the dimensions of their samples"
             )
         output, out_dims = found

@@ -17,16 +17,16 @@ from .._lib import call, local
 from .._structs import struct
 from .._tensor import Tensor
 from ..errors import OutOfMemoryError as OutOfMemoryError
-from ._typed import BFloat16Tensor as BFloat16Tensor
-from ._typed import BoolTensor as BoolTensor
-from ._typed import ByteTensor as ByteTensor
-from ._typed import CharTensor as CharTensor
-from ._typed import DoubleTensor as DoubleTensor
-from ._typed import FloatTensor as FloatTensor
-from ._typed import HalfTensor as HalfTensor
-from ._typed import IntTensor as IntTensor
-from ._typed import LongTensor as LongTensor
-from ._typed import ShortTensor as ShortTensor
+from ._tensor_types import BFloat16Tensor as BFloat16Tensor
+from ._tensor_types import BoolTensor as BoolTensor
+from ._tensor_types import ByteTensor as ByteTensor
+from ._tensor_types import CharTensor as CharTensor
+from ._tensor_types import DoubleTensor as DoubleTensor
+from ._tensor_types import FloatTensor as FloatTensor
+from ._tensor_types import HalfTensor as HalfTensor
+from ._tensor_types import IntTensor as IntTensor
+from ._tensor_types import LongTensor as LongTensor
+from ._tensor_types import ShortTensor as ShortTensor
 from .devices import AnyDevice
 from .devices import device_count as device_count
 from .devices import required

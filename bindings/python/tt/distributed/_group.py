@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from typing import Any, Callable
 
 from .._create import frombuffer
-from .._dtypes import uint8
-from .._kinds import kind_name
+from .._dtype_names import uint8
+from .._class_name import class_name
 from .._lib import Handle, call, finalizer, lib, local, quick
 from .._lib import path as library_path
 from .._ops import empty
@@ -195,7 +195,7 @@ class ProcessGroup:
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
                 op = function[len("tt_group_") :]
-                raise TypeError(f"{op}(): takes Tensors, not {kind_name(t)}")
+                raise TypeError(f"{op}(): takes Tensors, not {class_name(t)}")
         args = (*tensors, *map(c_int32, numbers))
         if wait:
             call(function, self.handle, *args, None)

@@ -8,7 +8,7 @@ from operator import index
 from typing import Any, ItemsView, Iterator, KeysView, SupportsIndex, ValuesView
 
 from .._hints import Self
-from .._kinds import kind_name
+from .._class_name import class_name
 from .._tensor import Tensor
 from .module import Module
 from .parameter import Parameter
@@ -100,7 +100,9 @@ class ListContainer(Container):
     def extend(self, values: Iterable[Any]) -> Self:
         """Adds items at the end. Returns self."""
         if not isinstance(values, Iterable):
-            raise TypeError(f"{self._get_name()}.extend takes an iterable, not {kind_name(values)}")
+            raise TypeError(
+                f"{self._get_name()}.extend takes an iterable, not {class_name(values)}"
+            )
         for value in list(values):  # a copy: it may be self
             self.append(value)
         return self
@@ -238,7 +240,7 @@ class Sequential(ListContainer):
 
     def __add__(self, others: Iterable[Any]) -> Self:
         if not isinstance(others, Iterable):
-            raise ValueError(f"a Sequential can be added to modules, not to {kind_name(others)}")
+            raise ValueError(f"a Sequential can be added to modules, not to {class_name(others)}")
         return super().__add__(others)
 
     def __mul__(self, times: int) -> Self:
@@ -257,7 +259,7 @@ class Sequential(ListContainer):
 def repetitions(times: int) -> int:
     """Checks the factor of a Sequential."""
     if not isinstance(times, int):
-        raise TypeError(f"a Sequential can be multiplied by an int, not by {kind_name(times)}")
+        raise TypeError(f"a Sequential can be multiplied by an int, not by {class_name(times)}")
     if times <= 0:
         raise ValueError(f"a Sequential is multiplied by {times}: must be positive")
     return times

@@ -11,7 +11,7 @@ from weakref import ref
 
 from .._construct import construct
 from .._convert import pointers, wrong_kind
-from .._facts import TensorHandle
+from .._tensor_facts import TensorHandle
 from .._handles import StateDictHandle
 from .._hints import Self
 from .._interception import is_intercepted, switch

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from itertools import count
 from typing import Any, Callable, Iterator, Mapping, NamedTuple
 
-from .._kinds import kind_name
+from .._class_name import class_name
 from .. import _types
 from .._hints import Self
 from .._tensor import Tensor, to_arguments
@@ -179,7 +179,7 @@ class Module:
         allowed = value is None or isinstance(value, kind) or what == "buffer" and is_sparse(value)
         if not allowed:
             raise TypeError(
-                f"cannot assign '{kind_name(value)}' as {what} '{name}': "
+                f"cannot assign '{class_name(value)}' as {what} '{name}': "
                 f"{kind.__name__} or None required"
             )
 
@@ -218,7 +218,7 @@ class Module:
         self._check_name(name, "module")
         self._check_free(name, self._modules)
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{kind_name(module)} is not a Module")
+            raise TypeError(f"{class_name(module)} is not a Module")
         self._modules[name] = module
         modes[0] = object()
 
@@ -559,7 +559,7 @@ class Module:
         if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
             raise AttributeError(f"'{name}' of {type(parent).__name__} is not a Module")
         if not isinstance(module, Module):
-            raise ValueError(f"set_submodule: module is {kind_name(module)}: must be a Module")
+            raise ValueError(f"set_submodule: module is {class_name(module)}: must be a Module")
         setattr(parent, name, module)
 
     def _get(self, group: str, target: str) -> Any:
@@ -1046,7 +1046,7 @@ def is_sparse(value: Any) -> bool:
 def mismatch(key: str, value: Any, old: Tensor) -> str | None:
     """Describes a value of a state dict that a tensor of a module cannot take, if it cannot."""
     if not isinstance(value, Tensor) and not is_sparse(value):
-        return f"the value of {key} is {kind_name(value)}: must be a Tensor"
+        return f"the value of {key} is {class_name(value)}: must be a Tensor"
     given = list(value.shape)
     if given == list(old.shape):
         return None

@@ -5,7 +5,7 @@ import math
 from typing import Sequence
 
 from .. import _ops as ops
-from .._dtypes import bool as bool_dtype
+from .._dtype_names import bool as bool_dtype
 from .._interception import overridable
 from .._tensor import Tensor
 

@@ -5,7 +5,7 @@ from typing import Sequence, Union
 
 from .. import _ops
 from .._create import tensor
-from .._dtypes import int64
+from .._dtype_names import int64
 from .._interception import overridable
 from .._tensor import Tensor
 

@@ -9,7 +9,7 @@ from functools import wraps
 from types import MappingProxyType
 from typing import Any, Callable, Mapping, Union
 
-from .._kinds import kind_name
+from .._class_name import class_name
 from .._hooks import HookHandle
 from .._tensor import Tensor
 from ..autograd import set_grad_enabled
@@ -197,7 +197,7 @@ class Optimizer:
     def _check_types(self, params: list[Any]) -> None:
         for p in params:
             if not isinstance(p, Tensor):
-                raise TypeError(f"only tensors can be optimized, not {kind_name(p)}")
+                raise TypeError(f"only tensors can be optimized, not {class_name(p)}")
             if not p.is_leaf:
                 raise ValueError("only leaves can be optimized")
 

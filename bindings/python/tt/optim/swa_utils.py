@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Callable, Iterable, List, Union
 
 from .. import _ops as ops
-from .._dtypes import int64
+from .._dtype_names import int64
 from .._tensor import Tensor
 from ..autograd import no_grad
 from ..nn.layer import NormLayer

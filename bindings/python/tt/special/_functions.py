@@ -6,7 +6,7 @@ from typing import Any
 
 from .._settings import get_default_dtype
 from .._convert import written
-from .._numbers import result_type
+from .._promotion import result_type
 from .._tensor import Tensor
 
 

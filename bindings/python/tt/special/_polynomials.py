@@ -12,7 +12,7 @@ from .._convert import written
 from .._create import tensor
 from .._interception import overridable
 from .._tensor import Tensor
-from .._dtypes import bool as boolean
+from .._dtype_names import bool as boolean
 from .._types import float32, float64
 from ._functions import float_dtype, operator
 

@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Iterator, NamedTuple, Union
 
-from .._kinds import kind_name
+from .._class_name import class_name
 
 Types = Union[type, tuple[type, ...], Callable[[Any], bool]]
 PyTree = Context = object  # for hints
@@ -138,7 +138,7 @@ class TreeSpec:
             return [tree]
         kind = kind_of(tree)
         if kind is not self.type and not (kind in DICTS and self.type in DICTS):
-            raise ValueError(f"flatten_up_to: {kind_name(tree)} must be {self.type.__name__}")
+            raise ValueError(f"flatten_up_to: {class_name(tree)} must be {self.type.__name__}")
         items, context = items_of(tree, kind)
         if kind in DICTS:
             keys = self.context[1] if self.type is defaultdict else self.context

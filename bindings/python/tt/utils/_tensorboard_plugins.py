@@ -10,9 +10,9 @@ from typing import Any, Mapping, Sequence
 
 from .. import _ops as ops
 from .._create import as_tensor
-from .._kinds import kind_name
+from .._class_name import class_name
 from .._tensor import Tensor
-from .._dtypes import int16
+from .._dtype_names import int16
 from .._types import float64
 from .tensorboard import bytes_field, double_field, float_field, integer_field, png
 
@@ -40,7 +40,7 @@ def setting(value: Any) -> tuple[int, bytes]:
     if isinstance(value, (int, float, Tensor)):
         return NUMBER, double_field(2, float(value))
     raise ValueError(
-        f"add_hparams: hparam_dict has a {kind_name(value)}: must be numbers, bools, texts and "
+        f"add_hparams: hparam_dict has a {class_name(value)}: must be numbers, bools, texts and "
         "tensors of one element"
     )
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Callable, Iterable, Iterator
 
 from .. import _ops as ops
-from .._kinds import kind_name
+from .._class_name import class_name
 from .._tensor import Tensor
 from .._tree import with_tensors, without_tensors
 from ..amp.autocast_mode import (
@@ -309,7 +309,7 @@ def __dir__() -> list[str]:
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Returns the inputs, tensors as leaves that require gradients as before."""
     if not isinstance(inputs, tuple):
-        raise RuntimeError(f"detach_variable: inputs is a {kind_name(inputs)}: must be a tuple")
+        raise RuntimeError(f"detach_variable: inputs is a {class_name(inputs)}: must be a tuple")
     return tuple(
         x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs
     )

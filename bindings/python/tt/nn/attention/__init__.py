@@ -9,7 +9,7 @@ from typing import Iterator
 
 from ... import _cuda_math
 from ..._convert import instance, tensor_address
-from ..._facts import TensorHandle
+from ..._tensor_facts import TensorHandle
 from ..._lib import fail, lib, local
 from ..._tensor import Tensor, wrap
 from .. import _layers

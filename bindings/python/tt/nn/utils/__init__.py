@@ -6,7 +6,7 @@ from ctypes import c_double
 from struct import Struct
 from typing import Any, Iterable, TypeVar, Union
 
-from ..._kinds import kind_name
+from ..._class_name import class_name
 from ... import _convert as convert
 from ... import _ops as ops
 from ..._lib import fail, lib, local
@@ -186,7 +186,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Makes each parameter a view of consecutive elements of vec, which is 1-D."""
     if not isinstance(vec, Tensor):
-        raise TypeError(f"vec must be a Tensor, not {kind_name(vec)}")
+        raise TypeError(f"vec must be a Tensor, not {class_name(vec)}")
     start = 0
     for p in parameters:
         end = start + p.numel()

@@ -7,7 +7,7 @@ from ... import _ops as ops
 from ... import linalg
 from ..._limits import finfo
 from ..._tensor import Tensor
-from ..._dtypes import int32
+from ..._dtype_names import int32
 from ...autograd import no_grad
 from ..conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..module import Module

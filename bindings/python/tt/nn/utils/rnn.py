@@ -5,7 +5,7 @@ from typing import Any, Iterable, NamedTuple, Sequence, Union
 
 from ... import _ops as ops
 from ..._create import tensor
-from ..._dtypes import int64
+from ..._dtype_names import int64
 from ..._tensor import Tensor
 
 Lengths = Union[Tensor, Sequence[int]]

@@ -2,7 +2,7 @@
 device."""
 from __future__ import annotations
 
-from .._typed import TypedTensor
+from .._tensor_types import TypedTensor
 
 
 class BoolTensor(TypedTensor, dtype="bool", device_type="cuda"):

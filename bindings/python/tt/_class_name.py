@@ -1,8 +1,8 @@
-"""Names of kinds in messages."""
+"""Names of classes in messages."""
 from __future__ import annotations
 
 
-def kind_name(x: object) -> str:
+def class_name(x: object) -> str:
     """Returns the name of x's class with its library, to tell torch.Tensor from tt's."""
     kind = type(x)
     library = kind.__module__.split("._")[0]
