@@ -9,14 +9,14 @@ namespace TT_NS {
 
 namespace {
 
-// What follows `begin` in text; NULL: it begins in another way.
+// Returns what follows `begin` in text; NULL if text begins in another way.
 const char* behind(const char* text, const char* begin) {
   const size_t n = strlen(begin);
   return strncmp(text, begin, n) == 0 ? text + n : nullptr;
 }
 
-// The expression of an operator or of its variant in place or `_into`. floor_divide takes what
-// div_floor takes.
+// Finds the expression of an operator or of its variant in place or `_into`. floor_divide has that
+// of div_floor.
 const CExpression* find_expression(const char* op) {
   const char* const floors = behind(op, "floor_divide");
   for (const CExpression& e : kCExpressions) {
@@ -40,7 +40,8 @@ static bool is_whole(const IrArg& a) {
   return a.kind != Value::kFloat;
 }
 
-// Sums and products of integers wrap around, which those with a sign do not in C.
+// Whether the expression may overflow: tt's integers wrap around, while overflow of signed ones is
+// undefined in C.
 static bool may_wrap(const CExpression& e, Dtype result) {
   if (!is_integral(result) || result == Dtype::kBool) return false;
   for (const char* text = e.text; *text; text++) {
@@ -49,9 +50,9 @@ static bool may_wrap(const CExpression& e, Dtype result) {
   return true;
 }
 
-// The element of a tensor, as a variable of the argument's name. type: of the variable; NULL: that
-// to which C promotes the element. A constant of one float64 is a number of the program, as 0.5 is
-// in where(mask, x, 0.5).
+// Declares a variable of the argument's name that has the element of a tensor. type: of the
+// variable; NULL: that to which C promotes the element. A constant of one float64 is a number of
+// the program, as 0.5 is in where(mask, x, 0.5).
 void CExporter::declare_element(const char* name, int32_t v, const char* type, int64_t n_loops) {
   const IrValue& x = value(v);
   const IrStorage& s = g_.storages[x.storage];
@@ -163,7 +164,7 @@ bool CExporter::emit_elementwise() {
   return true;
 }
 
-// Quotients and remainders of integers; those by 0 are 0. Returns false for other calls.
+// Writes quotients and remainders of integers; those by 0 are 0. Returns false for other calls.
 bool CExporter::emit_division() {
   static constexpr struct {
     const char *op, *text;
@@ -206,7 +207,8 @@ bool CExporter::emit_division() {
   return true;
 }
 
-// The elements of a box of these sizes, to which `from` is broadcast; offsets are in elements.
+// Writes loops that copy `from`, broadcast to these sizes, into a box of `to`. Offsets and strides
+// are in elements.
 void CExporter::emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_offset,
                           int64_t to_offset, Ints to_strides) {
   const IrValue& x = value(from);
@@ -234,7 +236,7 @@ void CExporter::emit_copy(int32_t from, int32_t to) {
   emit_copy(from, to, value(to).sizes, 0, 0, value(to).strides);
 }
 
-// The value in a box that is larger or smaller than the input.
+// Fills the result, which may be larger or smaller than the input, and copies what both have.
 void CExporter::emit_pad() {
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
@@ -258,8 +260,8 @@ int64_t CExporter::pad_before(int64_t dim) const {
   return k < pad.n ? pad[k] : 0;
 }
 
-// Borders by the elements inside: reflected, the nearest, or those that remain of a cropped
-// dimension, repeated.
+// Pads with elements of the inside: reflected, the nearest, or repeated (of a cropped dimension
+// those that remain).
 void CExporter::emit_border() {
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
@@ -279,7 +281,7 @@ void CExporter::emit_border() {
   close_loops(y.ndim());
 }
 
-// The index of an element of dimension d of the input, of the loop's variable.
+// Writes which element of dimension d of the input the loop's variable stands for.
 void CExporter::add_border_source(int64_t d) {
   const int64_t last = value(tensor("self")).sizes[d] - 1;
   const int64_t before = pad_before(d);
@@ -332,7 +334,7 @@ void CExporter::emit_linear() {
   end_call(call);
 }
 
-// mm, bmm, addmm, baddbmm, matmul_stack: stacks of matrices, one loop for each outer dim of y.
+// Writes products of stacks of matrices, with one loop for each outer dim of y.
 void CExporter::emit_matmul() {
   use("matmul");
   static constexpr struct {

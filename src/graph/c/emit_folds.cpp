@@ -1,4 +1,4 @@
-// Results of rows: sums, products, extremes with their places, running ones, and order.
+// Writes results of rows: sums, products, extremes and their positions, running ones, and order.
 #include "graph/c/exporter.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ const char* norm_fold(double p) {
 
 }  // namespace
 
-// A dimension of a value; 0 for one that has none.
+// Returns the argument dim as a dimension of the value; 0 for a value without dimensions.
 int64_t CExporter::dim_of(const char* name) const {
   const int64_t n = value(tensor(name)).ndim();
   const int64_t dim = integer("dim");
@@ -60,7 +60,7 @@ int64_t CExporter::dim_of(const char* name) const {
 
 // ---- folds ----
 
-// The elements of some dims together, or of one dim up to each element: loops over the dims that
+// Folds the elements of some dims, or of one dim up to each element: writes loops over the dims that
 // stay around loops over the others.
 void CExporter::emit_fold(const char* name, bool is_running) {
   const IrValue& x = value(tensor("self"));
@@ -131,7 +131,7 @@ void CExporter::emit_fold(const char* name, bool is_running) {
 
 // ---- rows ----
 
-// The row of v along dimension dim of x, for each index of x's other dims; v may lack the dim.
+// Returns the row of v along dimension dim of x, in loops over x's other dims; v may lack the dim.
 CExporter::Row CExporter::row_of(int32_t v, const IrValue& x, int64_t dim) {
   const IrValue& t = value(v);
   if (!c_type(t.dtype)) refuse("an argument of another dtype");
@@ -147,7 +147,7 @@ CExporter::Row CExporter::row_of(int32_t v, const IrValue& x, int64_t dim) {
   }
   return row;
 }
-// The elements of v one after the other.
+// Returns all elements of v as one row.
 CExporter::Row CExporter::whole_row(int32_t v) {
   Row row;
   row.step = 1;
@@ -155,7 +155,7 @@ CExporter::Row CExporter::whole_row(int32_t v) {
   return row;
 }
 
-// Loops over the dims of x but one; returns their number.
+// Opens loops over all dims of x but one; returns their number.
 int64_t CExporter::open_rows(const IrValue& x, int64_t dim) {
   int64_t n = 0;
   for (int64_t d = 0; d < x.ndim(); d++) {
@@ -171,8 +171,8 @@ void CExporter::declare_row(const char* name, const Row& row, Dtype dtype) {
   body_.add(" = ").add(row.first.span()).add(";\n");
 }
 
-// The positions, and the values if the node has them, of extremes of rows: the first ones, or the
-// last ones up to each element. nan beats all others.
+// Writes the positions, and the values if the node has them, of extremes of rows: of the first one,
+// or of the last one up to each element. nan beats all others.
 void CExporter::emit_position(const char* beats, bool is_running) {
   const int32_t self = tensor("self");
   const IrValue& x = value(self);
@@ -209,8 +209,8 @@ void CExporter::emit_position(const char* beats, bool is_running) {
 
 // ---- order ----
 
-// Begins a block that has the row `a` of self, and in `order` the positions of its m least
-// elements, or its m largest ones, in order.
+// Begins a block that declares the row `a` of self and `order`, the positions of its m least or m
+// largest elements, in order. Returns the number of loops.
 int64_t CExporter::begin_order(int64_t dim, bool whole, int64_t m, bool descending) {
   constexpr int64_t kFew = 32;  // as many are kept in order while the row is read
   const int32_t self = tensor("self");
@@ -259,7 +259,6 @@ void CExporter::store_ordered(const char* at, int64_t dim, bool only_positions) 
   else if (node().outs.size() == 2 && node().outs[1] >= 0) store(node().outs[1], true);
 }
 
-// sort, argsort, topk.
 void CExporter::emit_sort(bool only_positions) {
   const IrValue& x = value(tensor("self"));
   const int64_t dim = dim_of("self");
@@ -284,7 +283,7 @@ void CExporter::emit_kth() {
   close_loops(n_loops);
 }
 
-// The element in the middle of a row: the first nan if there is one, or that of the others.
+// Writes the median of each row: the first nan if there is one, unless nans are skipped.
 void CExporter::emit_median(bool skips_nan) {
   const IrValue& x = value(tensor("self"));
   const bool whole = !node_has("dim");
@@ -305,7 +304,7 @@ void CExporter::emit_median(bool skips_nan) {
   close_loops(n_loops);
 }
 
-// The elements of given ranks of each row of a matrix, or nan where the row has one.
+// Writes the elements of the given ranks of each row of a matrix, or nan where the row has one.
 void CExporter::emit_select_ranks() {
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
@@ -332,7 +331,7 @@ void CExporter::emit_select_ranks() {
   close_loops(n_loops);
 }
 
-// How many elements of a sorted row are before each value.
+// Writes how many elements of a sorted row come before each value.
 void CExporter::emit_searchsorted() {
   const IrValue& rows = value(tensor("sorted_sequence"));
   const IrValue& x = value(tensor("self"));
@@ -371,7 +370,7 @@ void CExporter::emit_searchsorted() {
   close_loops(y.ndim());
 }
 
-// Whether a list has each element.
+// Writes whether the list has each element.
 void CExporter::emit_isin() {
   const IrValue& x = value(tensor("elements"));
   const IrValue& y = value(node().outs[0]);

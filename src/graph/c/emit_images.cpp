@@ -1,3 +1,4 @@
+// Writes convolutions, pooling and resizing of images.
 #include "graph/c/exporter.h"
 
 #include <string.h>
@@ -20,7 +21,8 @@ int64_t add_strides(int64_t* out, const IrValue& v) {
   return n;
 }
 
-// The last two arguments of the functions of convolutions.
+// Adds the last two arguments of the functions of convolutions: sizes, then strides, paddings and
+// dilations.
 void CExporter::add_conv_sizes(Text& call, bool transposed) {
   const IrValue& x = value(tensor("input"));
   const IrValue& w = value(tensor("weight"));
@@ -77,7 +79,7 @@ void CExporter::emit_conv() {
   body_.add(call.span());
 }
 
-// The call of a pooling function as far as its operands and their sizes.
+// Begins a call of a pooling function: up to its operands and their sizes.
 void CExporter::begin_pool(const char* function) {
   use(function);
   const IrValue& x = value(tensor("self"));
@@ -103,7 +105,7 @@ void CExporter::begin_pool(const char* function) {
   add_list(body_, {sizes, 6});
 }
 
-// The positions of maxima, the second result.
+// Adds the positions of maxima, the second result.
 void CExporter::add_places() {
   const int32_t v = node().outs[1];
   const int64_t n = value(v).ndim();
@@ -146,7 +148,7 @@ void CExporter::emit_adaptive_pool(bool largest) {
 
 static int64_t taps_of(const ResizeAxis& a) { return is_nearest(a.mode) ? 1 : resize_taps(a); }
 
-// Dimension d of the image that a node resizes.
+// Returns dimension d of the image that the node resizes.
 ResizeAxis CExporter::axis(int d) const {
   const int64_t in = value(tensor("self")).sizes[2 + d];
   const int64_t out = value(node().outs[0]).sizes[2 + d];
@@ -156,7 +158,7 @@ ResizeAxis CExporter::axis(int d) const {
   return merged_axis(integer("mode"), align, in, out, scale);
 }
 
-// An array of the windows of dimension d.
+// Declares an array of the windows of dimension d.
 void CExporter::add_windows(int d, const char* name) {
   const ResizeAxis a = axis(d);
   if (a.in > kMaxResized || a.out > kMaxResized) refuse("an image of this size");

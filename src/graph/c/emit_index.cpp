@@ -1,5 +1,5 @@
-// Elements by their positions: read, written, added, moved. A position out of range is that of the
-// nearest element.
+// Writes reads, writes, sums and moves of elements by their positions. A position out of range is
+// that of the nearest element.
 #include "graph/c/exporter.h"
 #include "graph/node_call.h"
 
@@ -23,7 +23,7 @@ void CExporter::declare_place(const IrValue& self, int64_t dim, int32_t index, i
   body_.add(", ").add(self.ndim() ? self.sizes[dim] : 1).add(");\n    ");
 }
 
-// What is written to an element: a value by itself, or together with what is there.
+// Writes a value to an element: alone ('='), or combined with what is there.
 void CExporter::store_by(const Text& place, Dtype dtype, const Text& source, char by) {
   const char* type = c_type(dtype);
   const char sign[] = {' ', by, ' ', 0};
@@ -44,8 +44,7 @@ void CExporter::store_by(const Text& place, Dtype dtype, const Text& source, cha
   body_.add(";\n");
 }
 
-// The element of a result, or of its copy, that a call changes: a copy of self comes first, unless
-// the call writes in place.
+// Copies self to the result, whose elements the call then changes; a call in place has no copy.
 void CExporter::begin_changes() {
   const int32_t out = node().outs[0];
   if (value(out).storage != value(tensor("self")).storage) emit_copy(tensor("self"), out);
@@ -84,7 +83,7 @@ void CExporter::declare_places(const IrValue& self, const Places& p) {
     body_.add("const long s").add(d).add(" = i").add(loop++).add(";\n    ");
   }
 }
-// The element of v at the positions that are declared.
+// Adds the element of v at the declared positions.
 void CExporter::add_place(Text& out, int32_t v) {
   const IrValue& x = value(v);
   add_pointer(out, v);
@@ -106,7 +105,7 @@ void CExporter::emit_index() {
   close_loops(y.ndim());
 }
 
-// One number where a mask holds, which covers the first dims.
+// Writes one number where a mask of the first dims holds. Returns false for other calls.
 bool CExporter::emit_masked_put() {
   const int32_t out = node().outs[0];
   const IrValue& y = value(out);
@@ -164,7 +163,7 @@ void CExporter::emit_index_put() {
 
 // ---- positions along one dimension ----
 
-// The element of an index for the open loops, or, if it is a vector, for that of dimension dim.
+// Adds the element of an index for the open loops, or, by rows, for the loop of dimension dim.
 void CExporter::add_along(Text& out, int32_t index, bool by_rows, int64_t dim, int64_t n_loops) {
   const IrValue& t = value(index);
   if (!by_rows) return add_at(out, index, n_loops);
@@ -173,8 +172,8 @@ void CExporter::add_along(Text& out, int32_t index, bool by_rows, int64_t dim, i
   else out.add("[0]");
 }
 
-// Writes to the elements of self at the positions that `index` has along dim, which has an element
-// for each one that is written, or one for all of the same position along dim.
+// Writes to the elements of self at the positions along dim that `index` has: one for each element
+// that is written, or one for each row (index_add and so on).
 void CExporter::emit_scatter(char by) {
   const int32_t out = node().outs[0];
   const IrValue& y = value(out);
@@ -231,8 +230,8 @@ void CExporter::emit_scatter(char by) {
   close_loops(sizes.size());
 }
 
-// Elements of self by their position along dim; the index has an element for each of the result, or
-// for those along dim.
+// Reads the elements of self at positions along dim; the index has one for each element of the
+// result, or one for each row.
 void CExporter::emit_gather(int64_t dim, const char* indices, bool by_rows) {
   const IrValue& x = value(tensor("self"));
   const IrValue& index = value(tensor(indices));
@@ -269,7 +268,7 @@ void CExporter::emit_one_hot() {
 
 // ---- moves ----
 
-// The elements of self at other places: backwards, or further on, beginning again behind the last.
+// Writes flip and roll: the elements of dims in reverse, or shifted around their ends.
 void CExporter::emit_move() {
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
@@ -301,7 +300,7 @@ void CExporter::emit_move() {
   store_by(place, y.dtype, source, '=');
   close_loops(y.ndim());
 }
-// Elements one after the other, which begin again behind the last.
+// Writes roll without dims, which shifts all elements as one row.
 void CExporter::emit_turn() {
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
@@ -320,7 +319,7 @@ void CExporter::emit_turn() {
   close_loops(1);
 }
 
-// A copy of self in which a part has the elements of src.
+// Copies self and, over a part of it, src.
 void CExporter::emit_part() {
   const IrValue& y = value(node().outs[0]);
   const IrValue& src = value(tensor("src"));
@@ -349,7 +348,7 @@ void CExporter::emit_part() {
 
 // ---- without inputs ----
 
-// The result of an operator without tensors, as a table. Returns false for other operators.
+// Writes the result of an operator without tensors as a table. Returns false for other operators.
 bool CExporter::emit_table() {
   const IrNode& n = node();
   bool lone = n.op->n_slots && !n.op->schema->random && n.outs.size() == 1 && n.n_results == 1;

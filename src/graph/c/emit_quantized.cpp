@@ -1,9 +1,10 @@
+// Writes conversions to and from 8-bit integers and blocks, and products of them.
 #include "graph/c/exporter.h"
 #include "plan/quant_plan.h"
 
 namespace TT_NS {
 
-// Opens a statement with the scale and the zero point of the element that the loops are at.
+// Declares s and z, the scale and the zero point of the element in the open loops.
 void CExporter::add_grid(const char* scale, const char* zero, int64_t axis, bool inverse) {
   const auto number_at = [&](const char* name) {
     const int32_t v = tensor(name);
@@ -64,7 +65,7 @@ void CExporter::emit_quantize(bool back) {
   close_loops(y.ndim());
 }
 
-// Scale and zero point broadcast.
+// Writes fake_quantize, whose scale and zero point are broadcast.
 void CExporter::emit_fake_quantize() {
   const IrValue& x = value(tensor("input"));
   const IrValue& y = value(node().outs[0]);
@@ -93,7 +94,7 @@ void CExporter::emit_fake_quantize() {
   close_loops(y.ndim());
 }
 
-// A pointer to scales or zero points and, behind it, the step from one to the next.
+// Adds a pointer to the scales or zero points, as an array without gaps.
 void CExporter::add_per_item(Text& call, const char* name, Dtype dtype) {
   const IrValue& v = value(tensor(name));
   if (v.dtype == dtype && is_contiguous(v)) add_pointer(call, tensor(name));

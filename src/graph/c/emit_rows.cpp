@@ -1,3 +1,4 @@
+// Writes softmax, normalizations, attention, concatenation, embeddings and recurrent layers.
 #include "graph/c/exporter.h"
 #include "plan/recurrent_plan.h"
 
@@ -114,7 +115,7 @@ void CExporter::add_groups(int64_t images, int64_t groups, int64_t n) {
 
 void CExporter::emit_batch_norm() {
   const IrValue& image = value(tensor("input"));
-  // By the statistics of one image, as instance_norm has them.
+  // instance_norm calls it so: each channel of one image is a group.
   if (!has_arg("running_mean") && image.sizes[0] == 1) return add_groups(1, image.sizes[1], 1);
   if (integer("training")) refuse("training: export the model in eval mode");
   use("batch_norm");
@@ -151,7 +152,7 @@ void CExporter::emit_batch_norm() {
   body_.add(call.span());
 }
 
-// One call for each head of each batch.
+// Writes a call for each head of each batch.
 void CExporter::emit_attention() {
   if (number("dropout_p") != 0) refuse("dropout: export the model in eval mode");
   use("attention");
@@ -220,7 +221,7 @@ void CExporter::emit_cat() {
   }
 }
 
-// Rows of a table by index.
+// Writes the rows of a table that the indices name.
 void CExporter::emit_rows(const char* table, const char* indices) {
   const IrValue& t = value(tensor(table));
   const IrValue& index = value(tensor(indices));
@@ -242,7 +243,7 @@ void CExporter::emit_rows(const char* table, const char* indices) {
 
 // ---- recurrent layers ----
 
-// A copy of a state, which the steps overwrite.
+// Adds a copy of a state, which the steps overwrite.
 void CExporter::add_state(Text& call, int32_t from) {
   if (from < 0) call.add("NULL");
   else add_dense_copy(call, from, Dtype::kF32);

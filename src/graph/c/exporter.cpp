@@ -98,12 +98,12 @@ void CExporter::use(const char* name, Dtype dtype) {
   for (int64_t i = 0; i < kNumCTemplates; i++)
     if (strcmp(kCTemplates[i].name, name) == 0) used_[i] |= 1u << int(dtype);
 }
-// Begins a call of a function that there is for both dtypes of bytes.
+// Begins a call of a function that exists for int8 and for uint8.
 void CExporter::begin_bytes_call(Text& call, const char* name, Dtype dtype) {
   use(name, dtype);
   call.add("  ").add(name).add("_").add(name_in_functions(dtype)).add("(");
 }
-// What a mark in a template stands for.
+// Returns what a mark in a template stands for.
 static const char* text_of_mark(char mark, Dtype dtype) {
   if (mark == 'T') return c_type(dtype);
   if (mark == 'N') return dtype == Dtype::kF32 ? "isnan" : "0 & ";
@@ -172,7 +172,7 @@ void CExporter::add_pointer(Text& out, int32_t v, int64_t more_offset) {
   out.add(" + ").add(offset).add(")");
 }
 
-// The element of v for the open loops.
+// Adds the element of v for the open loops.
 void CExporter::add_at(Text& out, int32_t v, int64_t n_loops) {
   const IrValue& x = value(v);
   add_pointer(out, v);
@@ -194,7 +194,7 @@ int64_t rows_of(const IrValue& v) {
   return n;
 }
 
-// The index of an element of a copy of v without gaps.
+// Adds the index of the element in a copy of v without gaps.
 void CExporter::add_dense_index(Text& out, const IrValue& v, int64_t n_loops) {
   Shape dense = v.sizes;
   int64_t step = 1;
@@ -205,8 +205,8 @@ void CExporter::add_dense_index(Text& out, const IrValue& v, int64_t n_loops) {
   add_index(out, v.sizes, dense, n_loops);
 }
 
-// A call's argument: where it writes a float32 result without gaps, from which end_call copies one
-// that has some.
+// Adds the argument for a float32 result. A result with gaps is computed in scratch memory, and
+// end_call copies it.
 void CExporter::add_result(Text& out, int32_t v) {
   if (v < 0 || is_contiguous(value(v))) return add_address(out, v);
   if (value(v).dtype != Dtype::kF32) refuse("a result that is not float32");
@@ -228,7 +228,7 @@ void CExporter::end_call(const Text& call) {
   results_.clear();
 }
 
-// A copy of v without gaps in scratch memory; its address goes to out.
+// Writes a copy of v without gaps to scratch memory and adds its address to out.
 void CExporter::add_dense_copy(Text& out, int32_t v, Dtype dtype) {
   const IrValue& x = value(v);
   const char* type = c_type(dtype);
@@ -260,7 +260,7 @@ void CExporter::open_loop(int64_t i, int64_t n) {
   body_.add("  for (long i").add(i).add(" = 0; i").add(i).add(" < ").add(n);
   body_.add("; i").add(i).add("++) {\n");
 }
-// Without a dimension it is a block, since variables are declared inside.
+// Opens a loop for each dimension, or a block if there is none: variables are declared inside.
 void CExporter::open_loops(Ints sizes) {
   if (!sizes.n) body_.add("  {\n");
   for (int64_t i = 0; i < sizes.n; i++) open_loop(i, sizes[i]);
@@ -271,7 +271,7 @@ void CExporter::close_loops(int64_t n) {
   for (int64_t i = 0; i < max(n, int64_t(1)); i++) body_.add("}");
   body_.add("\n");
 }
-// The index of an element, aligned at the last dim; dims of size 1 are broadcast.
+// Adds the index of an element. Sizes are aligned at the last loop; those of 1 are broadcast.
 void CExporter::add_index(Text& out, Ints sizes, Ints strides, int64_t n_loops) {
   bool some = false;
   for (int64_t i = 0; i < sizes.n; i++) {
@@ -324,7 +324,7 @@ void CExporter::find_lives() {
   }
 }
 
-// Constants follow each other in the blob.
+// Places constants one after the other in the blob.
 void CExporter::place_constants() {
   for (int64_t i = 0; i < g_.storages.size(); i++) {
     const IrRole role = g_.storages[i].role;
@@ -356,132 +356,6 @@ bool CExporter::only_views() const {
   return true;
 }
 
-// Operators that have a function of their own, and what writes its call.
-const CExporter::Emitter* CExporter::find_emitter() const {
-  static constexpr Emitter kEmitters[] = {
-      {"linear_rows", [](CExporter& e) { e.emit_linear(); }},
-      {"mm", [](CExporter& e) { e.emit_matmul(); }},
-      {"bmm", [](CExporter& e) { e.emit_matmul(); }},
-      {"addmm", [](CExporter& e) { e.emit_matmul(); }},
-      {"baddbmm", [](CExporter& e) { e.emit_matmul(); }},
-      {"matmul_stack", [](CExporter& e) { e.emit_matmul(); }},
-      {"convolution", [](CExporter& e) { e.emit_conv(); }},
-      {"recurrent_layer", [](CExporter& e) { e.emit_recurrent(); }},
-      {"quantize_per_tensor", [](CExporter& e) { e.emit_quantize(false); }},
-      {"quantize_per_channel", [](CExporter& e) { e.emit_quantize(false); }},
-      {"dequantize_per_tensor", [](CExporter& e) { e.emit_quantize(true); }},
-      {"dequantize_per_channel", [](CExporter& e) { e.emit_quantize(true); }},
-      {"fake_quantize", [](CExporter& e) { e.emit_fake_quantize(); }},
-      {"quantized_linear", [](CExporter& e) { e.emit_quantized_linear(); }},
-      {"quantized_conv2d", [](CExporter& e) { e.emit_quantized_conv(); }},
-      {"int_mm", [](CExporter& e) { e.emit_int_mm(); }},
-      {"quantize_blockwise", [](CExporter& e) { e.emit_quantize_blocks(); }},
-      {"dequantize_blockwise", [](CExporter& e) { e.emit_dequantize_blocks(); }},
-      {"blockwise_linear", [](CExporter& e) { e.emit_blockwise_linear(); }},
-      {"max_pool2d", [](CExporter& e) { e.emit_pool(true); }},
-      {"max_pool2d_with_indices", [](CExporter& e) { e.emit_pool(true); }},
-      {"avg_pool2d", [](CExporter& e) { e.emit_pool(false); }},
-      {"adaptive_avg_pool2d", [](CExporter& e) { e.emit_adaptive_pool(false); }},
-      {"adaptive_max_pool2d", [](CExporter& e) { e.emit_adaptive_pool(true); }},
-      {"upsample2d", [](CExporter& e) { e.emit_resize(); }},
-      {"native_softmax", [](CExporter& e) { e.emit_softmax("softmax"); }},
-      {"native_log_softmax", [](CExporter& e) { e.emit_softmax("log_softmax"); }},
-      {"native_layer_norm", [](CExporter& e) { e.emit_layer_norm(); }},
-      {"row_distances", [](CExporter& e) { e.emit_row_distances(); }},
-      {"native_rms_norm", [](CExporter& e) { e.emit_rms_norm(); }},
-      {"native_group_norm", [](CExporter& e) { e.emit_group_norm(); }},
-      {"native_batch_norm", [](CExporter& e) { e.emit_batch_norm(); }},
-      {"native_attention", [](CExporter& e) { e.emit_attention(); }},
-      {"sum", [](CExporter& e) { e.emit_fold("sum"); }},
-      {"sum_dim", [](CExporter& e) { e.emit_fold("sum"); }},
-      {"mean", [](CExporter& e) { e.emit_fold("mean"); }},
-      {"mean_dim", [](CExporter& e) { e.emit_fold("mean"); }},
-      {"prod", [](CExporter& e) { e.emit_fold("prod"); }},
-      {"prod_dim", [](CExporter& e) { e.emit_fold("prod"); }},
-      {"any", [](CExporter& e) { e.emit_fold("any"); }},
-      {"any_dim", [](CExporter& e) { e.emit_fold("any"); }},
-      {"all", [](CExporter& e) { e.emit_fold("all"); }},
-      {"all_dim", [](CExporter& e) { e.emit_fold("all"); }},
-      {"norm", [](CExporter& e) { e.emit_fold("norm"); }},
-      {"logsumexp", [](CExporter& e) { e.emit_fold("logsumexp"); }},
-      {"amax", [](CExporter& e) { e.emit_fold("max"); }},
-      {"amin", [](CExporter& e) { e.emit_fold("min"); }},
-      {"max", [](CExporter& e) { e.emit_fold("max"); }},
-      {"min", [](CExporter& e) { e.emit_fold("min"); }},
-      {"cumsum", [](CExporter& e) { e.emit_fold("sum", true); }},
-      {"cumsum_", [](CExporter& e) { e.emit_fold("sum", true); }},
-      {"cumprod", [](CExporter& e) { e.emit_fold("prod", true); }},
-      {"cumprod_", [](CExporter& e) { e.emit_fold("prod", true); }},
-      {"logcumsumexp", [](CExporter& e) { e.emit_fold("logsumexp", true); }},
-      {"max_dim", [](CExporter& e) { e.emit_position(">"); }},
-      {"min_dim", [](CExporter& e) { e.emit_position("<"); }},
-      {"cummax", [](CExporter& e) { e.emit_position(">=", true); }},
-      {"cummin", [](CExporter& e) { e.emit_position("<=", true); }},
-      {"sort", [](CExporter& e) { e.emit_sort(false); }},
-      {"argsort", [](CExporter& e) { e.emit_sort(true); }},
-      {"topk", [](CExporter& e) { e.emit_sort(false); }},
-      {"kthvalue", [](CExporter& e) { e.emit_kth(); }},
-      {"median", [](CExporter& e) { e.emit_median(false); }},
-      {"median_dim", [](CExporter& e) { e.emit_median(false); }},
-      {"nanmedian", [](CExporter& e) { e.emit_median(true); }},
-      {"nanmedian_dim", [](CExporter& e) { e.emit_median(true); }},
-      {"select_ranks", [](CExporter& e) { e.emit_select_ranks(); }},
-      {"searchsorted", [](CExporter& e) { e.emit_searchsorted(); }},
-      {"isin", [](CExporter& e) { e.emit_isin(); }},
-      {"index", [](CExporter& e) { e.emit_index(); }},
-      {"index_select", [](CExporter& e) { e.emit_gather(e.integer("dim"), "index", true); }},
-      {"index_put", [](CExporter& e) { e.emit_index_put(); }},
-      {"index_put_", [](CExporter& e) { e.emit_index_put(); }},
-      {"index_add", [](CExporter& e) { e.emit_scatter('+'); }},
-      {"index_add_", [](CExporter& e) { e.emit_scatter('+'); }},
-      {"index_copy", [](CExporter& e) { e.emit_scatter('='); }},
-      {"index_copy_", [](CExporter& e) { e.emit_scatter('='); }},
-      {"index_fill", [](CExporter& e) { e.emit_scatter('='); }},
-      {"index_fill_", [](CExporter& e) { e.emit_scatter('='); }},
-      {"scatter_add", [](CExporter& e) { e.emit_scatter('+'); }},
-      {"scatter_add_", [](CExporter& e) { e.emit_scatter('+'); }},
-      {"scatter_put", [](CExporter& e) { e.emit_scatter('='); }},
-      {"scatter_put_", [](CExporter& e) { e.emit_scatter('='); }},
-      {"scatter_fill", [](CExporter& e) { e.emit_scatter('='); }},
-      {"scatter_fill_", [](CExporter& e) { e.emit_scatter('='); }},
-      {"scatter_multiply", [](CExporter& e) { e.emit_scatter('*'); }},
-      {"scatter_extreme", [](CExporter& e) { e.emit_scatter(e.integer("smallest") ? '<' : '>'); }},
-      {"one_hot", [](CExporter& e) { e.emit_one_hot(); }},
-      {"flip", [](CExporter& e) { e.emit_move(); }},
-      {"roll", [](CExporter& e) { e.emit_move(); }},
-      {"select_scatter", [](CExporter& e) { e.emit_part(); }},
-      {"slice_scatter", [](CExporter& e) { e.emit_part(); }},
-      {"diagonal_scatter", [](CExporter& e) { e.emit_part(); }},
-      {"cat", [](CExporter& e) { e.emit_cat(); }},
-      {"embedding", [](CExporter& e) { e.emit_rows("weight", "indices"); }},
-      {"take_maxima", [](CExporter& e) { e.emit_gather(1, "indices"); }},
-      {"gather", [](CExporter& e) { e.emit_gather(e.integer("dim"), "index"); }},
-      {"clone", [](CExporter& e) { e.emit_copy(e.tensor("self"), e.node().outs[0]); }},
-      {"contiguous", [](CExporter& e) { e.emit_copy(e.tensor("self"), e.node().outs[0]); }},
-      {"to_dtype", [](CExporter& e) { e.emit_copy(e.tensor("self"), e.node().outs[0]); }},
-      {"copy_", [](CExporter& e) { e.emit_copy(e.tensor("src"), e.node().outs[0]); }},
-      {"constant_pad_nd", [](CExporter& e) { e.emit_pad(); }},
-      {"pad_indexed", [](CExporter& e) { e.emit_border(); }},
-      {"argmax", [](CExporter& e) { e.emit_position(">"); }},
-      {"argmin", [](CExporter& e) { e.emit_position("<"); }},
-      {"empty", [](CExporter&) {}},
-      {"empty_like", [](CExporter&) {}},
-      {"empty_strided", [](CExporter&) {}},
-      {"zeros", [](CExporter& e) { e.emit_fill(Scalar(0)); }},
-      {"zeros_like", [](CExporter& e) { e.emit_fill(Scalar(0)); }},
-      {"zero_", [](CExporter& e) { e.emit_fill(Scalar(0)); }},
-      {"ones", [](CExporter& e) { e.emit_fill(Scalar(1)); }},
-      {"ones_like", [](CExporter& e) { e.emit_fill(Scalar(1)); }},
-      {"full", [](CExporter& e) { e.emit_fill(e.arg("fill_value").scalar); }},
-      {"full_like", [](CExporter& e) { e.emit_fill(e.arg("fill_value").scalar); }},
-      {"fill", [](CExporter& e) { e.emit_fill(e.arg("value").scalar); }},
-      {"fill_", [](CExporter& e) { e.emit_fill(e.arg("value").scalar); }},
-  };
-  for (const Emitter& e : kEmitters)
-    if (is(e.op)) return &e;
-  return nullptr;
-}
-
 void CExporter::emit_node() {
   scratch_ = 0;
   if (only_views()) return;
@@ -497,7 +371,7 @@ void CExporter::emit_node() {
 
 // ---- the files ----
 
-// A number in memory.
+// Adds a number that is stored at data.
 void CExporter::add_element(Text& out, Dtype dtype, const char* data) {
   const int64_t size = item_size(dtype);
   if (dtype == Dtype::kF32) {
@@ -552,7 +426,7 @@ void CExporter::add_constant(Text& out, int32_t storage) {
   out.add("\n");
 }
 
-// The inputs and outputs, with their types for a declaration.
+// Adds the inputs and outputs, with their types for a declaration. some: others precede them.
 void CExporter::add_parameters(Text& out, bool types, bool some) {
   const auto list = [&](const char* name, const char* what, bool constant,
                         Span<const int32_t> values) {
@@ -575,7 +449,7 @@ void CExporter::add_signature(Text& out, bool arena) {
   out.add(")");
 }
 
-// What the graph reads from outside, as arrays or one after the other in a blob.
+// Writes what the graph reads from outside: as arrays, or one after the other in a blob.
 void CExporter::add_constants(CFiles& files) {
   for (int32_t i = 0; i < g_.storages.size(); i++) {
     const IrStorage& s = g_.storages[i];
@@ -606,7 +480,7 @@ void CExporter::copy_outputs() {
   }
 }
 
-// A line of a comment for each value: its name, element type and sizes.
+// Adds a line of a comment for each value: its name, element type and sizes.
 void CExporter::add_shapes(Text& out, const char* name, Span<const int32_t> values) {
   for (int64_t i = 0; i < values.n; i++) {
     const IrValue& v = value(values[i]);

@@ -16,12 +16,12 @@ struct StoragePlace {
   bool is_named = false;  // in the source: of other constants only the geometry is used
 };
 
-// The type of elements in C; NULL: a dtype that no exported function takes.
+// Returns the type of elements in C; NULL: no exported function takes the dtype.
 const char* c_type(Dtype d);
-// What the dtype is called in the names of functions.
+// Returns the dtype's name in those of functions.
 const char* name_in_functions(Dtype d);
 bool is_contiguous(const IrValue& v);
-// The product of all sizes but the last one.
+// Returns the product of all sizes but the last one.
 int64_t rows_of(const IrValue& v);
 // Writes the strides of n, c, h and w to out and returns their number; an image of one spatial
 // dimension has an h of 1 and a stride of 0, of three a d before h.
@@ -58,7 +58,7 @@ class CExporter {
     const char* op;
     void (*emit)(CExporter& e);
   };
-  const Emitter* find_emitter() const;
+  const Emitter* find_emitter() const;  // emitters.cpp; NULL: there is none
   void emit_node();
   bool emit_elementwise();
   const char* text_of(const struct CExpression& e) const;
@@ -156,7 +156,7 @@ class CExporter {
   bool emit_division();
   bool only_views() const;
 
-  // A call's argument: the address of a value, NULL if it is absent.
+  // Adds an argument of a call: the address of a value, NULL if it is absent.
   void add_address(Text& out, int32_t v, bool contiguous = false, Dtype dtype = Dtype::kF32);
   void add_dense_copy(Text& out, int32_t v, Dtype dtype);
   void add_dense_index(Text& out, const IrValue& v, int64_t n_loops);
