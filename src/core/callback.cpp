@@ -1,7 +1,5 @@
 #include "core/callback.h"
 
-#include <string.h>
-
 namespace TT_NS {
 
 void CallbackScope::free_scopes(ScopeStack& s) noexcept {
@@ -38,18 +36,10 @@ const char* status_name(tt_status s) noexcept {
 
 void fail_callback(const char* what, tt_status status) {
   ErrorRecord& e = ctx().error;
-  bool has_cause = e.view.code != TT_OK;
-  if (has_cause) {
-    e.cause_view = e.view;
-    strncpy(e.cause_message, e.message, sizeof e.cause_message - 1);
-    e.cause_message[sizeof e.cause_message - 1] = 0;
-    e.cause_view.message = e.cause_message;
-    e.cause_view.cause = nullptr;
-  }
+  error_to_cause(&e);
   const FmtArg args[] = {what, status, status_name(status)};
   tt_status code = status == TT_CANCELLED ? TT_CANCELLED : TT_CALLBACK;
   set_error(&e, code, tls.op, "", "{} failed with status {} ({})", args);
-  if (has_cause) e.view.cause = &e.cause_view;
   fail_again();
 }
 

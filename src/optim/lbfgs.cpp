@@ -409,7 +409,7 @@ void LbfgsStep::search(double length, double slope) {
   for (const ParamSlot& slot : o_.params) begin_.push_back(op::clone(*slot.param));
   const double largest_step = largest(*s_->vector[kDirection]);
   const Line line = {probe_at, this, {0, loss_, slope, gradient_}, largest_step};
-  const Probe found = strong_wolfe(line, length).probe;
+  const Probe found = strong_wolfe(line, length);
   loss_ = found.loss;
   gradient_ = found.gradient;
   s_->number[kLength] = found.length;

@@ -33,10 +33,10 @@ static double cubic_minimum(const Probe& a, const Probe& b, double low, double h
 class WolfeSearch {
  public:
   explicit WolfeSearch(const Line& line) : line_(line) {}
-  Found run(double length);
+  Probe run(double length);
 
  private:
-  Probe probe(double length);
+  Probe probe(double length) { return line_.at(line_.with, length); }
   bool too_high(const Probe& p) const {
     return p.loss > line_.start.loss + kDecrease * p.length * line_.start.slope;
   }
@@ -54,13 +54,7 @@ class WolfeSearch {
   int low_ = 0;  // the end with the lower loss
   int high_ = 1;
   int rounds_ = 0;
-  int64_t evaluations_ = 0;
 };
-
-Probe WolfeSearch::probe(double length) {
-  evaluations_++;
-  return line_.at(line_.with, length);
-}
 
 // Goes on until two lengths enclose a good one. Returns true if one was found on the way: it is
 // bracket_[0].
@@ -124,13 +118,13 @@ void WolfeSearch::narrow() {
   }
 }
 
-Found WolfeSearch::run(double length) {
-  if (enclose(length)) return {bracket_[0], evaluations_};
+Probe WolfeSearch::run(double length) {
+  if (enclose(length)) return bracket_[0];
   order();
   narrow();
-  return {bracket_[low_], evaluations_};
+  return bracket_[low_];
 }
 
-Found strong_wolfe(const Line& line, double length) { return WolfeSearch(line).run(length); }
+Probe strong_wolfe(const Line& line, double length) { return WolfeSearch(line).run(length); }
 
 }  // namespace TT_NS

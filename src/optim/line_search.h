@@ -16,13 +16,9 @@ struct Line {
   Probe start;     // at length 0
   double largest;  // element of the direction, by absolute value
 };
-struct Found {
-  Probe probe;
-  int64_t evaluations;
-};
 
 // Finds a length that meets the strong Wolfe conditions (Nocedal and Wright, algorithms 3.5 and
 // 3.6), beginning with `length`; after 25 rounds, the best one so far.
-Found strong_wolfe(const Line& line, double length);
+Probe strong_wolfe(const Line& line, double length);
 
 }  // namespace TT_NS
