@@ -60,8 +60,8 @@ int64_t CExporter::dim_of(const char* name) const {
 
 // ---- folds ----
 
-// Folds the elements of some dims, or of one dim up to each element: writes loops over the dims that
-// stay around loops over the others.
+// Folds the elements of some dims, or of one dim up to each element: writes loops over the dims
+// that stay around loops over the others.
 void CExporter::emit_fold(const char* name, bool is_running) {
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
