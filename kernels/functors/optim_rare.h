@@ -60,60 +60,63 @@ template <class T> struct Adamax : Rule<T> {
   }
 };
 
-template <class T> struct Nadam : Rule<T> {
+// What NAdam and RAdam do as Adam: they shrink p and average gradients and their squares.
+template <class T> struct MomentRule : Rule<T> {
   using typename Rule<T>::V;
-  V g_size, m_size, beta2, v_share, root_scale, eps, shrink;
+  V beta2, v_share, eps, shrink;
   Average<T> average;
 
-  TT_FN explicit Nadam(const OptimItem& item)
-      : Rule<T>(item, item.factors.nadam.weight_decay),
-        g_size(splat(T(item.factors.nadam.g_size))),
-        m_size(splat(T(item.factors.nadam.m_size))),
-        beta2(splat(T(item.factors.nadam.beta2))),
-        v_share(splat(T(1 - item.factors.nadam.beta2))),
-        root_scale(splat(T(item.factors.nadam.root_scale))),
-        eps(splat(T(item.factors.nadam.eps))),
-        shrink(splat(T(item.factors.nadam.shrink))),
-        average(item.factors.nadam.m_share) {}
-  TT_FN void operator()(const Run<T>& r) const {
-    V p = load(r.p);
+  template <class Factors> TT_FN MomentRule(const OptimItem& item, const Factors& f)
+      : Rule<T>(item, f.weight_decay),
+        beta2(splat(T(f.beta2))),
+        v_share(splat(T(1 - f.beta2))),
+        eps(splat(T(f.eps))),
+        shrink(splat(T(f.shrink))),
+        average(f.m_share) {}
+  struct Moments {
+    V p, g, m, v;  // p: after it shrank
+  };
+  TT_FN Moments update(const Run<T>& r) const {
+    const V p = load(r.p);
     const V g = this->grad(r, p);
-    p = p * shrink;
     const V m = average(this->state(r, 0), g);
     const V v = vfma(this->state(r, 1), beta2, V(g * g * v_share));
     store(r.s[0], m);
     store(r.s[1], v);
-    const V size = vfma(vsqrt(v), root_scale, eps);
-    store(r.p, V(p - g_size * g / size - m_size * m / size));
+    return {p * shrink, g, m, v};
   }
 };
 
-template <class T> struct Radam : Rule<T> {
+template <class T> struct Nadam : MomentRule<T> {
   using typename Rule<T>::V;
-  V step_size, beta2, v_share, eps, shrink;
-  Average<T> average;
+  V g_size, m_size, root_scale;
+
+  TT_FN explicit Nadam(const OptimItem& item)
+      : MomentRule<T>(item, item.factors.nadam),
+        g_size(splat(T(item.factors.nadam.g_size))),
+        m_size(splat(T(item.factors.nadam.m_size))),
+        root_scale(splat(T(item.factors.nadam.root_scale))) {}
+  TT_FN void operator()(const Run<T>& r) const {
+    const auto x = this->update(r);
+    const V size = vfma(vsqrt(x.v), root_scale, this->eps);
+    store(r.p, V(x.p - g_size * x.g / size - m_size * x.m / size));
+  }
+};
+
+template <class T> struct Radam : MomentRule<T> {
+  using typename Rule<T>::V;
+  V step_size;
   bool rectified;
 
   TT_FN explicit Radam(const OptimItem& item)
-      : Rule<T>(item, item.factors.radam.weight_decay),
+      : MomentRule<T>(item, item.factors.radam),
         step_size(splat(T(item.factors.radam.step_size))),
-        beta2(splat(T(item.factors.radam.beta2))),
-        v_share(splat(T(1 - item.factors.radam.beta2))),
-        eps(splat(T(item.factors.radam.eps))),
-        shrink(splat(T(item.factors.radam.shrink))),
-        average(item.factors.radam.m_share),
         rectified(item.flags & kOptimRectified) {}
   TT_FN void operator()(const Run<T>& r) const {
-    V p = load(r.p);
-    const V g = this->grad(r, p);
-    p = p * shrink;
-    const V m = average(this->state(r, 0), g);
-    const V v = vfma(this->state(r, 1), beta2, V(g * g * v_share));
-    store(r.s[0], m);
-    store(r.s[1], v);
-    V d = step_size * m;
-    if (rectified) d = d / (vsqrt(v) + eps);
-    store(r.p, V(p - d));
+    const auto x = this->update(r);
+    V d = step_size * x.m;
+    if (rectified) d = d / (vsqrt(x.v) + this->eps);
+    store(r.p, V(x.p - d));
   }
 };
 

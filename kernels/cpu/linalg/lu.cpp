@@ -129,7 +129,7 @@ struct LuSolveGroup {
     N* b = a + n * n;
     for (int64_t at = first; at < first + L; at++)
       for (int64_t i = 0; i < n; i++)
-        LuSolve::exchange(Team(), p.b + at * n * row, p.pivots + at * n, i, n, row);
+        exchange_rows(Team(), p.b + at * n * row, i, int64_t(p.pivots[at * n + i]) - 1, n, row);
     read_numbers(a, p.a, first, n * n);
     read_numbers(b, p.b, first, n * k);
     for (int64_t i = 1; i < n; i++) subtract_rows(b, i, a + i * n, 0, i, k);

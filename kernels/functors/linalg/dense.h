@@ -62,6 +62,11 @@ template <class T> TT_TEAM TT_INLINE void swap_rows(T* x, T* y, int64_t n, Along
     y[i] = t;
   }
 }
+// Exchanges rows i and `other` of b, of n rows of k numbers; does nothing for an `other` outside.
+template <class T>
+TT_TEAM TT_INLINE void exchange_rows(Team t, T* b, int64_t i, int64_t other, int64_t n, int64_t k) {
+  if (other != i && other >= 0 && other < n) swap_rows(b + i * k, b + other * k, k, t.all());
+}
 template <class T> TT_TEAM TT_INLINE void fill_row(T* x, int64_t n, T a, Along along) {
   for (int64_t i = along.from(); i < n; i += along.step()) x[i] = a;
 }

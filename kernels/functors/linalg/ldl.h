@@ -165,10 +165,8 @@ struct LdlFactor {
 
 // A thread computes whole columns of b.
 struct LdlSolve {
-  template <class T>
-  static TT_TEAM void exchange(Team t, T* b, int64_t i, int32_t pivot, int64_t n, int64_t k) {
-    const int64_t other = (pivot < 0 ? -int64_t(pivot) : int64_t(pivot)) - 1;
-    if (other != i && other >= 0 && other < n) swap_rows(b + i * k, b + other * k, k, t.all());
+  static TT_TEAM int64_t row_of(int32_t pivot) {
+    return (pivot < 0 ? -int64_t(pivot) : int64_t(pivot)) - 1;
   }
   template <class T> static TT_TEAM void run(Team t, const MatrixPlan& p, int64_t at) {
     const int64_t n = p.n;
@@ -178,7 +176,7 @@ struct LdlSolve {
     const int32_t* pivots = p.pivots + at * n;
     for (int64_t i = 0; i < n;) {
       const int64_t size = pivots[i] < 0 && i + 1 < n ? 2 : 1;
-      exchange(t, b, i + size - 1, pivots[i], n, k);
+      exchange_rows(t, b, i + size - 1, row_of(pivots[i]), n, k);
       for (int64_t j = i; j < i + size; j++)
         for (int64_t r = i + size; r < n; r++)
           subtract_row(b + r * k, b + j * k, k, a[r * n + j], t.all());
@@ -191,7 +189,7 @@ struct LdlSolve {
       for (int64_t j = i - size + 1; j <= i; j++)
         for (int64_t r = i + 1; r < n; r++)
           subtract_row(b + j * k, b + r * k, k, conj_if(a[r * n + j], p.adjoint), t.all());
-      exchange(t, b, i, pivots[i], n, k);
+      exchange_rows(t, b, i, row_of(pivots[i]), n, k);
       i -= size;
     }
   }

@@ -93,12 +93,6 @@ template <class T> TT_TEAM TT_INLINE void subtract_rows(Team t, T* b, int64_t i,
   for (int64_t j = from; j < to; j++) subtract_row(b + i * k, b + j * k, k, a[j], t.all());
 }
 struct LuSolve {
-  // An exchange that names no row is none.
-  template <class T> static TT_TEAM TT_INLINE void exchange(Team t, T* b, const int32_t* pivots,
-                                                            int64_t i, int64_t n, int64_t k) {
-    const int64_t other = int64_t(pivots[i]) - 1;
-    if (other != i && other >= 0 && other < n) swap_rows(b + i * k, b + other * k, k, t.all());
-  }
   template <class T> static TT_TEAM void run(Team t, const MatrixPlan& p, int64_t at) {
     const int64_t n = p.n;
     const int64_t k = p.k;
@@ -106,7 +100,7 @@ struct LuSolve {
     T* b = matrix_of<T>(p.b, at, n * k);
     const int32_t* pivots = p.pivots + at * n;
     if (p.adjoint) return adjoint(t, a, b, pivots, n, k);
-    for (int64_t i = 0; i < n; i++) exchange(t, b, pivots, i, n, k);
+    for (int64_t i = 0; i < n; i++) exchange_rows(t, b, i, int64_t(pivots[i]) - 1, n, k);
     t.sync();
     for (int64_t i = 1; i < n; i++) {
       subtract_rows(t, b, i, a + i * n, 0, i, k);
@@ -130,7 +124,7 @@ struct LuSolve {
     for (int64_t i = n - 1; i >= 0; i--)
       for (int64_t j = 0; j < i; j++)
         subtract_row(b + j * k, b + i * k, k, conj_of(a[i * n + j]), all);
-    for (int64_t i = n - 1; i >= 0; i--) exchange(t, b, pivots, i, n, k);
+    for (int64_t i = n - 1; i >= 0; i--) exchange_rows(t, b, i, int64_t(pivots[i]) - 1, n, k);
   }
 };
 
