@@ -69,17 +69,26 @@ template <class S> struct Rows {
   __device__ __forceinline__ T at(int64_t i, int64_t d) const { return widened(stored(i, d)); }
 };
 
+template <class T, int kA, int kB> __device__ __forceinline__ void clear(T (&x)[kA][kB]) {
+#pragma unroll
+  for (int i = 0; i < kA; i++) {
+#pragma unroll
+    for (int j = 0; j < kB; j++) x[i][j] = T(0);
+  }
+}
+template <class T, int kA, int kB, int kC>
+__device__ __forceinline__ void clear(T (&x)[kA][kB][kC]) {
+#pragma unroll
+  for (int i = 0; i < kA; i++) clear(x[i]);
+}
+
 // c[i][j] = row ty + 16 i of a · row tx + 16 j of b, thread (tx, ty) of 16 x 16.
 template <class S, class T>
 __device__ __forceinline__ void dot_rows(const AttentionShared<T>& shared, const Rows<S>& a,
                                          const Rows<S>& b, T (&c)[4][4]) {
   const int tx = int(threadIdx.x) % 16;
   const int ty = int(threadIdx.x) / 16;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-#pragma unroll
-    for (int j = 0; j < 4; j++) c[i][j] = T(0);
-  }
+  clear(c);
   for (int64_t from = 0; from < a.width; from += kDepth) {
 #pragma unroll
     for (int e = 0; e < kSide * kDepth / kThreads; e++) {
@@ -136,13 +145,6 @@ __device__ __forceinline__ void add_product(const AttentionShared<T>& shared, co
       }
     }
     __syncthreads();
-  }
-}
-template <class T> __device__ __forceinline__ void clear(T (&acc)[kRowsEach][kColumnsEach]) {
-#pragma unroll
-  for (int i = 0; i < kRowsEach; i++) {
-#pragma unroll
-    for (int j = 0; j < kColumnsEach; j++) acc[i][j] = T(0);
   }
 }
 // Calls f(row of the block, column, acc[i][j]) for the present results.

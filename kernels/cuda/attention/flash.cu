@@ -18,7 +18,11 @@ constexpr int kRowTiles = kWarpRows / 16;
 constexpr int kKeyTiles = kSide / 8;
 using Scores = float[kRowTiles][kKeyTiles][4];
 
-template <int kWidth> struct FlashShape {
+template <int kWidth_> struct FlashShape {
+  static constexpr int kWidth = kWidth_;
+  static constexpr int kRowTiles = kWarpRows / 16;
+  static constexpr int kColumnTiles = kKeyTiles;  // of scores
+  using Block = Scores;
   static constexpr int kTileBytes = kSide * kWidth * 2;
   static constexpr int kQueryBytes = kFlashQueries * kWidth * 2;
   static constexpr int kBytes = kQueryBytes + 4 * kTileBytes;
@@ -43,41 +47,6 @@ struct FlashBlock {
 struct FlashRow {
   float maximum, sum;
 };
-
-// score = q k^T.
-template <class S, int kWidth> __device__ __forceinline__ void multiply_keys(const char* queries,
-                                                                             const char* keys,
-                                                                             Scores& score) {
-  const int left = fragment_place<kWidth>(true);
-  const int right = fragment_place<kWidth>(false);
-#pragma unroll
-  for (int i = 0; i < kRowTiles; i++) {
-#pragma unroll
-    for (int j = 0; j < kKeyTiles; j++) {
-#pragma unroll
-      for (int r = 0; r < 4; r++) score[i][j][r] = 0;
-    }
-  }
-#pragma unroll
-  for (int k = 0; k < kWidth / 16; k++) {
-    uint32_t u[kRowTiles][4];
-#pragma unroll
-    for (int i = 0; i < kRowTiles; i++)
-      device::ldmatrix(u[i], queries, (left ^ 32 * k) + i * 16 * kWidth * 2);
-#pragma unroll
-    for (int j = 0; j < kKeyTiles; j += 2) {
-      uint32_t v[4];
-      device::ldmatrix(v, keys, (right ^ 32 * k) + j * 8 * kWidth * 2);
-      const uint32_t even[2] = {v[0], v[1]};
-      const uint32_t odd[2] = {v[2], v[3]};
-#pragma unroll
-      for (int i = 0; i < kRowTiles; i++) {
-        mma<S>(score[i][j], u[i], even);
-        mma<S>(score[i][j + 1], u[i], odd);
-      }
-    }
-  }
-}
 
 // acc += weights v.
 template <class S, int kWidth>
@@ -298,15 +267,11 @@ __global__ void __launch_bounds__(kTileThreads, kPlain ? FlashShape<kWidth>::kBl
   b.query += int(threadIdx.x) % kWarp / 4;
   float acc[kRowTiles][kWidth / 8][4];
   FlashRow row[kRowTiles][2];
+  clear(acc);
 #pragma unroll
   for (int i = 0; i < kRowTiles; i++) {
 #pragma unroll
     for (int half = 0; half < 2; half++) row[i][half] = {kMinusInfinity<float>, 0};
-#pragma unroll
-    for (int j = 0; j < kWidth / 8; j++) {
-#pragma unroll
-      for (int r = 0; r < 4; r++) acc[i][j][r] = 0;
-    }
   }
 
   int buffer = 0;
@@ -324,7 +289,7 @@ __global__ void __launch_bounds__(kTileThreads, kPlain ? FlashShape<kWidth>::kBl
     if (p.causal && b.key > last) continue;
 
     Scores score;
-    multiply_keys<S, kWidth>(queries, these_keys, score);
+    multiply_rows<S, Shape>(queries, these_keys, score);
     if (!kPlain && a.scaled)
       each_score(score, [&](int, int, int, float& x) { x *= float(p.scale); });
     const bool is_diagonal = p.causal && b.key + kSide > last - kWarpRows + 2;

@@ -93,6 +93,100 @@ __device__ __forceinline__ void store_group(const float (&sum)[Shape::kWidth / 2
   }
 }
 
+// Hides keys that are not there or come after the query; key and query are the thread's first ones.
+template <int kScores> __device__ __forceinline__ void hide_group(const AttentionPlan& p, int key,
+                                                                  int query,
+                                                                  float (&score)[kScores]) {
+  const int left = int(p.keys) - key;
+  const int ahead = query - key;
+#pragma unroll
+  for (int e = 0; e < kScores; e++) {
+    const int after = (e >> 1 & 1) * 8;  // keys
+    const bool attends = after < left && (!p.causal || after <= e / 4 * 8 + (e & 1) + ahead);
+    score[e] = attends ? score[e] : kMinusInfinity<float>;
+  }
+}
+
+// Writes ds of a warpgroup to the block's; key is the thread's first one.
+template <class Shape, int kTiles>
+__device__ __forceinline__ void store_group_changes(const uint32_t (&ds)[kTiles][4], char* changes,
+                                                    int key) {
+  const int pair = int(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int k = 0; k < kTiles; k++) {
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+      const int pack = 2 * k + (r >> 1);
+      char* const to = changes + pack / 8 * Shape::kKeys * device::kPanelBytes;
+      device::store_operand(to + pack_place<64>(key + 8 * (r & 1), pack % 8) + pair * 2, ds[k][r]);
+    }
+  }
+}
+
+// What the block adds to a tile of dq: a warpgroup has [64][64], queries of its own or half of the
+// columns.
+template <class S, class Shape> struct GroupQueryTile {
+  static constexpr bool kSplitsQueries = Shape::kWidth == 64;
+  float sum[32];
+
+  __device__ __forceinline__ static uint4* place(float* sums, int64_t tile) {
+    return reinterpret_cast<uint4*>(sums + tile * (Shape::kQueries * Shape::kWidth)) + threadIdx.x;
+  }
+  // Starts sum = ds k.
+  __device__ __forceinline__ void begin_product(const char* changes, const char* keys, int group) {
+    constexpr int kKeys = Shape::kKeys;
+    device::fence_registers();
+#pragma unroll
+    for (int k = 0; k < kKeys / 16; k++)
+      device::Wgmma<S, 64, true, true>::multiply(
+          sum, rows_across<kKeys>(changes, kSplitsQueries ? group : 0, k),
+          rows_across<kKeys>(keys, kSplitsQueries ? 0 : group, k), k > 0);
+    device::commit_products();
+  }
+  // Waits for the product and adds what earlier blocks have stored at `from`, if there are any.
+  __device__ __forceinline__ void end_product(const uint4* from, bool has_earlier) {
+    uint4 before[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      before[i] = {};
+      if (has_earlier) before[i] = device::load_shared(from + i * Shape::kThreads);
+    }
+    device::wait_for_products<0>();
+    device::pin(sum);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      sum[4 * i] += bits_as<float>(before[i].x);
+      sum[4 * i + 1] += bits_as<float>(before[i].y);
+      sum[4 * i + 2] += bits_as<float>(before[i].z);
+      sum[4 * i + 3] += bits_as<float>(before[i].w);
+    }
+  }
+  __device__ __forceinline__ void store(uint4* to) const {
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+      to[i * Shape::kThreads] = {bits_as<uint32_t>(sum[4 * i]), bits_as<uint32_t>(sum[4 * i + 1]),
+                                 bits_as<uint32_t>(sum[4 * i + 2]),
+                                 bits_as<uint32_t>(sum[4 * i + 3])};
+  }
+  // The queries of the tile begin at `first`; row: the thread's, of 64.
+  __device__ __forceinline__ void store_result(const AttentionPlan& p, int64_t head, int first,
+                                               int group, int row) const {
+    const int pair = int(threadIdx.x) % 4 * 2;
+    const int columns = kSplitsQueries ? 0 : 64 * group;
+    char* const to = p.dq + head * p.queries * p.width * 2;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const int at = first + (kSplitsQueries ? 64 * group : 0) + row + 8 * half;
+      if (at >= p.queries) continue;
+#pragma unroll
+      for (int j = 0; j < 8; j++)
+        store_two<S>(to, at, columns + 8 * j + pair, int(p.width),
+                     sum[4 * j + 2 * half] * float(p.scale),
+                     sum[4 * j + 2 * half + 1] * float(p.scale));
+    }
+  }
+};
+
 #endif
 
 template <class S, class Shape> __global__ void __launch_bounds__(Shape::kThreads, 1)
@@ -104,48 +198,29 @@ template <class S, class Shape> __global__ void __launch_bounds__(Shape::kThread
   TT_SHARED_DYNAMIC(char, memory);
   TT_SHARED(int32_t, ticket, 1);
   const AttentionPlan& p = a.p;
-  if (threadIdx.x == 0) ticket[0] = atomicAdd(a.ticket, 1);
-  __syncthreads();
-  const int heads = int(p.batch * p.key_heads);
-  const int heads_before = ticket[0] / (kHeadsAtOnce * a.blocks) * kHeadsAtOnce;
-  const int heads_here = int(least(heads - heads_before, kHeadsAtOnce));
-  const int block = (ticket[0] - heads_before * a.blocks) / heads_here;
-  const int key_head = heads_before + (ticket[0] - heads_before * a.blocks) % heads_here;
-  const int first_key = block * kKeys;
-  const int batch = key_head / int(p.key_heads);
-  const int of_keys = key_head - batch * int(p.key_heads);
-  const int heads_of_key = int(p.heads) / int(p.key_heads);
+  const KeyBlock its = take_keys(a, ticket);
+  const int first_key = its.block * kKeys;
   const int tiles = int(p.queries + kQueries - 1) / kQueries;
-  GradientSteps s;
-  s.first = p.causal ? first_key / kQueries : 0;
-  s.last = tiles - 1;
-  s.tile = s.last;
-  s.head = of_keys * heads_of_key;
-  s.last_head = s.head + heads_of_key - 1;
+  GradientSteps s(p, its.head, p.causal ? first_key / kQueries : 0, tiles);
 
   char* const keys = device::aligned_shared(memory);
   char* const values = keys + Shape::kKeyBytes;
   char* const beside = values + Shape::kKeyBytes;
   char* const changes = beside + 4 * Shape::kQueryBytes;
   char* const numbers = changes + Shape::kChangeBytes;
-  load_panels<Shape, kKeys>(keys, TileRows(p.k, batch, of_keys, p.width, true), first_key, p.keys);
-  load_panels<Shape, kKeys>(values, TileRows(p.v, batch, of_keys, p.value_width, true), first_key,
-                            p.keys);
+  const TileRows key_rows(p.k, its.batch, its.head, p.width, true);
+  const TileRows value_rows(p.v, its.batch, its.head, p.value_width, true);
+  load_panels<Shape, kKeys>(keys, key_rows, first_key, p.keys);
+  load_panels<Shape, kKeys>(values, value_rows, first_key, p.keys);
   const auto load_queries = [&](int buffer) {
     char* const to = beside + buffer * 2 * Shape::kQueryBytes;
-    load_panels<Shape, kQueries>(to, TileRows(p.q, batch, s.head, p.width, true), s.tile * kQueries,
-                                 p.queries);
-    load_panels<Shape, kQueries>(to + Shape::kQueryBytes,
-                                 TileRows(p.grad, batch, s.head, p.value_width, true),
-                                 s.tile * kQueries, p.queries);
-    const int t = int(threadIdx.x);
-    if (t < kQueries / 2) {
-      const int64_t from =
-          (batch * p.heads + s.head) * a.padded + s.tile * kQueries + t % (kQueries / 4) * 4;
-      const bool is_shift = t < kQueries / 4;
-      device::copy_async(numbers + buffer * Shape::kNumberBytes + t * kPackBytes,
-                         (is_shift ? a.shift : a.delta) + from, true);
-    }
+    const int first = s.tile * kQueries;
+    const TileRows q(p.q, its.batch, s.head, p.width, true);
+    const TileRows g(p.grad, its.batch, s.head, p.value_width, true);
+    load_panels<Shape, kQueries>(to, q, first, p.queries);
+    load_panels<Shape, kQueries>(to + Shape::kQueryBytes, g, first, p.queries);
+    load_numbers<kQueries>(numbers + buffer * Shape::kNumberBytes, a.shift, a.delta,
+                           (its.batch * p.heads + s.head) * a.padded + first);
     device::commit_copies();
   };
   if (s.more()) load_queries(0);
@@ -164,14 +239,15 @@ template <class S, class Shape> __global__ void __launch_bounds__(Shape::kThread
 
   device::pin(dk);
   device::pin(dv);
-  int32_t* given = nullptr;  // the turn that the block has to pass on
+  Turn given = {};  // the turn that the block has to pass on
   for (int buffer = 0; s.more(); buffer ^= 1) {
     device::wait_for_copies<0>();
     device::fence_operands();
     __syncthreads();
-    if (given && threadIdx.x == 0) device::store_release(given, block + 1);
-    const int64_t head = int64_t(batch) * p.heads + s.head;
+    given.pass_on(its.block);
+    const int64_t head = int64_t(its.batch) * p.heads + s.head;
     const int tile = s.tile;
+    const int first = tile * kQueries;
     s.next();
     if (s.more()) load_queries(buffer ^ 1);
     const char* const queries = beside + buffer * 2 * Shape::kQueryBytes;
@@ -197,18 +273,9 @@ template <class S, class Shape> __global__ void __launch_bounds__(Shape::kThread
     device::commit_products();
     device::wait_for_products<1>();
     device::pin(weight);
-    const int query = tile * kQueries + pair;
     const bool is_edge = first_key + kKeys > p.keys;
-    if (is_edge || (p.causal && tile * kQueries < first_key + kKeys)) {
-      const int left = int(p.keys) - key;
-      const int ahead = query - key;
-#pragma unroll
-      for (int e = 0; e < kScores; e++) {
-        const int after = (e >> 1 & 1) * 8;  // keys
-        const bool attends = after < left && (!p.causal || after <= e / 4 * 8 + (e & 1) + ahead);
-        weight[e] = attends ? weight[e] : kMinusInfinity<float>;
-      }
-    }
+    if (is_edge || (p.causal && first < first_key + kKeys))
+      hide_group(p, key, first + pair, weight);
 #pragma unroll
     for (int e = 0; e < kScores; e++)
       weight[e] = device::fast_exp2(multiply_add(weight[e], a.factor, -shift[e / 4 * 8 + (e & 1)]));
@@ -229,88 +296,40 @@ template <class S, class Shape> __global__ void __launch_bounds__(Shape::kThread
     uint32_t ds[kScores / 8][4];
     round_sums<S>(change, ds);
     device::pin(ds);
-#pragma unroll
-    for (int k = 0; k < kScores / 8; k++) {
-#pragma unroll
-      for (int r = 0; r < 4; r++) {
-        const int at = 64 * group + row + 8 * (r & 1);  // the key
-        const int pack = 2 * k + (r >> 1);
-        char* const to = changes + pack / 8 * kKeys * device::kPanelBytes;
-        device::store_operand(to + pack_place<64>(at, pack % 8) + pair * 2, ds[k][r]);
-      }
-    }
+    store_group_changes<Shape>(ds, changes, 64 * group + row);
     device::fence_registers();
 #pragma unroll
     for (int k = 0; k < kQueries / 16; k++)
       device::Wgmma<S, kWidth, false, true>::multiply(dk, ds[k],
                                                       rows_across<kQueries>(queries, 0, k), true);
     device::commit_products();
-    int32_t* const turn = a.turns + head * a.tiles + tile;
-    if (block && threadIdx.x == kWarp) {
-      while (device::load_acquire(turn) != block) device::pause();
-    }
+    const Turn turn = {a.turns + head * a.tiles + tile};
+    turn.wait(its.block);
     device::fence_operands();
     __syncthreads();
 
-    float sum[32];
-    device::fence_registers();
-#pragma unroll
-    for (int k = 0; k < kKeys / 16; k++)
-      device::Wgmma<S, 64, true, true>::multiply(
-          sum, rows_across<kKeys>(changes, kWidth == 64 ? group : 0, k),
-          rows_across<kKeys>(keys, kWidth == 64 ? 0 : group, k), k > 0);
-    device::commit_products();
-    uint4* const sums =
-        reinterpret_cast<uint4*>(a.sums + (head * tiles + tile) * (kQueries * kWidth)) +
-        threadIdx.x;
-    uint4 before[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-      before[i] = {};
-      if (block) before[i] = device::load_shared(sums + i * Shape::kThreads);
-    }
-    device::wait_for_products<0>();
-    device::pin(sum);
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-      sum[4 * i] += bits_as<float>(before[i].x);
-      sum[4 * i + 1] += bits_as<float>(before[i].y);
-      sum[4 * i + 2] += bits_as<float>(before[i].z);
-      sum[4 * i + 3] += bits_as<float>(before[i].w);
-    }
-    const int last = p.causal ? int(least(a.blocks - 1, tile * kQueries / kKeys)) : a.blocks - 1;
-    given = block < last ? turn : nullptr;
-    if (given) {
-#pragma unroll
-      for (int i = 0; i < 8; i++)
-        sums[i * Shape::kThreads] = {
-            bits_as<uint32_t>(sum[4 * i]), bits_as<uint32_t>(sum[4 * i + 1]),
-            bits_as<uint32_t>(sum[4 * i + 2]), bits_as<uint32_t>(sum[4 * i + 3])};
+    GroupQueryTile<S, Shape> sum;
+    uint4* const sums = sum.place(a.sums, head * tiles + tile);
+    sum.begin_product(changes, keys, group);
+    sum.end_product(sums, its.block);
+    given = {};
+    if (its.block < last_block_of<kKeys>(a, first)) {
+      given = turn;
+      sum.store(sums);
     } else {
-      char* const to = p.dq + head * p.queries * p.width * 2;
-      const int columns = kWidth == 64 ? 0 : 64 * group;
-#pragma unroll
-      for (int half = 0; half < 2; half++) {
-        const int at = tile * kQueries + (kWidth == 64 ? 64 * group : 0) + row + 8 * half;
-        if (at >= p.queries) continue;
-#pragma unroll
-        for (int j = 0; j < 8; j++)
-          store_two<S>(to, at, columns + 8 * j + pair, int(p.width),
-                       sum[4 * j + 2 * half] * float(p.scale),
-                       sum[4 * j + 2 * half + 1] * float(p.scale));
-      }
+      sum.store_result(p, head, first, group, row);
     }
   }
   device::pin(dk);
   device::pin(dv);
   device::wait_for_copies<0>();
-  if (given) {
+  if (given.count) {
     __syncthreads();
-    if (threadIdx.x == 0) device::store_release(given, block + 1);
+    given.pass_on(its.block);
   }
-  store_group<S, Shape>(dk, p.dk + key_head * p.keys * p.width * 2, key, p.keys, int(p.width),
+  store_group<S, Shape>(dk, p.dk + its.key_head * p.keys * p.width * 2, key, p.keys, int(p.width),
                         float(p.scale));
-  store_group<S, Shape>(dv, p.dv + key_head * p.keys * p.value_width * 2, key, p.keys,
+  store_group<S, Shape>(dv, p.dv + its.key_head * p.keys * p.value_width * 2, key, p.keys,
                         int(p.value_width), 1.0f);
 #endif
 }

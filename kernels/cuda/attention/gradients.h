@@ -1,6 +1,6 @@
-// What both ways to the gradients of attention of halves share: products of tiles (tile.h), whose
-// results a warp has in registers, and how these are stored. A Shape has the rows and columns of a
-// block of scores.
+// What the ways to the gradients of attention of halves share: which keys a block has, the order in
+// which blocks add to dq, products of tiles (tile.h), whose results a warp has in registers, and
+// stores of these. A Shape has the rows and columns of a block of scores.
 #pragma once
 
 #include "kernels/cuda/attention/tile.h"
@@ -25,10 +25,41 @@ struct GradientArguments {
   bool q_packed, k_packed, v_packed, grad_packed, out_packed;
 };
 
-// The tiles of queries that a block goes through.
+// The keys of a block, and its order among the blocks of their head.
+struct KeyBlock {
+  int block;
+  int key_head;     // of all batches
+  int batch, head;  // head: of the batch
+};
+// Takes the next ticket (flash_backward.cu); `ticket` is in shared memory.
+__device__ __forceinline__ KeyBlock take_keys(const GradientArguments& a, int32_t* ticket) {
+  const AttentionPlan& p = a.p;
+  if (threadIdx.x == 0) *ticket = a.ticket ? atomicAdd(a.ticket, 1) : int32_t(blockIdx.x);
+  __syncthreads();
+  const int heads = int(p.batch * p.key_heads);
+  const int heads_before = *ticket / (kHeadsAtOnce * a.blocks) * kHeadsAtOnce;
+  const int heads_here = int(least(heads - heads_before, kHeadsAtOnce));
+  const int here = *ticket - heads_before * a.blocks;
+  KeyBlock k;
+  k.block = here / heads_here;
+  k.key_head = heads_before + here % heads_here;
+  k.batch = k.key_head / int(p.key_heads);
+  k.head = k.key_head - k.batch * int(p.key_heads);
+  return k;
+}
+
+// The tiles of queries that a block goes through, those of each head that reads its keys, the last
+// one first.
 struct GradientSteps {
   int head, last_head;
   int tile, first, last;
+  __device__ __forceinline__ GradientSteps(const AttentionPlan& p, int key_head, int first_tile,
+                                           int tiles)
+      : tile(tiles - 1), first(first_tile), last(tiles - 1) {
+    const int group = int(p.heads) / int(p.key_heads);
+    head = key_head * group;
+    last_head = head + group - 1;
+  }
   __device__ __forceinline__ bool more() const { return head <= last_head && first <= last; }
   __device__ __forceinline__ void next() {
     if (tile-- > first) return;
@@ -37,40 +68,22 @@ struct GradientSteps {
   }
 };
 
-// out = x y^T, of rows of kWidth.
-template <class S, class Shape>
-__device__ __forceinline__ void multiply_rows(const char* x, const char* y,
-                                              typename Shape::Block& out) {
-  constexpr int kWidth = Shape::kWidth;
-  const int left = fragment_place<kWidth>(true);
-  const int right = fragment_place<kWidth>(false);
-#pragma unroll
-  for (int i = 0; i < Shape::kRowTiles; i++) {
-#pragma unroll
-    for (int j = 0; j < Shape::kColumnTiles; j++) {
-#pragma unroll
-      for (int r = 0; r < 4; r++) out[i][j][r] = 0;
-    }
+// A tile of dq that the blocks of a head add to in the order of their keys.
+struct Turn {
+  int32_t* count;  // how many blocks have added
+  __device__ __forceinline__ void wait(int block) const {
+    if (block == 0 || threadIdx.x != kWarp) return;
+    while (device::load_acquire(count) != block) device::pause();
   }
-#pragma unroll
-  for (int k = 0; k < kWidth / 16; k++) {
-    uint32_t u[Shape::kRowTiles][4];
-#pragma unroll
-    for (int i = 0; i < Shape::kRowTiles; i++)
-      device::ldmatrix(u[i], x, (left ^ 32 * k) + i * 16 * kWidth * 2);
-#pragma unroll
-    for (int j = 0; j < Shape::kColumnTiles; j += 2) {
-      uint32_t v[4];
-      device::ldmatrix(v, y, (right ^ 32 * k) + j * 8 * kWidth * 2);
-      const uint32_t even[2] = {v[0], v[1]};
-      const uint32_t odd[2] = {v[2], v[3]};
-#pragma unroll
-      for (int i = 0; i < Shape::kRowTiles; i++) {
-        mma<S>(out[i][j], u[i], even);
-        mma<S>(out[i][j + 1], u[i], odd);
-      }
-    }
+  // Lets the next block add, after a barrier of the block. NULL: there is none.
+  __device__ __forceinline__ void pass_on(int block) const {
+    if (count && threadIdx.x == 0) device::store_release(count, block + 1);
   }
+};
+// The last block that adds to the queries from `first` on.
+template <int kKeys>
+__device__ __forceinline__ int last_block_of(const GradientArguments& a, int first) {
+  return a.p.causal ? int(least(a.blocks - 1, first / kKeys)) : a.blocks - 1;
 }
 
 // sum += w y.

@@ -26,118 +26,158 @@ template <int kWidth_, int kBlocks_> struct SimtShape {
   static constexpr int kBytes = 4 * (kQueries * (kWidth + kSide) + 3 * kChunk);
 };
 
-template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kBlocks)
-    simt_forward(const __grid_constant__ SimtArguments a) {
-  constexpr int kQueries = Shape::kQueries, kStrips = Shape::kStrips, kChunk = Shape::kChunk;
-  constexpr int kRowsEach = Shape::kRowsEach, kKeysEach = Shape::kKeysEach;
-  constexpr int kChunkKeys = Shape::kChunkKeys;
-  TT_SHARED_DYNAMIC(float, queries);
-  float* const ring = queries + kQueries * Shape::kWidth;
-  float* const weights = ring + 3 * kChunk;
-  const AttentionPlan& p = a.p;
-  const int heads = int(p.batch * p.heads);
-  // Causal blocks with most keys come first, those of the last queries; others by head, so that the
-  // keys of a head stay in the cache.
-  const int block = int(blockIdx.x) / (p.causal ? heads : 1) % a.blocks;
-  const int head = p.causal ? int(blockIdx.x) % heads : int(blockIdx.x) / a.blocks;
-  AttentionBlock b;
-  b.batch = head / int(p.heads);
-  b.head = head - int(b.batch) * int(p.heads);
-  b.query = (a.blocks - 1 - block) * kQueries;
-  b.key = 0;
-  const int key_head = int(b.head) / (int(p.heads) / int(p.key_heads));
-  const int end = int(p.causal ? least(p.keys, b.query + kQueries) : p.keys);
-  const TileRows q(p.q, b.batch, b.head, p.width, true);
-  const TileRows k(p.k, b.batch, key_head, p.width, true);
-  const TileRows v(p.v, b.batch, key_head, p.value_width, true);
+// The chunks of the keys [0, end) in the order in which a block multiplies them: for each kSide
+// keys the strips of the keys, then those of kChunkKeys values.
+template <class Shape> struct ChunkRing {
+  static constexpr int kParts = 2 * Shape::kStrips;
+  float* const ring;
+  const TileRows keys, values;
+  const int end;
+  int chunk = 0;                      // in the ring: the next one to multiply
+  int first = 0, part = 0, slot = 0;  // of the next one to copy
 
-  int chunk = 0, first = 0, part = 0, slot = 0;  // of the chunk that is copied next
-  const auto load_chunk = [&] {
+  __device__ __forceinline__ void load() {
     if (first < end) {
-      float* const to = ring + slot * kChunk;
-      if (part < kStrips) {
-        load_strip<kSide>(to, k, first, end, part * kStrip);
-      } else {
-#pragma unroll
-        for (int s = 0; s < kStrips; s++)
-          load_strip<kChunkKeys>(to + s * kChunkKeys * kStrip, v,
-                                 first + (part - kStrips) * kChunkKeys, end, s * kStrip);
-      }
+      float* const to = ring + slot * Shape::kChunk;
+      if (part < Shape::kStrips) load_strip<kSide>(to, keys, first, end, part * kStrip);
+      else
+        load_strips<Shape::kChunkKeys, Shape::kStrips>(
+            to, values, first + (part - Shape::kStrips) * Shape::kChunkKeys, end);
       slot = slot == 2 ? 0 : slot + 1;
-      if (++part == 2 * kStrips) {
+      if (++part == kParts) {
         part = 0;
         first += kSide;
       }
     }
     device::commit_copies();
-  };
-  const auto next_chunk = [&] {
+  }
+  __device__ __forceinline__ const float* next() {
     device::wait_for_copies<1>();
     __syncthreads();
-    load_chunk();
-    const float* const at = ring + chunk * kChunk;
+    load();
+    const float* const at = ring + chunk * Shape::kChunk;
     chunk = chunk == 2 ? 0 : chunk + 1;
     return at;
-  };
+  }
+};
+
+// A thread's rows of results: the maximum of the scores so far, its part of the sum of the weights,
+// and the weighted sums of the values.
+template <class Shape> struct SimtResults {
+  static constexpr int kRowsEach = Shape::kRowsEach, kColumns = 4 * Shape::kStrips;
+  float acc[kRowsEach][kColumns];
+  float maximum[kRowsEach], sum[kRowsEach];
+
+  __device__ __forceinline__ void begin() {
+    clear(acc);
 #pragma unroll
-  for (int s = 0; s < kStrips; s++)
-    load_strip<kQueries>(queries + s * kQueries * kStrip, q, b.query, p.queries, s * kStrip);
-  load_chunk();
-  load_chunk();
+    for (int i = 0; i < kRowsEach; i++) {
+      maximum[i] = kMinusInfinity<float>;
+      sum[i] = 0;
+    }
+  }
+  // Replaces scores by weights, 2^(factor score - shift).
+  __device__ __forceinline__ void weigh(float factor, float (&score)[kRowsEach][Shape::kKeysEach]) {
+#pragma unroll
+    for (int i = 0; i < kRowsEach; i++) {
+      float most = maximum[i];
+#pragma unroll
+      for (int j = 0; j < Shape::kKeysEach; j++) most = ::fmaxf(most, score[i][j]);
+      most = many_max(most);
+      const float shift = most == kMinusInfinity<float> ? 0.0f : most * factor;
+      const float rescale = device::fast_exp2(multiply_add(maximum[i], factor, -shift));
+      maximum[i] = most;
+      sum[i] *= rescale;
+#pragma unroll
+      for (int j = 0; j < Shape::kKeysEach; j++) {
+        score[i][j] = device::fast_exp2(multiply_add(score[i][j], factor, -shift));
+        sum[i] += score[i][j];
+      }
+#pragma unroll
+      for (int j = 0; j < kColumns; j++) acc[i][j] *= rescale;
+    }
+  }
+  __device__ __forceinline__ void store(const SimtArguments& a, const AttentionBlock& b,
+                                        const SimtPlace<Shape::kQueries>& place, int many) const {
+    const AttentionPlan& p = a.p;
+#pragma unroll
+    for (int i = 0; i < kRowsEach; i++) {
+      const float total = many_sum(sum[i]);
+      const float factor = total == 0 ? 0.0f : 1.0f / total;
+      const int64_t query = b.query + place.query_of(i);
+      if (query >= p.queries) continue;
+      float* const out = reinterpret_cast<float*>(p.out.p + b.batch * p.out.batch +
+                                                  b.head * p.out.head + query * p.out.row);
+      store_strips<Shape::kStrips>(out, many, p.value_width, [&](int s, int e) {
+        return total == 0 ? 0.0f : acc[i][4 * s + e] * factor;
+      });
+      if (many) continue;
+      const int64_t head = b.batch * p.heads + b.head;
+      const float lse = maximum[i] * a.factor * kLn2 + math::log(total);
+      reinterpret_cast<float*>(p.lse)[head * p.queries + query] =
+          total == 0 ? kMinusInfinity<float> : lse;
+    }
+  }
+};
+
+// Which queries a block has. Causal blocks with most keys come first, those of the last queries;
+// others by head, so that the keys of a head stay in the cache.
+template <class Shape>
+__device__ __forceinline__ AttentionBlock simt_block(const SimtArguments& a) {
+  const AttentionPlan& p = a.p;
+  const int heads = int(p.batch * p.heads);
+  const int block = int(blockIdx.x) / (p.causal ? heads : 1) % a.blocks;
+  const int head = p.causal ? int(blockIdx.x) % heads : int(blockIdx.x) / a.blocks;
+  AttentionBlock b;
+  b.batch = head / int(p.heads);
+  b.head = head - int(b.batch) * int(p.heads);
+  b.query = (a.blocks - 1 - block) * Shape::kQueries;
+  b.key = 0;
+  return b;
+}
+
+template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kBlocks)
+    simt_forward(const __grid_constant__ SimtArguments a) {
+  constexpr int kQueries = Shape::kQueries, kStrips = Shape::kStrips;
+  constexpr int kRowsEach = Shape::kRowsEach, kKeysEach = Shape::kKeysEach;
+  constexpr int kChunkKeys = Shape::kChunkKeys;
+  TT_SHARED_DYNAMIC(float, queries);
+  float* const ring = queries + kQueries * Shape::kWidth;
+  float* const weights = ring + 3 * Shape::kChunk;
+  const AttentionPlan& p = a.p;
+  AttentionBlock b = simt_block<Shape>(a);
+  const int key_head = int(b.head) / (int(p.heads) / int(p.key_heads));
+  const int end = int(p.causal ? least(p.keys, b.query + kQueries) : p.keys);
+  load_strips<kQueries, kStrips>(queries, TileRows(p.q, b.batch, b.head, p.width, true), b.query,
+                                 p.queries);
+  ChunkRing<Shape> chunks = {ring, TileRows(p.k, b.batch, key_head, p.width, true),
+                             TileRows(p.v, b.batch, key_head, p.value_width, true), end};
+  chunks.load();
+  chunks.load();
 
   const SimtLane lane = simt_lane();
   const int warp_row = (lane.warp + block_turn()) % 4 * (kQueries / 4);
   const SimtPlace<kQueries> place = {warp_row + 4 * lane.few, 16, 4 * lane.many, kStrip};
   int row_place[kRowsEach / 4], key_place[kKeysEach / 4];
-#pragma unroll
-  for (int g = 0; g < kRowsEach / 4; g++) row_place[g] = strip_place(place.query_of(4 * g), 0);
-#pragma unroll
-  for (int g = 0; g < kKeysEach / 4; g++) key_place[g] = strip_place(place.key_of(4 * g), 0);
-  float acc[kRowsEach][4 * kStrips];
-  float maximum[kRowsEach], sum[kRowsEach];  // the sum: the thread's part
-#pragma unroll
-  for (int i = 0; i < kRowsEach; i++) {
-    maximum[i] = kMinusInfinity<float>;
-    sum[i] = 0;
-#pragma unroll
-    for (int j = 0; j < 4 * kStrips; j++) acc[i][j] = 0;
-  }
+  query_places(place, row_place);
+  key_places(place, key_place);
+  SimtResults<Shape> results;
+  results.begin();
 
   for (; b.key < end; b.key += kSide) {
     // The keys of this tile that the last query of the warp attends to.
     const int keys_left = p.causal ? int(b.query - b.key) + warp_row + kQueries / 4 : int(kSide);
     const bool takes_part = keys_left > 0;
     float score[kRowsEach][kKeysEach];
-#pragma unroll
-    for (int i = 0; i < kRowsEach; i++) {
-#pragma unroll
-      for (int j = 0; j < kKeysEach; j++) score[i][j] = 0;
-    }
+    clear(score);
 #pragma unroll
     for (int s = 0; s < kStrips; s++) {
-      const float* const keys = next_chunk();
+      const float* const keys = chunks.next();
       if (takes_part) add_dots(queries + s * kQueries * kStrip, row_place, keys, key_place, score);
     }
     if (takes_part) {
       finish_scores(a, b, place, weights, score);
-#pragma unroll
-      for (int i = 0; i < kRowsEach; i++) {
-        float most = maximum[i];
-#pragma unroll
-        for (int j = 0; j < kKeysEach; j++) most = ::fmaxf(most, score[i][j]);
-        most = many_max(most);
-        const float shift = most == kMinusInfinity<float> ? 0.0f : most * a.factor;
-        const float rescale = device::fast_exp2(multiply_add(maximum[i], a.factor, -shift));
-        maximum[i] = most;
-        sum[i] *= rescale;
-#pragma unroll
-        for (int j = 0; j < kKeysEach; j++) {
-          score[i][j] = device::fast_exp2(multiply_add(score[i][j], a.factor, -shift));
-          sum[i] += score[i][j];
-        }
-#pragma unroll
-        for (int j = 0; j < 4 * kStrips; j++) acc[i][j] *= rescale;
-      }
+      results.weigh(a.factor, score);
       if (p.drop)
         place.change(weights, score, [&](int row, int column, float x) {
           return x * keep_factor<float>(p, b, row, column);
@@ -147,7 +187,7 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
     }
 #pragma unroll
     for (int s = 0; s < kStrips; s++) {
-      const float* const values = next_chunk();
+      const float* const values = chunks.next();
       if (!takes_part) continue;
       const float* const these = weights + s * kChunkKeys / kStrip * kQueries * kStrip;
       const int pack = s * kChunkKeys % kStrip / 4;
@@ -156,35 +196,13 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
       for (int n = 0; n < kChunkKeys / kDepth; n++) {
         const int packs = packs_of(keys_left - s * kChunkKeys - n * kDepth, kDepth);
         add_rows(these + n * kQueries * kStrip, row_place, pack, packs,
-                 values + n * kDepth * kStrip, lane.many, kChunkKeys * kStrip, acc);
+                 values + n * kDepth * kStrip, lane.many, kChunkKeys * kStrip, results.acc);
       }
     }
     if (takes_part) __syncwarp();
   }
   device::wait_for_copies<0>();
-
-#pragma unroll
-  for (int i = 0; i < kRowsEach; i++) {
-    const float total = many_sum(sum[i]);
-    const float factor = total == 0 ? 0.0f : 1.0f / total;
-    const int64_t query = b.query + place.query_of(i);
-    if (query >= p.queries) continue;
-    float* const out = reinterpret_cast<float*>(p.out.p + b.batch * p.out.batch +
-                                                b.head * p.out.head + query * p.out.row);
-#pragma unroll
-    for (int s = 0; s < kStrips; s++) {
-      Four item;
-#pragma unroll
-      for (int e = 0; e < 4; e++) item.of[e] = total == 0 ? 0.0f : acc[i][4 * s + e] * factor;
-      const int column = s * kStrip + 4 * lane.many;
-      if (column < p.value_width) *reinterpret_cast<Four*>(out + column) = item;
-    }
-    if (lane.many == 0) {
-      const float lse = maximum[i] * a.factor * kLn2 + math::log(total);
-      reinterpret_cast<float*>(p.lse)[int64_t(head) * p.queries + query] =
-          total == 0 ? kMinusInfinity<float> : lse;
-    }
-  }
+  results.store(a, b, place, lane.many);
 }
 
 template <class Shape> int32_t launch_simt(const AttentionPlan& p, void* stream) {

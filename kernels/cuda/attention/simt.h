@@ -182,6 +182,42 @@ template <int kQueries> struct SimtPlace {
   }
 };
 
+// The places of pack 0 of a thread's groups of four rows: of its queries, or of its keys.
+template <int kQueries, int kGroups>
+__device__ __forceinline__ void query_places(const SimtPlace<kQueries>& place,
+                                             int (&out)[kGroups]) {
+#pragma unroll
+  for (int g = 0; g < kGroups; g++) out[g] = strip_place(place.query_of(4 * g), 0);
+}
+template <int kQueries, int kGroups>
+__device__ __forceinline__ void key_places(const SimtPlace<kQueries>& place, int (&out)[kGroups]) {
+#pragma unroll
+  for (int g = 0; g < kGroups; g++) out[g] = strip_place(place.key_of(4 * g), 0);
+}
+
+// Starts to copy all strips of the rows from `first` on.
+template <int kRows, int kStrips>
+__device__ __forceinline__ void load_strips(float* tile, const TileRows& r, int64_t first,
+                                            int64_t end) {
+#pragma unroll
+  for (int s = 0; s < kStrips; s++)
+    load_strip<kRows>(tile + s * kRows * kStrip, r, first, end, s * kStrip);
+}
+
+// Stores columns of a row of results, four of each strip from column 4 many on, as f(strip, e)
+// gives them for e from 0 to 3.
+template <int kStrips, class F>
+__device__ __forceinline__ void store_strips(float* row, int many, int64_t width, const F& f) {
+#pragma unroll
+  for (int s = 0; s < kStrips; s++) {
+    Four item;
+#pragma unroll
+    for (int e = 0; e < 4; e++) item.of[e] = f(s, e);
+    const int column = s * kStrip + 4 * many;
+    if (column < width) *reinterpret_cast<Four*>(row + column) = item;
+  }
+}
+
 struct SimtArguments {
   AttentionPlan p;
   int32_t blocks;             // of queries, or of keys

@@ -78,19 +78,147 @@ template <int kSide> __device__ __forceinline__ void finish_rows(float* weights,
   });
 }
 
+// The tiles of a block, one behind the other in shared memory.
+template <class Shape> struct GradientTiles {
+  float *keys, *values, *queries, *gradients, *weights, *changes, *shift, *delta;
+
+  __device__ __forceinline__ explicit GradientTiles(float* all)
+      : keys(all),
+        values(keys + Shape::kTile),
+        queries(values + Shape::kTile),
+        gradients(queries + Shape::kTile),
+        weights(gradients + Shape::kTile),
+        changes(weights + Shape::kScores),
+        shift(changes + Shape::kScores),
+        delta(shift + Shape::kSide) {}
+  __device__ __forceinline__ void load_queries(const SimtArguments& a, int64_t batch, int head,
+                                               int query) const {
+    constexpr int kSide = Shape::kSide, kStrips = Shape::kStrips;
+    const AttentionPlan& p = a.p;
+    const TileRows q(p.q, batch, head, p.width, true);
+    const TileRows g(p.grad, batch, head, p.value_width, true);
+#pragma unroll
+    for (int s = 0; s < kStrips; s++) {
+      load_strip<kSide>(queries + s * kSide * kStrip, q, query, p.queries, s * kStrip);
+      load_strip<kSide>(gradients + s * kSide * kStrip, g, query, p.queries, s * kStrip);
+    }
+    load_numbers<kSide>(shift, a.shift, a.delta, (batch * p.heads + head) * a.padded + query);
+    device::commit_copies();
+  }
+};
+
+// Makes p in `weights` and ds in `changes` from the products of a thread: q k^T of the warps that
+// have weights, dz of the others.
+template <class Shape>
+__device__ __forceinline__ void finish_block(const SimtArguments& a, const AttentionBlock& b,
+                                             const GradientTiles<Shape>& tiles,
+                                             const SimtPlace<Shape::kSide>& place, bool has_weights,
+                                             float (&score)[Shape::kRowsEach][Shape::kKeysEach]) {
+  constexpr int kSide = Shape::kSide;
+  const AttentionPlan& p = a.p;
+  const auto drop = [&](int row, int column, float x) {
+    return x * keep_factor<float>(p, b, row, column);
+  };
+  if (has_weights) {
+    finish_scores(a, b, place, tiles.weights, score);
+#pragma unroll
+    for (int i = 0; i < Shape::kRowsEach; i++) {
+      const float its_shift = tiles.shift[place.query_of(i)];
+#pragma unroll
+      for (int j = 0; j < Shape::kKeysEach; j++)
+        score[i][j] = device::fast_exp2(multiply_add(score[i][j], a.factor, -its_shift));
+    }
+    place.store(tiles.weights, score);
+  }
+  __syncthreads();
+  if (!has_weights && p.drop) place.change(tiles.changes, score, drop);
+  if (p.keys <= kSide) {
+    if (!has_weights) place.store(tiles.changes, score);
+    __syncthreads();
+    finish_rows<kSide>(tiles.weights, tiles.changes);
+    __syncthreads();
+  } else if (!has_weights) {
+#pragma unroll
+    for (int i = 0; i < Shape::kRowsEach; i++) {
+      const float its_delta = tiles.delta[place.query_of(i)];
+#pragma unroll
+      for (int j = 0; j < Shape::kKeysEach; j += 4) {
+        const Four weight = four_at(tiles.weights + place.at(i, j));
+#pragma unroll
+        for (int e = 0; e < 4; e++) score[i][j + e] = weight.of[e] * (score[i][j + e] - its_delta);
+      }
+    }
+    place.store(tiles.changes, score);
+    __syncwarp();
+  }
+  if (p.drop) {
+    __syncthreads();
+    if (has_weights) {
+      place.load(tiles.weights, score);
+      place.change(tiles.weights, score, drop);
+    }
+    __syncwarp();
+  }
+}
+
+// What a thread adds to dq: four rows from `row` on, and of some strips a pack of columns each.
+template <class Shape> struct QueryPart {
+  static constexpr int kStripsEach = Shape::kStripsEach;
+  int warp_row, row, strip, many;
+
+  __device__ __forceinline__ QueryPart(const SimtLane& lane, int turn)
+      : warp_row(turn % Shape::kQueryWarps * 16),
+        row(warp_row + 4 * lane.few),
+        strip(lane.warp / Shape::kQueryWarps * kStripsEach),
+        many(lane.many) {}
+  // Calls f(row, strip, place) for the packs of dq, whose tile begins with query `first`.
+  template <class F> __device__ __forceinline__ void each(const AttentionPlan& p, float* dq,
+                                                          int64_t first, const F& f) const {
+    const int width = int(p.width);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      if (first + row + i >= p.queries) continue;
+#pragma unroll
+      for (int s = 0; s < kStripsEach; s++) {
+        const int column = (strip + s) * kStrip + 4 * many;
+        if (column < width) f(i, s, reinterpret_cast<Four*>(dq + i * width + column));
+      }
+    }
+  }
+  // dq += ds k scale; dq is the thread's first row. keys_end: the keys that its warp attends to.
+  __device__ __forceinline__ void add(const AttentionPlan& p, const GradientTiles<Shape>& tiles,
+                                      float* dq, int64_t first, bool has_earlier,
+                                      int keys_end) const {
+    constexpr int kSide = Shape::kSide;
+    // What is there already is read while the product is computed.
+    Four before[4][kStripsEach] = {};
+    if (has_earlier) each(p, dq, first, [&](int i, int s, const Four* at) { before[i][s] = *at; });
+    float sum[4][4 * kStripsEach];
+    clear(sum);
+    const int places[1] = {strip_place(row, 0)};
+    const float* const columns = tiles.keys + strip * kSide * kStrip;
+#pragma unroll
+    for (int s = 0; s < kSide / kStrip; s++) {
+      const int packs = packs_of(keys_end - s * kStrip, kStrip);
+      add_rows(tiles.changes + s * kSide * kStrip, places, 0, packs, columns + s * kStrip * kStrip,
+               many, kSide * kStrip, sum);
+    }
+    each(p, dq, first, [&](int i, int s, Four* at) {
+      Four item;
+#pragma unroll
+      for (int e = 0; e < 4; e++)
+        item.of[e] = multiply_add(sum[i][4 * s + e], float(p.scale), before[i][s].of[e]);
+      *at = item;
+    });
+  }
+};
+
 template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kBlocks)
     simt_gradients(const __grid_constant__ SimtArguments a) {
-  constexpr int kSide = Shape::kSide, kStrips = Shape::kStrips, kTile = Shape::kTile;
+  constexpr int kSide = Shape::kSide, kStrips = Shape::kStrips;
   constexpr int kRowsEach = Shape::kRowsEach, kKeysEach = Shape::kKeysEach;
-  constexpr int kStripsEach = Shape::kStripsEach;
-  TT_SHARED_DYNAMIC(float, keys);
-  float* const values = keys + kTile;
-  float* const queries = values + kTile;
-  float* const gradients = queries + kTile;
-  float* const weights = gradients + kTile;
-  float* const changes = weights + Shape::kScores;
-  float* const shift = changes + Shape::kScores;
-  float* const delta = shift + kSide;
+  TT_SHARED_DYNAMIC(float, memory);
+  const GradientTiles<Shape> tiles(memory);
   const AttentionPlan& p = a.p;
   // The splits with most queries come first.
   const int key_heads = int(p.batch * p.key_heads);
@@ -102,63 +230,37 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
   const int its_key_head = key_head - int(b.batch) * int(p.key_heads);
   const TileRows k(p.k, b.batch, its_key_head, p.width, true);
   const TileRows v(p.v, b.batch, its_key_head, p.value_width, true);
-  const int width = int(p.width), value_width = int(p.value_width);
+  const int width = int(p.width);
 
   const SimtLane lane = simt_lane();
   const bool has_weights = lane.warp < 2;
-  const bool has_all = p.keys <= kSide;
   const int turn = block_turn() + lane.warp;
   const int half = turn % 2;
   // Rows 4 many, keys of the warp's half.
   const SimtPlace<kSide> place = {4 * lane.many, kStrip, half * (kSide / 2) + 4 * lane.few, 16};
   int row_place[kRowsEach / 4], key_place[kKeysEach / 4];
-#pragma unroll
-  for (int g = 0; g < kRowsEach / 4; g++) row_place[g] = strip_place(place.query_of(4 * g), 0);
-#pragma unroll
-  for (int g = 0; g < kKeysEach / 4; g++) key_place[g] = strip_place(place.key_of(4 * g), 0);
+  query_places(place, row_place);
+  key_places(place, key_place);
   const int key_pack = place.key % kStrip / 4;
   const int key_strip = place.key / kStrip * kSide * kStrip;  // of weights and changes
-  const int dq_warp_row = turn % Shape::kQueryWarps * 16;
-  const int dq_row = dq_warp_row + 4 * lane.few;
-  const int dq_strip = lane.warp / Shape::kQueryWarps * kStripsEach;
-  const int dq_place[1] = {strip_place(dq_row, 0)};
+  const QueryPart<Shape> part(lane, turn);
   float* const dq_split = a.dq + int64_t(split) * p.batch * p.heads * p.queries * width;
 
   for (int key = split * kSide; key < p.keys; key += a.splits * kSide) {
     b.key = key;
     const int first = p.causal ? key : 0;
     float sum[kKeysEach][4 * kStrips];  // dv or dk
-#pragma unroll
-    for (int i = 0; i < kKeysEach; i++) {
-#pragma unroll
-      for (int j = 0; j < 4 * kStrips; j++) sum[i][j] = 0;
-    }
+    clear(sum);
     int head = its_key_head * group;
     const int last_head = head + group - 1;
     int query = first;
-    const auto load_queries = [&] {
-      const TileRows q(p.q, b.batch, head, p.width, true);
-      const TileRows g(p.grad, b.batch, head, p.value_width, true);
-#pragma unroll
-      for (int s = 0; s < kStrips; s++) {
-        load_strip<kSide>(queries + s * kSide * kStrip, q, query, p.queries, s * kStrip);
-        load_strip<kSide>(gradients + s * kSide * kStrip, g, query, p.queries, s * kStrip);
-      }
-      const int t = int(threadIdx.x);
-      if (t < kSide / 2) {
-        const int number = t % (kSide / 4) * 4;
-        const int64_t from = (b.batch * p.heads + head) * a.padded + query + number;
-        device::copy_async(shift + 4 * t, (t < kSide / 4 ? a.shift : a.delta) + from, true);
-      }
-      device::commit_copies();
-    };
     if (first < p.queries) {
 #pragma unroll
       for (int s = 0; s < kStrips; s++) {
-        load_strip<kSide>(keys + s * kSide * kStrip, k, key, p.keys, s * kStrip);
-        load_strip<kSide>(values + s * kSide * kStrip, v, key, p.keys, s * kStrip);
+        load_strip<kSide>(tiles.keys + s * kSide * kStrip, k, key, p.keys, s * kStrip);
+        load_strip<kSide>(tiles.values + s * kSide * kStrip, v, key, p.keys, s * kStrip);
       }
-      load_queries();
+      tiles.load_queries(a, b.batch, head, query);
     }
     while (first < p.queries && head <= last_head) {
       device::wait_for_copies<0>();
@@ -166,66 +268,17 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
       b.query = query;
       b.head = head;
       float score[kRowsEach][kKeysEach];
-#pragma unroll
-      for (int i = 0; i < kRowsEach; i++) {
-#pragma unroll
-        for (int j = 0; j < kKeysEach; j++) score[i][j] = 0;
-      }
-      const float* const left = has_weights ? queries : gradients;
-      const float* const right = has_weights ? keys : values;
+      clear(score);
+      const float* const left = has_weights ? tiles.queries : tiles.gradients;
+      const float* const right = has_weights ? tiles.keys : tiles.values;
 #pragma unroll
       for (int s = 0; s < kStrips; s++)
         add_dots(left + s * kSide * kStrip, row_place, right + s * kSide * kStrip, key_place,
                  score);
-      if (has_weights) {
-        finish_scores(a, b, place, weights, score);
-#pragma unroll
-        for (int i = 0; i < kRowsEach; i++) {
-          const float its_shift = shift[place.query_of(i)];
-#pragma unroll
-          for (int j = 0; j < kKeysEach; j++)
-            score[i][j] = device::fast_exp2(multiply_add(score[i][j], a.factor, -its_shift));
-        }
-        place.store(weights, score);
-      }
-      __syncthreads();
-      if (!has_weights && p.drop)
-        place.change(changes, score, [&](int row, int column, float x) {
-          return x * keep_factor<float>(p, b, row, column);
-        });
-      if (has_all) {
-        if (!has_weights) place.store(changes, score);
-        __syncthreads();
-        finish_rows<kSide>(weights, changes);
-        __syncthreads();
-      } else if (!has_weights) {
-#pragma unroll
-        for (int i = 0; i < kRowsEach; i++) {
-          const float its_delta = delta[place.query_of(i)];
-#pragma unroll
-          for (int j = 0; j < kKeysEach; j += 4) {
-            const Four weight = four_at(weights + place.at(i, j));
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-              score[i][j + e] = weight.of[e] * (score[i][j + e] - its_delta);
-          }
-        }
-        place.store(changes, score);
-        __syncwarp();
-      }
-      if (p.drop) {
-        __syncthreads();
-        if (has_weights) {
-          place.load(weights, score);
-          place.change(weights, score, [&](int row, int column, float x) {
-            return x * keep_factor<float>(p, b, row, column);
-          });
-        }
-        __syncwarp();
-      }
+      finish_block<Shape>(a, b, tiles, place, has_weights, score);
       const bool is_diagonal = p.causal && query == key;
-      add_columns<kSide>((has_weights ? weights : changes) + key_strip, key_pack,
-                         has_weights ? gradients : queries, lane.many,
+      add_columns<kSide>((has_weights ? tiles.weights : tiles.changes) + key_strip, key_pack,
+                         has_weights ? tiles.gradients : tiles.queries, lane.many,
                          is_diagonal ? half * (kSide / 8) : 0, sum);
       __syncthreads();
       query += kSide;
@@ -233,63 +286,20 @@ template <class Shape> __global__ void __launch_bounds__(kTileThreads, Shape::kB
         query = first;
         head++;
       }
-      if (head <= last_head) load_queries();
-
-      // What is there already is read while the product is computed.
-      const int64_t dq_first = (b.batch * p.heads + b.head) * p.queries + b.query + dq_row;
-      float* const dq_to = dq_split + dq_first * width;
-      const auto each_dq = [&](const auto& f) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-          if (b.query + dq_row + i >= p.queries) continue;
-#pragma unroll
-          for (int s = 0; s < kStripsEach; s++) {
-            const int column = (dq_strip + s) * kStrip + 4 * lane.many;
-            if (column < width) f(i, s, reinterpret_cast<Four*>(dq_to + i * width + column));
-          }
-        }
-      };
-      Four before[4][kStripsEach] = {};
-      if (key != split * kSide) each_dq([&](int i, int s, const Four* at) { before[i][s] = *at; });
-      float dq[4][4 * kStripsEach];
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-#pragma unroll
-        for (int j = 0; j < 4 * kStripsEach; j++) dq[i][j] = 0;
-      }
-      const int keys_left = is_diagonal ? dq_warp_row + 16 : kSide;
-      const float* const key_columns = keys + dq_strip * kSide * kStrip;
-#pragma unroll
-      for (int s = 0; s < kSide / kStrip; s++) {
-        const int packs = packs_of(keys_left - s * kStrip, kStrip);
-        add_rows(changes + s * kSide * kStrip, dq_place, 0, packs,
-                 key_columns + s * kStrip * kStrip, lane.many, kSide * kStrip, dq);
-      }
-      each_dq([&](int i, int s, Four* at) {
-        Four item;
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-          item.of[e] = multiply_add(dq[i][4 * s + e], float(p.scale), before[i][s].of[e]);
-        *at = item;
-      });
+      if (head <= last_head) tiles.load_queries(a, b.batch, head, query);
+      const int64_t row = (b.batch * p.heads + b.head) * p.queries + b.query + part.row;
+      part.add(p, tiles, dq_split + row * width, b.query, key != split * kSide,
+               is_diagonal ? part.warp_row + 16 : kSide);
     }
-    const bool is_value = has_weights;
-    float* const to = reinterpret_cast<float*>(is_value ? p.dv : p.dk);
-    const int its_width = is_value ? value_width : width;
-    const float scale = is_value ? 1.0f : float(p.scale);
+    const int its_width = has_weights ? int(p.value_width) : width;
+    float* const to = reinterpret_cast<float*>(has_weights ? p.dv : p.dk);
+    const float scale = has_weights ? 1.0f : float(p.scale);
 #pragma unroll
     for (int i = 0; i < kKeysEach; i++) {
       const int64_t row = key + place.key_of(i);
       if (row >= p.keys) continue;
-      float* const at = to + (int64_t(key_head) * p.keys + row) * its_width;
-#pragma unroll
-      for (int s = 0; s < kStrips; s++) {
-        Four item;
-#pragma unroll
-        for (int e = 0; e < 4; e++) item.of[e] = sum[i][4 * s + e] * scale;
-        const int column = s * kStrip + 4 * lane.many;
-        if (column < its_width) *reinterpret_cast<Four*>(at + column) = item;
-      }
+      store_strips<kStrips>(to + (int64_t(key_head) * p.keys + row) * its_width, lane.many,
+                            its_width, [&](int s, int e) { return sum[i][4 * s + e] * scale; });
     }
     __syncthreads();
   }

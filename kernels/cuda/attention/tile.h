@@ -74,6 +74,17 @@ __device__ __forceinline__ void load_tile(char* tile, const TileRows& r, int64_t
   }
 }
 
+// Starts to copy shift and then delta of kQueries queries, from number `first` on.
+template <int kQueries> __device__ __forceinline__ void load_numbers(void* to, const float* shift,
+                                                                     const float* delta,
+                                                                     int64_t first) {
+  const int t = int(threadIdx.x);
+  if (t >= kQueries / 2) return;
+  const float* const from = t < kQueries / 4 ? shift : delta;
+  device::copy_async(static_cast<char*>(to) + t * kPackBytes, from + first + t % (kQueries / 4) * 4,
+                     true);
+}
+
 // Where a lane reads fragments: 16 rows as left operands (along_rows: the places of columns 0 and 8
 // are in lanes 0 and 16) or right ones (in lanes 0 and 8). Column 16 k of row i is at
 // (place ^ 32 k) + i * kWidth * 2, i a multiple of 8.
@@ -81,6 +92,35 @@ template <int kWidth> __device__ __forceinline__ int fragment_place(bool along_r
   const int lane = int(threadIdx.x) % kWarp;
   if (along_rows) return pack_place<kWidth>(lane % 16, lane / 16);
   return pack_place<kWidth>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+}
+
+// out = x y^T, of rows of kWidth: a warp's 16 kRowTiles rows of x and 8 kColumnTiles rows of y.
+template <class S, class Shape>
+__device__ __forceinline__ void multiply_rows(const char* x, const char* y,
+                                              typename Shape::Block& out) {
+  constexpr int kWidth = Shape::kWidth;
+  const int left = fragment_place<kWidth>(true);
+  const int right = fragment_place<kWidth>(false);
+  clear(out);
+#pragma unroll
+  for (int k = 0; k < kWidth / 16; k++) {
+    uint32_t u[Shape::kRowTiles][4];
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; i++)
+      device::ldmatrix(u[i], x, (left ^ 32 * k) + i * 16 * kWidth * 2);
+#pragma unroll
+    for (int j = 0; j < Shape::kColumnTiles; j += 2) {
+      uint32_t v[4];
+      device::ldmatrix(v, y, (right ^ 32 * k) + j * 8 * kWidth * 2);
+      const uint32_t even[2] = {v[0], v[1]};
+      const uint32_t odd[2] = {v[2], v[3]};
+#pragma unroll
+      for (int i = 0; i < Shape::kRowTiles; i++) {
+        mma<S>(out[i][j], u[i], even);
+        mma<S>(out[i][j + 1], u[i], odd);
+      }
+    }
+  }
 }
 
 // low in the lower half.
