@@ -8,7 +8,7 @@ namespace {
 
 bool detect() {
 #if TT_X86_64 && TT_HAVE_AVX512
-  if (best_isa() != kIsaAvx512) return false;
+  if (best_isa() != kIsaAvx512 || !has_bf16_products()) return false;
   constexpr uint32_t kProducts = 1u << 22 | 1u << 24 | 1u << 25;  // AMX_BF16, AMX_TILE, AMX_INT8
   if ((cpuid_words(7, 0).d & kProducts) != kProducts) return false;
   constexpr uint32_t kTiles = 3u << 17;  // their configuration and their data

@@ -35,6 +35,14 @@ static void set_dropout(AttentionPlan* p, double dropout_p, const Rng& rng) {
     fail_arg(TT_INVALID_ARG, "dropout_p", "dropout_p is {}: must be in [0, 1]", dropout_p);
 }
 
+// Tiles of AMX pay with a whole one of each factor.
+static bool takes_tiles(const AttentionPlan& p, const Device& device) {
+  if (p.dtype != TT_BF16 || device.type != TT_CPU || ctx().isa != kIsaAvx512) return false;
+  const int64_t rows = TT_NS::min(p.queries, p.keys);
+  const int64_t width = TT_NS::min(p.width, p.value_width);
+  return TT_NS::min(rows, width) >= 16 && has_amx_products();
+}
+
 static void fill_plan(AttentionPlan* p, const Tensor& q, const Tensor& k, const Tensor& v,
                       const Tensor* mask, double dropout_p, bool causal, double scale,
                       const Rng& rng) {
@@ -49,8 +57,7 @@ static void fill_plan(AttentionPlan* p, const Tensor& q, const Tensor& k, const 
   p->value_width = v.size(3);
   p->scale = scale;
   p->causal = causal;
-  p->tiles = q.dtype == Dtype::kBF16 && q.device.type == TT_CPU && ctx().isa == kIsaAvx512 &&
-             has_amx_products();
+  p->tiles = takes_tiles(*p, q.device);
   p->q = rows_of(q);
   p->k = rows_of(k);
   p->v = rows_of(v);
@@ -101,17 +108,18 @@ TensorTriple attention_backward(Call, const Tensor& grad, const Tensor& query, c
                                 const Tensor& value, const Tensor* mask, const Tensor& out,
                                 const Tensor& lse, double dropout_p, bool causal, double scale,
                                 const Rng& rng) {
-  const Dtype d = query.device.type == TT_CPU ? compute_dtype(query) : query.dtype;
   TensorRef q = with_rows(query);
   TensorRef k = with_rows(key);
   TensorRef v = with_rows(value);
   TensorRef o = with_rows(out);
   TensorRef g = grad.dtype == query.dtype ? with_rows(grad) : cast_input(grad, query.dtype);
+  AttentionPlan plan;
+  fill_plan(&plan, q, k, v, mask, dropout_p, causal, scale, rng);
+  const bool widens = query.device.type == TT_CPU && !plan.tiles;
+  const Dtype d = widens ? compute_dtype(query) : query.dtype;
   TensorRef dq = new_tensor(q->sizes(), d, q->device);
   TensorRef dk = new_tensor(k->sizes(), d, k->device);
   TensorRef dv = new_tensor(v->sizes(), d, v->device);
-  AttentionPlan plan;
-  fill_plan(&plan, q, k, v, mask, dropout_p, causal, scale, rng);
   const bool split =
       plan.batch * plan.key_heads < pool_threads(ctx().rt->pool) && plan.queries && plan.keys;
   const int64_t workspace_bytes = attention_units(&plan, true, split);

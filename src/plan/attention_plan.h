@@ -12,6 +12,9 @@ namespace TT_NS {
 constexpr int64_t kAttentionQueries = 64;
 constexpr int64_t kAttentionKeys = 128;
 constexpr int64_t kAttentionSlots = 32;  // tasks, each with its own scratch memory
+// With tiles, the queries and keys that are packed at a time: whole blocks of those above.
+constexpr int64_t kAttentionTileQueries = 256;
+constexpr int64_t kAttentionTileKeys = 512;
 
 // Strides in bytes. The elements of a row of q, k, v, out and grad are contiguous.
 struct AttentionRows {
@@ -30,7 +33,7 @@ struct AttentionPlan {
   // Query head h reads key head h / (heads / key_heads).
   int64_t batch, heads, key_heads, queries, keys, width, value_width;
   double scale;
-  bool tiles;     // (CPU) bf16 is multiplied by tiles of AMX
+  bool tiles;     // (CPU) bf16 is multiplied by tiles of AMX: units are of kAttentionTile… rows
   bool causal;    // query i attends to keys 0 … i
   uint16_t math;  // bits of CudaMath
   AttentionRows q, k, v, out, grad;
@@ -43,8 +46,8 @@ struct AttentionPlan {
   int32_t threshold;  // kept iff the word's upper 24 bits are below it
   double keep_scale;
   uint64_t seed, offset;
-  // Backward, contiguous: [batch][heads][queries][width] and so on; on the CPU in C, on devices in
-  // dtype.
+  // Backward, contiguous: [batch][heads][queries][width] and so on; on the CPU in C, on devices and
+  // with tiles in dtype.
   char *dq, *dk, *dv;
   char* delta;  // [batch][head][query]: sum of grad * out
   char* workspace;
@@ -52,10 +55,10 @@ struct AttentionPlan {
 };
 
 TT_INLINE constexpr int64_t attention_query_blocks(const AttentionPlan& p) {
-  return ceil_div(p.queries, kAttentionQueries);
+  return ceil_div(p.queries, p.tiles ? kAttentionTileQueries : kAttentionQueries);
 }
 TT_INLINE constexpr int64_t attention_key_blocks(const AttentionPlan& p) {
-  return ceil_div(p.keys, kAttentionKeys);
+  return ceil_div(p.keys, p.tiles ? kAttentionTileKeys : kAttentionKeys);
 }
 TT_INLINE constexpr int64_t attention_row_words(int64_t keys) { return round_up(keys, 64); }
 // Rows of a block of queries, padded to whole vectors of every instruction set.

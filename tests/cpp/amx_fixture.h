@@ -20,7 +20,7 @@ class AmxTest : public testing::Test {
     of_processor = has_amx_products();
     usable = of_processor;
 #if TT_AMX_EMULATOR
-    if (best_isa() == kIsaAvx512 && !of_processor) {
+    if (best_isa() == kIsaAvx512 && has_bf16_products() && !of_processor) {
       amx_emulator::install();
       usable = true;
     }

@@ -58,12 +58,12 @@ template <class T> TT_INLINE void store_block(const AttentionPlan& p, const Atte
 template <class T> TT_INLINE void weight_values(const AttentionPlan& p, const AttentionBlock& block,
                                                 T* out, const T* s, const T* values) {
   const int64_t width = p.value_width;
-  const int64_t group = p.causal && !p.tiles ? kCausalGroup : block.queries;
+  const int64_t group = p.causal ? kCausalGroup : block.queries;
   for (int64_t j = 0; j < block.queries; j += group) {
     const int64_t n = min(group, block.queries - j);
     const int64_t seen = block.query + j + n - block.key;
     const int64_t keys = p.causal ? min(seen, block.keys) : block.keys;
-    attention_multiply(p, out + j * width, s + j, 1, block.lanes, values, n, width, keys, false);
+    attention_multiply(out + j * width, s + j, 1, block.lanes, values, n, width, keys, false);
   }
 }
 
@@ -98,7 +98,7 @@ TT_NOINLINE void attend_query_block(const AttentionPlan& p, int64_t unit, char* 
   attention_transpose_scaled(q,
                              attention_rows(rows_at(p.q, block.batch, block.head, block.query),
                                             p.q.row, block.queries, width, p.dtype, acc),
-                             block.queries, block.lanes, width, attention_q_scale<T>(p));
+                             block.queries, block.lanes, width, T(p.scale));
   for (block.key = 0; block.key < end; block.key += kAttentionKeys) {
     block.keys = min(kAttentionKeys, end - block.key);
     const T* keys_here = attention_rows(rows_at(p.k, block.batch, key_head, block.key), p.k.row,
@@ -170,8 +170,7 @@ template <class T> TT_NOINLINE void add_values(T* acc, T rescale, const T* s, co
 
 template <class T> bool takes_one_query(const AttentionPlan& p) {
   const bool native = p.dtype == (sizeof(T) == 8 ? TT_F64 : TT_F32);
-  return native && p.queries == 1 && !p.mask_dtype && !p.causal && !p.drop && !p.tiles &&
-         p.keys > 0;
+  return native && p.queries == 1 && !p.mask_dtype && !p.causal && !p.drop && p.keys > 0;
 }
 
 // Unit: a head. memory has room for the query and the result.
@@ -215,6 +214,10 @@ TT_NOINLINE void attend_one_query(const AttentionPlan& p, int64_t head, char* me
 template <class T>
 inline int32_t run_attention(const AttentionPlan& p, int64_t begin, int64_t end) {
   char* memory = p.workspace + begin / p.run.grain[0] * p.slot_bytes;
+  if (p.tiles) {
+    attention_bf16_amx(p, begin, end, memory);
+    return TT_OK;
+  }
   const bool one = takes_one_query<T>(p);
   for (int64_t u = begin; u < end; u++) {
     if (one) attend_one_query<T>(p, u, memory);

@@ -19,30 +19,33 @@ struct AttentionBlock {
   int64_t queries, lanes, keys;
 };
 
-#define TT_ATTENTION_PARTS(T)                                                                      \
-  /* n contiguous rows of `width` elements: x itself if it has this layout, else a copy. */        \
-  const T* attention_rows(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype,  \
-                          T* buffer) noexcept;                                                     \
-  void attention_store(char* out, const T* x, int64_t n, int32_t dtype) noexcept;                  \
-  /* out[k * lanes + i] = rows[i][k] * factor; zeros for i in [n, lanes). */                       \
-  void attention_transpose_scaled(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width,  \
-                                  T factor) noexcept;                                              \
-  /* c (m, n) = a (m, k) b (k, n), or += if add; b and c are contiguous. p.tiles: b holds bf16. */ \
-  void attention_multiply(const AttentionPlan& p, T* c, const T* a, int64_t a_row, int64_t a_col,  \
-                          const T* b, int64_t m, int64_t n, int64_t k, bool add) noexcept;         \
-  /* s = k (q scale)^T + mask; q_transposed holds q attention_q_scale; spare is as large as s. */  \
-  void attention_scores(const AttentionPlan& p, const AttentionBlock& b, T* s, const T* k,         \
-                        const T* q_transposed, T* spare) noexcept;                                 \
-  /* factor[key] of query j of the block: 0 if dropped, else keep_scale. */                        \
-  void attention_dropout_factors(const AttentionPlan& p, const AttentionBlock& b, int64_t j,       \
+#define TT_ATTENTION_PARTS(T)                                                                     \
+  /* n contiguous rows of `width` elements: x itself if it has this layout, else a copy. */       \
+  const T* attention_rows(const char* x, int64_t stride, int64_t n, int64_t width, int32_t dtype, \
+                          T* buffer) noexcept;                                                    \
+  void attention_store(char* out, const T* x, int64_t n, int32_t dtype) noexcept;                 \
+  /* out[k * lanes + i] = rows[i][k] * factor; zeros for i in [n, lanes). */                      \
+  void attention_transpose_scaled(T* out, const T* rows, int64_t n, int64_t lanes, int64_t width, \
+                                  T factor) noexcept;                                             \
+  /* c (m, n) = a (m, k) b (k, n), or += if add; b and c are contiguous. */                       \
+  void attention_multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m,  \
+                          int64_t n, int64_t k, bool add) noexcept;                               \
+  /* s += mask; spare is as large as s. */                                                        \
+  void attention_add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s,                  \
+                          T* spare) noexcept;                                                     \
+  /* s = k (q scale)^T + mask; q_transposed holds q scale; spare is as large as s. */             \
+  void attention_scores(const AttentionPlan& p, const AttentionBlock& b, T* s, const T* k,        \
+                        const T* q_transposed, T* spare) noexcept;                                \
+  /* factor[key] of query j of the block: 0 if dropped, else keep_scale. */                       \
+  void attention_dropout_factors(const AttentionPlan& p, const AttentionBlock& b, int64_t j,      \
                                  T* factor) noexcept;
 TT_ATTENTION_PARTS(float)
 TT_ATTENTION_PARTS(double)
 
-// The same product by tiles of AMX, which multiply bf16: b holds such values, and a is split into
-// two. False: it is too small, or has infinities, and nothing was computed.
-bool attention_tiles(float* c, const float* a, int64_t a_row, int64_t a_col, const float* b,
-                     int64_t m, int64_t n, int64_t k, bool add) noexcept;
+// The kernels of plans with tiles of AMX, for units [begin, end); memory is a task's.
+void attention_bf16_amx(const AttentionPlan& p, int64_t begin, int64_t end, char* memory) noexcept;
+void attention_backward_bf16_amx(const AttentionPlan& p, int64_t begin, int64_t end,
+                                 char* memory) noexcept;
 
 TT_ENTRY_END
 
@@ -51,11 +54,6 @@ TT_ISA_BEGIN
 // The number of queries or keys in a group, for each of which the causal mask is applied at once.
 // What the mask hides from a whole group is not computed.
 constexpr int64_t kCausalGroup = 16;
-
-// Tiles take q as it is; the scores are scaled then.
-template <class T> TT_INLINE T attention_q_scale(const AttentionPlan& p) {
-  return p.tiles ? T(1) : T(p.scale);
-}
 
 // The scratch memory of a task; take() returns its parts, each aligned to a cache line.
 template <class T> struct Scratch {

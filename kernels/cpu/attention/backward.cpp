@@ -83,23 +83,21 @@ template <class T> TT_NOINLINE void block_pair(const AttentionPlan& p, const Att
                               block.queries, width, p.dtype, w.q);
   const T* g = attention_rows(rows_at(p.grad, block.batch, block.head, block.query), p.grad.row,
                               block.queries, value_width, p.dtype, w.g);
-  attention_transpose_scaled(w.q_transposed, q, block.queries, block.lanes, width,
-                             attention_q_scale<T>(p));
+  attention_transpose_scaled(w.q_transposed, q, block.queries, block.lanes, width, T(p.scale));
   attention_transpose_scaled(w.grad_transposed, g, block.queries, block.lanes, value_width, T(1));
   attention_scores(p, block, w.s, k, w.q_transposed, w.ds);
   exp_block(w.s, shift, sums, block.keys, block.lanes);
   if (holds_all(p, block)) normalise(block, w.s, sums);
-  attention_multiply(p, w.ds, v, value_width, 1, w.grad_transposed, block.keys, block.lanes,
+  attention_multiply(w.ds, v, value_width, 1, w.grad_transposed, block.keys, block.lanes,
                      value_width, false);
   score_gradients(p, block, w.s, w.ds, delta);
   if (of_keys) {
-    attention_multiply(p, w.dv, w.s, block.lanes, 1, g, block.keys, value_width, block.queries,
-                       true);
-    attention_multiply(p, w.dk, w.ds, block.lanes, 1, q, block.keys, width, block.queries, true);
+    attention_multiply(w.dv, w.s, block.lanes, 1, g, block.keys, value_width, block.queries, true);
+    attention_multiply(w.dk, w.ds, block.lanes, 1, q, block.keys, width, block.queries, true);
   }
   T* dq = reinterpret_cast<T*>(p.dq) + row * width;
   if (of_queries)
-    attention_multiply(p, dq, w.ds, 1, block.lanes, k, block.queries, width, block.keys, true);
+    attention_multiply(dq, w.ds, 1, block.lanes, k, block.queries, width, block.keys, true);
 }
 
 // Computes delta of queries [from, to) of a head and clears their dq.
@@ -222,8 +220,12 @@ TT_NOINLINE void query_block_gradients(const AttentionPlan& p, int64_t unit, con
 }
 
 template <class T> inline int32_t run_backward(const AttentionPlan& p, int64_t begin, int64_t end) {
-  const Parts<T> w =
-      scratch_of<T>(p, p.workspace + begin / p.run.grain[p.run.stage] * p.slot_bytes);
+  char* memory = p.workspace + begin / p.run.grain[p.run.stage] * p.slot_bytes;
+  if (p.tiles) {
+    attention_backward_bf16_amx(p, begin, end, memory);
+    return TT_OK;
+  }
+  const Parts<T> w = scratch_of<T>(p, memory);
   const int64_t blocks = attention_key_blocks(p);
   for (int64_t u = begin; u < end; u++) {
     if (p.run.n == 1) key_head_gradients(p, u, w);

@@ -43,17 +43,6 @@ template <class T> TT_NOINLINE void multiply(T* c, const T* a, int64_t a_row, in
   multiply_small(c, a, a_row, a_col, b, m, n, k, add, pitch);
 }
 
-#if TT_VEC_BYTES == 64
-TT_INLINE bool by_tiles(const AttentionPlan& p, float* c, const float* a, int64_t a_row,
-                        int64_t a_col, const float* b, int64_t m, int64_t n, int64_t k, bool add) {
-  return p.tiles && attention_tiles(c, a, a_row, a_col, b, m, n, k, add);
-}
-#endif
-template <class T> TT_INLINE bool by_tiles(const AttentionPlan&, T*, const T*, int64_t, int64_t,
-                                           const T*, int64_t, int64_t, int64_t, bool) {
-  return false;
-}
-
 // Converts n <= kMaskKeys values of the mask, `stride` bytes apart, to terms of scores.
 constexpr int64_t kMaskKeys = 32;
 template <class T>
@@ -131,9 +120,8 @@ template <class T> TT_INLINE void causal_products(const AttentionPlan& p, const 
 
 template <class T> TT_INLINE void scores(const AttentionPlan& p, const AttentionBlock& b, T* s,
                                          const T* k, const T* q_transposed, T* spare) {
-  if (p.causal && !p.tiles && !p.mask_dtype) causal_products(p, b, s, k, q_transposed);
-  else attention_multiply(p, s, k, p.width, 1, q_transposed, b.keys, b.lanes, p.width, false);
-  for (int64_t i = 0; p.tiles && i < b.keys * b.lanes; i++) s[i] *= T(p.scale);
+  if (p.causal && !p.mask_dtype) causal_products(p, b, s, k, q_transposed);
+  else attention_multiply(s, k, p.width, 1, q_transposed, b.keys, b.lanes, p.width, false);
   if (p.mask_dtype) add_mask(p, b, s, spare);
   if (p.causal) mask_future(b, s);
 }
@@ -174,10 +162,13 @@ void attention_store(char* out, const double* x, int64_t n, int32_t) noexcept {
                                   T factor) noexcept {                                            \
     transpose_scaled(out, rows, n, lanes, width, factor);                                         \
   }                                                                                               \
-  void attention_multiply(const AttentionPlan& p, T* c, const T* a, int64_t a_row, int64_t a_col, \
-                          const T* b, int64_t m, int64_t n, int64_t k, bool add) noexcept {       \
-    if (!by_tiles(p, c, a, a_row, a_col, b, m, n, k, add))                                        \
-      multiply(c, a, a_row, a_col, b, m, n, k, add, n);                                           \
+  void attention_multiply(T* c, const T* a, int64_t a_row, int64_t a_col, const T* b, int64_t m,  \
+                          int64_t n, int64_t k, bool add) noexcept {                              \
+    multiply(c, a, a_row, a_col, b, m, n, k, add, n);                                             \
+  }                                                                                               \
+  void attention_add_mask(const AttentionPlan& p, const AttentionBlock& b, T* s,                  \
+                          T* spare) noexcept {                                                    \
+    add_mask(p, b, s, spare);                                                                     \
   }                                                                                               \
   void attention_scores(const AttentionPlan& p, const AttentionBlock& b, T* s, const T* k,        \
                         const T* q, T* spare) noexcept {                                          \
