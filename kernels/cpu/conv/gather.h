@@ -69,13 +69,17 @@ template <class T, int kMr, int kVecs> TT_NOINLINE void gather_tile(const Gather
     gather_sums<decltype(unit)>(t, sums);
     return true;
   });
+  if (!t.start) {
+    TT_UNROLL
+    for (int i = 0; i < kMr; i++) {
+      TT_UNROLL
+      for (int v = 0; v < kVecs; v++) acc[i][v] = load(t.out[i] + v * kL) + acc[i][v];
+    }
+  }
   TT_UNROLL
   for (int i = 0; i < kMr; i++) {
     TT_UNROLL
-    for (int v = 0; v < kVecs; v++) {
-      T* to = t.out[i] + v * kL;
-      store(to, t.start ? acc[i][v] : Vec<T>(load(to) + acc[i][v]));
-    }
+    for (int v = 0; v < kVecs; v++) store(t.out[i] + v * kL, acc[i][v]);
   }
 }
 
