@@ -50,17 +50,49 @@ static bool may_wrap(const CExpression& e, Dtype result) {
   return true;
 }
 
+// Whether a value is a number of the program, as 0.5 is in where(mask, x, 0.5).
+bool CExporter::is_number(const IrValue& x) const {
+  return x.dtype == Dtype::kF64 && x.numel() == 1 &&
+         g_.storages[x.storage].role == IrRole::kConstant;
+}
+// Whether a call computes with float64 that is more than a number of the program.
+bool CExporter::has_float64() const {
+  bool some = false;
+  for_each_value(node(), [&](int32_t v) {
+    some = some || (value(v).dtype == Dtype::kF64 && !is_number(value(v)));
+  });
+  for (const int32_t v : node().outs) some = some || (v >= 0 && value(v).dtype == Dtype::kF64);
+  return some;
+}
+
+// Of float64 are what variances need: sums, means, arithmetic, roots, comparisons, conversions.
+bool CExporter::serves_float64() const {
+  static constexpr const char* kServed[] = {
+      "sum",  "sum_dim",    "mean",  "mean_dim", "sqrt",  "to_dtype",   "copy_",    "clone",
+      "full", "contiguous", "zeros", "ones",     "empty", "empty_like", "full_like"};
+  for (const char* name : kServed)
+    if (is(name)) return true;
+  const CExpression* const e = find_expression(op());
+  if (!e || e->calls) return false;
+  for (const char* text = e->text; *text; text++)  // a constant of float, such as 6.0f
+    if (*text >= '0' && *text <= '9' && text[1] == 'f') return false;
+  return true;
+}
+
+// The type in which an elementwise call computes with floating numbers.
+const char* CExporter::real_type() const { return has_float64() ? "double" : "float"; }
+bool CExporter::has_real_result() const { return is_float(value(node().outs[0]).dtype); }
+
 // Declares a variable of the argument's name that has the element of a tensor. type: of the
-// variable; NULL: that to which C promotes the element. A constant of one float64 is a number of
-// the program, as 0.5 is in where(mask, x, 0.5).
+// variable; NULL: that to which C promotes the element.
 void CExporter::declare_element(const char* name, int32_t v, const char* type, int64_t n_loops) {
   const IrValue& x = value(v);
-  const IrStorage& s = g_.storages[x.storage];
-  if (x.dtype == Dtype::kF64 && x.numel() == 1 && s.role == IrRole::kConstant) {
+  if (is_number(x)) {
     double number;
+    const IrStorage& s = g_.storages[x.storage];
     memcpy(&number, static_cast<const char*>(s.tensor->storage->data) + x.offset, sizeof number);
-    body_.add("const float ").add(name).add(" = ");
-    add_float(body_, number);
+    body_.add("const ").add(real_type()).add(" ").add(name).add(" = ");
+    add_float(body_, number, has_float64() ? Dtype::kF64 : Dtype::kF32);
     body_.add("; ");
     return;
   }
@@ -84,19 +116,19 @@ int64_t CExporter::whole_number(const IrArg& a) const {
   return v;
 }
 
-void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_float,
+void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_real,
                                const char* whole_type) {
-  const bool is_float = as_float || !is_whole(a);
+  const bool is_real = as_real || !is_whole(a);
   if (info.type == ArgType::kOptScalar || info.type == ArgType::kOptFloat) {
     body_.add("const int has_").add(info.name).add(" = ");
     body_.add(int64_t(a.kind != Value::kNone)).add("; ");
   }
-  const char* type = is_float ? "float" : whole_type;
+  const char* type = is_real ? real_type() : whole_type;
   body_.add("const ").add(type).add(" ").add(info.name).add(" = ");
   if (a.kind == Value::kNone) {
     body_.add("0");
-  } else if (is_float) {
-    add_real(body_, a);
+  } else if (is_real) {
+    add_real(body_, a, has_float64() ? Dtype::kF64 : Dtype::kF32);
   } else {
     body_.add("(").add(type).add(")");
     add_whole(body_, whole_number(a));
@@ -111,6 +143,7 @@ const char* CExporter::text_of(const CExpression& e) const {
   if (d == Dtype::kBool && computes("bitwise_not")) return "!self";
   if (is_integral(d) && computes("heaviside")) return "self == 0 ? values : self > 0";
   if (is_integral(d) && computes("abs")) return "self > 0 ? (uint64_t)self : 0 - (uint64_t)self";
+  if (d == Dtype::kF64 && computes("sqrt")) return "sqrt(self)";
   if (d != Dtype::kF32) return e.text;
   if (computes("clamp_min") && arg("min").kind == Value::kTensor)
     return "self < min || isnan(min) ? min : self";
@@ -134,13 +167,13 @@ bool CExporter::emit_elementwise() {
   if (!e) return false;
   const int32_t out = node().outs[0];
   const IrValue& y = value(out);
-  const bool as_float = y.dtype == Dtype::kF32;
-  if (as_float && clamps_by_nan(*e)) {
+  const bool as_real = has_real_result();
+  if (as_real && clamps_by_nan(*e)) {
     emit_fill(Scalar(NAN));
     return true;
   }
   const bool wraps = may_wrap(*e, y.dtype);
-  const char* type = as_float ? "float" : nullptr;
+  const char* type = as_real ? real_type() : nullptr;
   if (wraps) type = "uint64_t";
   const OpSchema& s = *node().op->schema;
   open_loops(y.sizes);
@@ -148,10 +181,10 @@ bool CExporter::emit_elementwise() {
     const IrArg& a = node().args[i];
     if (strcmp(s.args[i].name, "dst") == 0) continue;
     if (a.kind != Value::kTensor) {
-      declare_number(s.args[i], a, as_float, wraps ? type : "int64_t");
+      declare_number(s.args[i], a, as_real, wraps ? type : "int64_t");
       continue;
     }
-    if (e->calls && !as_float && value(a.values[0]).dtype != Dtype::kF32)
+    if (e->calls && !as_real && value(a.values[0]).dtype != Dtype::kF32)
       refuse("is exported for float32");
     declare_element(s.args[i].name, a.values[0], type, y.ndim());
   }
@@ -207,6 +240,32 @@ bool CExporter::emit_division() {
   return true;
 }
 
+// Shifts of integers: by less than 0 or all bits, to the left they give 0, to the right the sign.
+// Returns false for other calls.
+bool CExporter::emit_shift() {
+  const bool left = behind(op(), "bitwise_left_shift");
+  if (!left && !behind(op(), "bitwise_right_shift")) return false;
+  const int32_t out = node().outs[0];
+  const IrValue& y = value(out);
+  const IrArg& by = arg("other");
+  if (!is_integral(y.dtype) || y.dtype == Dtype::kBool) refuse("is exported for integers");
+  open_loops(y.sizes);
+  declare_element("self", tensor("self"), left ? "uint64_t" : "int64_t", y.ndim());
+  if (by.kind == Value::kTensor) {
+    declare_element("other", by.values[0], "uint64_t", y.ndim());
+  } else {
+    body_.add("const uint64_t other = (uint64_t)");
+    add_whole(body_, whole_number(by));
+    body_.add("; ");
+  }
+  body_.add("\n    ");
+  add_at(body_, out, y.ndim());
+  body_.add(" = (").add(c_type(y.dtype)).add(")(other < ").add(8 * item_size(y.dtype));
+  body_.add(left ? " ? self << other : 0);\n" : " ? self >> other : -(self < 0));\n");
+  close_loops(y.ndim());
+  return true;
+}
+
 // Writes loops that copy `from`, broadcast to these sizes, into a box of `to`. Offsets and strides
 // are in elements.
 void CExporter::emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_offset,
@@ -226,7 +285,7 @@ void CExporter::emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_off
   body_.add("[");
   add_index(body_, sizes, to_strides, sizes.n);
   // A number that a narrow integer cannot have wraps around.
-  const bool narrows = x.dtype == Dtype::kF32 && is_integral(y.dtype) && item_size(y.dtype) < 4;
+  const bool narrows = is_float(x.dtype) && is_integral(y.dtype) && item_size(y.dtype) < 4;
   body_.add("] = (").add(c_type(y.dtype)).add(")").add(narrows ? "(int32_t)" : "");
   body_.add(y.dtype == Dtype::kBool ? "!!" : "").add("(").add(source.span()).add(")[");
   body_.add(place.span()).add("];\n");

@@ -69,8 +69,9 @@ void CExporter::emit_fold(const char* name, bool is_running) {
   const bool has_dim = node_has("dim");
   const bool tests = strcmp(name, "any") == 0 || strcmp(name, "all") == 0;
   const bool extreme = strcmp(name, "max") == 0 || strcmp(name, "min") == 0;
-  const bool as_float = (tests ? x.dtype : y.dtype) == Dtype::kF32;
-  if (!c_type(x.dtype) || !c_type(y.dtype) || (x.dtype == Dtype::kF32 && !as_float))
+  const Dtype computed = tests ? x.dtype : y.dtype;
+  const bool as_float = is_float(computed);
+  if (!c_type(x.dtype) || !c_type(y.dtype) || (is_float(x.dtype) && !as_float))
     refuse("an argument of another dtype");
   if (!tests && !extreme && y.dtype == Dtype::kBool) refuse("a result of bool");
   Text own(mean ? "sum" : name);
@@ -78,7 +79,7 @@ void CExporter::emit_fold(const char* name, bool is_running) {
   if (extreme && !as_float) own.add(" of integers");
   const Fold& fold = find_fold(own.c_str());
   const char* type = tests || extreme ? "int64_t" : "uint64_t";
-  if (as_float) type = "float";
+  if (as_float) type = c_type(computed);
 
   SmallVec<bool, 8> reduced;
   const bool one = has_dim && arg("dim").kind == Value::kInt;
@@ -99,10 +100,10 @@ void CExporter::emit_fold(const char* name, bool is_running) {
     at += !reduced[i] || keeps;
   }
   target.add("] = ");
-  const bool converts = y.dtype != Dtype::kF32;
+  const bool converts = !is_float(y.dtype);
   if (converts) target.add("(").add(c_type(y.dtype)).add(")(");
   target.add(fold.last).add(converts ? ")" : "");
-  if (mean) target.add(" / ").add(count).add(".0f");
+  if (mean) target.add(" / ").add(count).add(y.dtype == Dtype::kF64 ? ".0" : ".0f");
   target.add(";\n");
   int64_t n_around = 0;
   for (const bool r : reduced) n_around += !r;
@@ -280,6 +281,30 @@ void CExporter::emit_kth() {
   Text at;
   at.add(k - 1);
   store_ordered(at.c_str(), dim, false);
+  close_loops(n_loops);
+}
+
+// Writes the last element of the first longest run of equal ones in order; every nan is a run.
+void CExporter::emit_mode() {
+  const IrValue& x = value(tensor("self"));
+  const int64_t dim = dim_of("self");
+  const int64_t n = x.ndim() ? x.sizes[dim] : 1;
+  if (n == 0) refuse("no elements");
+  const int64_t n_loops = begin_order(dim, false, n, false);
+  const int64_t step = row_of(tensor("self"), x, dim).step;
+  const auto element = [&](const char* at) {
+    body_.add("a[order[").add(at).add("] * ").add(step).add("]");
+  };
+  body_.add("    const long j = 0;\n    long begin = 0, longest = 0, last = 0;\n");
+  body_.add("    for (long k = 0; k < ").add(n).add("; k++) {\n      if (k + 1 < ").add(n);
+  body_.add(" && ");
+  element("k");
+  body_.add(" == ");
+  element("k + 1");
+  body_.add(") continue;\n      if (k + 1 - begin > longest) {\n");
+  body_.add("        longest = k + 1 - begin;\n        last = k;\n      }\n");
+  body_.add("      begin = k + 1;\n    }\n");
+  store_ordered("last", dim, false);
   close_loops(n_loops);
 }
 

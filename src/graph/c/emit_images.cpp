@@ -146,6 +146,84 @@ void CExporter::emit_adaptive_pool(bool largest) {
   body_.add(");\n");
 }
 
+// ---- windows as columns ----
+
+// The elements of each window as a column, or their sums: the loops are those of a batch, channels,
+// rows and columns of a window, rows and columns of windows.
+void CExporter::emit_columns(bool sums) {
+  const int32_t out = node().outs[0];
+  const IrValue& image = value(sums ? out : tensor("self"));
+  const IrValue& columns = value(sums ? tensor("self") : out);
+  const int64_t n = image.ndim();
+  int64_t kernel[2], dilation[2], padding[2], stride[2], size[2], count[2];
+  for (int64_t d = 0; d < 2; d++) {
+    kernel[d] = item("kernel_size", d, 1);
+    dilation[d] = item("dilation", d, 1);
+    padding[d] = item("padding", d, 0);
+    stride[d] = item("stride", d, 1);
+    size[d] = image.sizes[n - 2 + d];
+    count[d] = (size[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1;
+  }
+  const int64_t sizes[] = {
+      n == 4 ? image.sizes[0] : 1, image.sizes[n - 3], kernel[0], kernel[1], count[0], count[1]};
+  if (sums) emit_fill(Scalar(0));
+  open_loops(sizes);
+  for (int64_t d = 0; d < 2; d++) {
+    body_.add("const long s").add(d).add(" = i").add(4 + d).add(" * ").add(stride[d]).add(" + i");
+    body_.add(2 + d).add(" * ").add(dilation[d]).add(" - ").add(padding[d]).add(";\n    ");
+  }
+  Text inside, pixel, element;
+  inside.add("s0 >= 0 && s0 < ").add(size[0]).add(" && s1 >= 0 && s1 < ").add(size[1]);
+  add_pointer(pixel, sums ? out : tensor("self"));
+  pixel.add("[i0 * ").add(n == 4 ? image.strides[0] : 0).add(" + i1 * ").add(image.strides[n - 3]);
+  pixel.add(" + s0 * ").add(image.strides[n - 2]).add(" + s1 * ").add(image.strides[n - 1]);
+  pixel.add("]");
+  const int64_t last = columns.ndim() - 1;
+  add_pointer(element, sums ? tensor("self") : out);
+  element.add("[i0 * ").add(n == 4 ? columns.strides[0] : 0).add(" + ((i1 * ").add(kernel[0]);
+  element.add(" + i2) * ").add(kernel[1]).add(" + i3) * ").add(columns.strides[last - 1]);
+  element.add(" + (i4 * ").add(count[1]).add(" + i5) * ").add(columns.strides[last]).add("]");
+  if (sums) {
+    body_.add("if (").add(inside.span()).add(")\n      ");
+    store_by(pixel, image.dtype, element, '+');
+  } else {
+    Text source("(");
+    source.add(inside.span()).add(" ? ").add(pixel.span()).add(" : 0)");
+    store_by(element, columns.dtype, source, '=');
+  }
+  close_loops(6);
+}
+
+// ---- resizing ----
+
+void CExporter::emit_grid() {
+  const IrValue& x = value(tensor("self"));
+  const IrValue& grid = value(tensor("grid"));
+  for (const int64_t order : arg("order").ints)
+    if (order) refuse("a derivative");
+  use("grid_take");
+  const int64_t dims = x.ndim() - 2;
+  const int64_t points = x.sizes[0] ? grid.numel() / dims / x.sizes[0] : 0;
+  const int64_t sizes[] = {x.sizes[0],
+                           x.sizes[1],
+                           dims == 3 ? x.sizes[2] : 1,
+                           x.sizes[x.ndim() - 2],
+                           x.sizes[x.ndim() - 1],
+                           points};
+  Text call;
+  call.add("  grid_take(");
+  add_address(call, tensor("self"), true);
+  call.add(", ");
+  add_address(call, tensor("grid"), true);
+  call.add(", ");
+  add_result(call, node().outs[0]);
+  call.add(", ");
+  add_list(call, sizes);
+  for (const int64_t how : {dims, integer("mode"), integer("padding"), integer("align")})
+    call.add(", ").add(how);
+  end_call(call);
+}
+
 static int64_t taps_of(const ResizeAxis& a) { return is_nearest(a.mode) ? 1 : resize_taps(a); }
 
 // Returns dimension d of the image that the node resizes.

@@ -241,6 +241,29 @@ void CExporter::emit_rows(const char* table, const char* indices) {
   body_.add("[row * ").add(row).add(" + j];\n  }\n");
 }
 
+// Sums, means or maxima of rows of a table, in bags.
+void CExporter::emit_bags() {
+  const IrValue& table = value(tensor("weight"));
+  const IrValue& index = value(tensor("indices"));
+  if (!c_type(index.dtype)) refuse("indices of another dtype");
+  use("bag_reduce", index.dtype);
+  Text call;
+  call.add("  bag_reduce_").add(name_in_functions(index.dtype)).add("(");
+  add_address(call, tensor("weight"), true);
+  call.add(", ");
+  add_address(call, tensor("indices"), true, index.dtype);
+  call.add(", ");
+  add_address(call, tensor("starts"), true, Dtype::kI64);
+  call.add(", ");
+  add_address(call, tensor("per_sample_weights"), true);
+  call.add(", ");
+  add_result(call, node().outs[0]);
+  for (const int64_t n : {table.sizes[0], table.sizes[1], index.numel(), integer("bags"),
+                          integer("skipped"), integer("mode")})
+    call.add(", ").add(n);
+  end_call(call);
+}
+
 // ---- recurrent layers ----
 
 // Adds a copy of a state, which the steps overwrite.

@@ -34,6 +34,9 @@ const CExporter::Emitter* CExporter::find_emitter() const {
       {"adaptive_avg_pool2d", [](CExporter& e) { e.emit_adaptive_pool(false); }},
       {"adaptive_max_pool2d", [](CExporter& e) { e.emit_adaptive_pool(true); }},
       {"upsample2d", [](CExporter& e) { e.emit_resize(); }},
+      {"im2col", [](CExporter& e) { e.emit_columns(false); }},
+      {"col2im", [](CExporter& e) { e.emit_columns(true); }},
+      {"grid_take", [](CExporter& e) { e.emit_grid(); }},
       {"constant_pad_nd", [](CExporter& e) { e.emit_pad(); }},
       {"pad_indexed", [](CExporter& e) { e.emit_border(); }},
       // rows
@@ -78,6 +81,7 @@ const CExporter::Emitter* CExporter::find_emitter() const {
       {"argsort", [](CExporter& e) { e.emit_sort(true); }},
       {"topk", [](CExporter& e) { e.emit_sort(false); }},
       {"kthvalue", [](CExporter& e) { e.emit_kth(); }},
+      {"mode", [](CExporter& e) { e.emit_mode(); }},
       {"median", [](CExporter& e) { e.emit_median(false); }},
       {"median_dim", [](CExporter& e) { e.emit_median(false); }},
       {"nanmedian", [](CExporter& e) { e.emit_median(true); }},
@@ -106,6 +110,7 @@ const CExporter::Emitter* CExporter::find_emitter() const {
       {"scatter_extreme", [](CExporter& e) { e.emit_scatter(e.integer("smallest") ? '<' : '>'); }},
       {"one_hot", [](CExporter& e) { e.emit_one_hot(); }},
       {"embedding", [](CExporter& e) { e.emit_rows("weight", "indices"); }},
+      {"bag_reduce", [](CExporter& e) { e.emit_bags(); }},
       {"take_maxima", [](CExporter& e) { e.emit_gather(1, "indices"); }},
       {"gather", [](CExporter& e) { e.emit_gather(e.integer("dim"), "index"); }},
       // moves and copies
@@ -120,6 +125,8 @@ const CExporter::Emitter* CExporter::find_emitter() const {
       {"to_dtype", [](CExporter& e) { e.emit_copy(e.tensor("self"), e.node().outs[0]); }},
       {"copy_", [](CExporter& e) { e.emit_copy(e.tensor("src"), e.node().outs[0]); }},
       // new tensors
+      {"check_indices", [](CExporter&) {}},
+      {"check_holds", [](CExporter&) {}},
       {"empty", [](CExporter&) {}},
       {"empty_like", [](CExporter&) {}},
       {"empty_strided", [](CExporter&) {}},

@@ -33,6 +33,7 @@ const char* c_type(Dtype d) {
     case Dtype::kI32: return "int32_t";
     case Dtype::kI64: return "int64_t";
     case Dtype::kF32: return "float";
+    case Dtype::kF64: return "double";
     default: return nullptr;
   }
 }
@@ -122,14 +123,16 @@ void CExporter::add_templates(Text& out) {
       }
     }
 }
-void CExporter::add_float(Text& out, double v) {
+void CExporter::add_float(Text& out, double v, Dtype dtype) {
+  const bool narrow = dtype != Dtype::kF64;
   if (v != v) {
     out.add("NAN");
   } else if (v - v != 0) {
     out.add(v > 0 ? "INFINITY" : "-INFINITY");
   } else {
     char digits[32];
-    out.add({digits, format_double(digits, double(float(v)), true)}).add("f");
+    out.add({digits, format_double(digits, narrow ? double(float(v)) : v, narrow)});
+    out.add(narrow ? "f" : "");
   }
 }
 void CExporter::add_list(Text& out, Span<const int64_t> list) {
@@ -142,10 +145,10 @@ void CExporter::add_whole(Text& out, int64_t v) {
   if (v == INT64_MIN) out.add("INT64_MIN");
   else out.add(v);
 }
-void CExporter::add_real(Text& out, const IrArg& a) {
+void CExporter::add_real(Text& out, const IrArg& a, Dtype dtype) {
   if (a.kind == Value::kScalar && a.scalar.is_complex()) refuse("a complex number");
-  if (a.kind == Value::kFloat) add_float(out, a.f);
-  else add_float(out, a.kind == Value::kScalar ? a.scalar.real() : double(a.i));
+  if (a.kind == Value::kFloat) add_float(out, a.f, dtype);
+  else add_float(out, a.kind == Value::kScalar ? a.scalar.real() : double(a.i), dtype);
 }
 
 void CExporter::add_pointer(Text& out, int32_t v, int64_t more_offset) {
@@ -363,7 +366,8 @@ void CExporter::emit_node() {
     if (v >= 0 && g_.storages[value(v).storage].role != IrRole::kMade)
       refuse("writes an input or a constant");
   body_.add("  /* ").add(op()).add(" */\n");
-  if (emit_division() || emit_elementwise() || emit_table()) return;
+  if (has_float64() && !serves_float64()) refuse("is not exported for float64");
+  if (emit_division() || emit_shift() || emit_elementwise() || emit_table()) return;
   const Emitter* const emitter = find_emitter();
   if (!emitter) refuse("has no C template");
   emitter->emit(*this);
@@ -377,8 +381,12 @@ void CExporter::add_element(Text& out, Dtype dtype, const char* data) {
   if (dtype == Dtype::kF32) {
     float v;
     memcpy(&v, data, 4);
-    add_float(out, double(v));
-    return;
+    return add_float(out, double(v));
+  }
+  if (dtype == Dtype::kF64) {
+    double v;
+    memcpy(&v, data, 8);
+    return add_float(out, v, dtype);
   }
   int64_t v = 0;  // little-endian, as everywhere in tt
   memcpy(&v, data, size_t(size));
@@ -404,7 +412,7 @@ void CExporter::add_constant(Text& out, int32_t storage) {
   for (const IrValue& v : g_.values)
     if (v.storage == storage) dtype = v.dtype;
   const char* type = c_type(dtype);
-  if (!type) fail(TT_NOT_IMPLEMENTED, "a constant that is not float32 or integer");
+  if (!type) fail(TT_NOT_IMPLEMENTED, "a constant that is not floating or integer");
   const int64_t size = item_size(dtype);
   const int64_t n = s.bytes / size;
   out.add("static const ")

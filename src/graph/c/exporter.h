@@ -65,7 +65,12 @@ class CExporter {
   bool clamps_by_nan(const CExpression& e) const;
   int64_t whole_number(const IrArg& a) const;
   void declare_element(const char* name, int32_t v, const char* type, int64_t n_loops);
-  void declare_number(const ArgInfo& info, const IrArg& a, bool as_float, const char* whole_type);
+  void declare_number(const ArgInfo& info, const IrArg& a, bool as_real, const char* whole_type);
+  bool is_number(const IrValue& x) const;
+  bool has_float64() const;
+  bool serves_float64() const;
+  bool has_real_result() const;
+  const char* real_type() const;
   void emit_copy(int32_t from, int32_t to, Ints sizes, int64_t from_offset, int64_t to_offset,
                  Ints to_strides);
   void emit_copy(int32_t from, int32_t to);
@@ -89,6 +94,7 @@ class CExporter {
   void store_ordered(const char* at, int64_t dim, bool only_positions);
   void emit_sort(bool only_positions);
   void emit_kth();
+  void emit_mode();
   void emit_median(bool skips_nan);
   void emit_select_ranks();
   void emit_searchsorted();
@@ -139,6 +145,8 @@ class CExporter {
   void emit_adaptive_pool(bool largest);
   ResizeAxis axis(int d) const;
   void emit_resize();
+  void emit_columns(bool sums);
+  void emit_grid();
   void add_windows(int d, const char* name);
   void add_places();
   bool has_places() const;
@@ -152,8 +160,10 @@ class CExporter {
   void emit_attention();
   void emit_cat();
   void emit_rows(const char* table, const char* indices);
+  void emit_bags();
   void emit_gather(int64_t dim, const char* indices, bool by_rows = false);
   bool emit_division();
+  bool emit_shift();
   bool only_views() const;
 
   // Adds an argument of a call: the address of a value, NULL if it is absent.
@@ -165,9 +175,9 @@ class CExporter {
   void add_pointer(Text& out, int32_t v, int64_t more_offset = 0);
   void add_at(Text& out, int32_t v, int64_t n_loops);
   void add_list(Text& out, Span<const int64_t> list);
-  void add_float(Text& out, double v);
+  void add_float(Text& out, double v, Dtype dtype = Dtype::kF32);
   void add_whole(Text& out, int64_t v);
-  void add_real(Text& out, const IrArg& a);
+  void add_real(Text& out, const IrArg& a, Dtype dtype = Dtype::kF32);
   void add_element(Text& out, Dtype dtype, const char* data);
   void add_constant(Text& out, int32_t storage);
   void add_constants(CFiles& files);

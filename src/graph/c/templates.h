@@ -492,6 +492,111 @@ static void recurrent(const float *x, const float *w, const float *b, const floa
   }
 }
 )"},
+    {"bag_reduce", R"(
+/* y: (bags, width), the sums (mode 0), means (1) or maxima (2) of rows of a table; index: (n);
+   bag i is index[start[i]] to index[start[i + 1]], without starts n / bags of them; factor: (n), of
+   each row, or NULL; the row `skipped` is left out */
+static void bag_reduce_$8(const float *table, const $T *index, const int64_t *start,
+                          const float *factor, float *y, long rows, long width, long n, long bags,
+                          long skipped, int mode) {
+  for (long i = 0; i < bags; i++) {
+    const long end = start ? (long)start[i + 1] : (i + 1) * (n / bags);
+    long taken = 0;
+    for (long j = 0; j < width; j++) y[i * width + j] = 0.0f;
+    for (long k = start ? (long)start[i] : i * (n / bags); k < end; k++) {
+      if (k < 0 || k >= n) continue;
+      long row = (long)index[k];
+      if (row == skipped) continue;
+      row = row < 0 ? 0 : row < rows ? row : rows - 1;
+      for (long j = 0; j < width; j++) {
+        float *const out = y + i * width + j, a = table[row * width + j];
+        if (mode < 2) *out += factor ? a * factor[k] : a;
+        else if (!taken || (!(a <= *out) && *out == *out)) *out = a;
+      }
+      taken++;
+    }
+    for (long j = 0; mode == 1 && taken > 1 && j < width; j++) y[i * width + j] /= (float)taken;
+  }
+}
+)"},
+    {"grid_take", R"(
+/* The elements around a position in one of n elements, -1 outside, and their weights */
+typedef struct {
+  int n;
+  long index[4];
+  float weight[4];
+} grid_taps;
+static float grid_inside(float at, long n, int padding, int align) {
+  if (padding == 0) return at;
+  if (padding == 2) {
+    const float low = align ? 0.0f : -0.5f, span = (float)(align ? n - 1 : n);
+    if (span == 0.0f) return 0.0f;
+    const float from_low = fabsf(at - low), flips = floorf(from_low / span);
+    const float rest = from_low - flips * span;
+    at = 2.0f * floorf(flips / 2.0f) == flips ? rest + low : span - rest + low;
+  }
+  if (!(at > 0.0f)) return 0.0f; /* nan, too */
+  return at < (float)(n - 1) ? at : (float)(n - 1);
+}
+static long grid_index(float at, long n) {
+  return at >= 0.0f && at <= (float)(n - 1) ? (long)at : -1;
+}
+static float grid_near(float d) { return (1.25f * d - 2.25f) * d * d + 1.0f; }
+static float grid_far(float d) { return ((-0.75f * d + 3.75f) * d - 6.0f) * d + 3.0f; }
+static grid_taps grid_axis(float number, long n, int mode, int padding, int align) {
+  grid_taps taps = {1, {0}, {1.0f}};
+  const float factor = (float)(align ? n - 1 : n) / 2.0f;
+  const float at = (number + 1.0f) * factor - (align ? 0.0f : 0.5f);
+  const float inside = mode == 2 ? at : grid_inside(at, n, padding, align);
+  const float usable = fabsf(inside) < 2147483648.0f ? inside : -100.0f;
+  const float low = floorf(usable), rest = usable - low;
+  const float odd = inside - inside; /* nan at a position that is not finite */
+  if (mode == 1) {
+    taps.index[0] = grid_index(nearbyintf(usable), n);
+  } else if (mode == 0) {
+    taps.n = 2;
+    taps.weight[0] = 1.0f - rest + odd;
+    taps.weight[1] = rest + odd;
+    for (int k = 0; k < 2; k++) taps.index[k] = grid_index(low + (float)k, n);
+  } else {
+    taps.n = 4;
+    taps.weight[0] = grid_far(rest + 1.0f) + odd;
+    taps.weight[1] = grid_near(rest);
+    taps.weight[2] = grid_near(1.0f - rest);
+    taps.weight[3] = grid_far(2.0f - rest);
+    for (int k = 0; k < 4; k++)
+      taps.index[k] = grid_index(grid_inside(low + (float)(k - 1), n, padding, align), n);
+  }
+  return taps;
+}
+/* x: (n, c, depth, height, width), grid: (n, points, dims), y: (n, c, points); sizes: n, c, depth,
+   height, width, points; mode: 0 linear, 1 nearest, 2 cubic; padding: 0 zeros, 1 the border, 2
+   reflected */
+static void grid_take(const float *x, const float *grid, float *y, const long *sizes, int dims,
+                      int mode, int padding, int align) {
+  const long *const in = sizes + 2;
+  for (long i = 0; i < sizes[0] * sizes[5]; i++) {
+    grid_taps axis[3] = {{1, {0}, {1.0f}}, {1, {0}, {1.0f}}, {1, {0}, {1.0f}}};
+    for (int d = 3 - dims; d < 3; d++)
+      axis[d] = grid_axis(grid[i * dims + 2 - d], in[d], mode, padding, align);
+    for (long c = 0; c < sizes[1]; c++) {
+      const long image = i / sizes[5] * sizes[1] + c;
+      float sum = 0.0f;
+      for (int t = 0; t < axis[0].n * axis[1].n * axis[2].n; t++) {
+        const int tap[3] = {t / axis[2].n / axis[1].n, t / axis[2].n % axis[1].n, t % axis[2].n};
+        float weight = 1.0f, a = 0.0f;
+        long from = 0, d;
+        for (d = 0; d < 3 && axis[d].index[tap[d]] >= 0; d++)
+          from = from * in[d] + axis[d].index[tap[d]];
+        for (int e = 0; e < 3; e++) weight *= axis[e].weight[tap[e]];
+        if (d == 3) a = x[image * in[0] * in[1] * in[2] + from];
+        sum += a * weight;
+      }
+      y[image * sizes[5] + i % sizes[5]] = sum;
+    }
+  }
+}
+)"},
     {"place_in", R"(
 /* position i of n, counted from the end if it is negative; the nearest, if there is none */
 static long place_in(int64_t i, long n) {
