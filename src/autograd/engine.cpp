@@ -531,6 +531,7 @@ TensorList run_backward(const BackwardArgs& a) {
   engine.captured.resize(a.inputs.n);
   engine.mark_inputs();
   engine.start();
+  CaptureVisitor* const visitor = visitor_of_capture();
   while (!engine.heap.empty()) {
     poll_if_watched(false);
     Ready r = engine.pop();
@@ -542,6 +543,7 @@ TensorList run_backward(const BackwardArgs& a) {
     if (e.is_leaf()) {
       engine.run_leaf(*e.leaf());
     } else {
+      if (TT_UNLIKELY(visitor)) visitor->node(*visitor, *e.node());
       engine.run_node(*e.node());
       if (engine.borrowed.size() > 0) engine.give_back(*e.node());
     }

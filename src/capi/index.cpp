@@ -21,12 +21,17 @@ int64_t dims_taken(const tt_index& i) {
   return i.kind == TT_IDX_TENSOR && is_mask(tensor_of_item(i)) ? tensor_of_item(i).ndim : 1;
 }
 
-// Applies the items from left to right to a view of self.
+// Applies the items from left to right to a view of self. Where a capture records a write, the
+// number in a tensor that is the only one among the items stays a tensor: each run reads its own.
 class Indexing {
  public:
-  Indexing(const Tensor& self, Indices items) : view_(TensorRef::share(&self)) {
+  Indexing(const Tensor& self, Indices items, bool writes = false)
+      : view_(TensorRef::share(&self)) {
     int64_t taken = 0;
     int64_t ellipses = 0;
+    int64_t tensors = 0;
+    for (const tt_index& i : items) tensors += i.kind == TT_IDX_TENSOR;
+    keeps_numbers_ = writes && tensors == 1 && ctx().graph;
     for (const tt_index& i : items) {
       taken += dims_taken(i);
       ellipses += i.kind == TT_IDX_ELLIPSIS;
@@ -81,7 +86,8 @@ class Indexing {
 
   void add_tensor(const Tensor& t) {
     const bool mask = is_mask(t);
-    if (t.ndim == 0 && t.device.type != TT_META && !is_batched(t)) {
+    const bool is_number = t.ndim == 0 && t.device.type != TT_META && !is_batched(t);
+    if (is_number && (mask || !keeps_numbers_)) {
       const Scalar value = read_scalar(t);
       if (!mask && category(t.dtype) == 1) return add_int(value.i);
       if (mask) return add_truth(value.i != 0);
@@ -118,6 +124,7 @@ class Indexing {
   int64_t dim_ = 0;       // the next dimension of the view
   int64_t self_dim_ = 0;  // the next dimension of self
   int64_t covered_ = 0;   // dimensions of the view covered by tensors_
+  bool keeps_numbers_ = false;
 };
 
 // Removes leading dimensions of size 1 that `to` does not have.
@@ -165,7 +172,7 @@ tt_status tt_index_set(tt_ctx* h, tt_tensor* self, const tt_index* index, int64_
     Tensor& x = mutable_arg(self, "self", 1);
     Indices items = indices_arg(index, n, "index", 2);
     const Tensor& v = tensor_arg(value, "value", 4);
-    Indexing i(x, items);
+    Indexing i(x, items, true);
     if (!i.has_tensors()) return op::copy_(i.view(), *without_leading_ones(v, i.view()));
     TensorRef converted = v.ndim == 0 ? op::to(v, x.dtype, x.device) : TensorRef::share(&v);
     // A number needs no list of the positions, whose length a capture could not record.

@@ -16,6 +16,8 @@ struct CaptureVisitor {
   void (*outside)(CaptureVisitor&, const Tensor& t);
   // A module is about to be called.
   void (*module)(CaptureVisitor&, Module& m);
+  // A backward is about to run a node.
+  void (*node)(CaptureVisitor&, const GraphNode& n);
 };
 
 // A condition on elements of t that a composite relies on.
@@ -106,6 +108,11 @@ inline void note_grad(const Tensor& leaf, bool replaces) {
   if (!tls.ctx) return;  // outside of calls, gradients are only looked at
   const GraphHooks* hooks = ctx().graph;
   if (TT_UNLIKELY(hooks && hooks->visitor)) hooks->visitor->grad(*hooks->visitor, leaf, replaces);
+}
+// NULL: none.
+inline CaptureVisitor* visitor_of_capture() {
+  const GraphHooks* hooks = ctx().graph;
+  return hooks ? hooks->visitor : nullptr;
 }
 inline void note_module(Module& m) {
   const GraphHooks* hooks = ctx().graph;

@@ -16,8 +16,8 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 ONE = c_int64(1)
 
 
-def packed_index(key: Any) -> tuple[bytes, c_int64, list[Any]]:
-    """Returns (tt_index array, its length, tensors that it points to)."""
+def packed_index(key: Any, writes: bool = False) -> tuple[bytes, c_int64, list[Any]]:
+    """Returns (tt_index array, its length, tensors that it points to). writes: of an assignment."""
     if type(key) is slice:
         return slice_item(key.start, key.stop, key.step), ONE, []
     keep: list[Any] = []
@@ -29,7 +29,8 @@ def packed_index(key: Any) -> tuple[bytes, c_int64, list[Any]]:
         )
         key = tuple(key)
     try:
-        items = [index_item(item, keep) for item in (key if isinstance(key, tuple) else (key,))]
+        keys = key if isinstance(key, tuple) else (key,)
+        items = [index_item(item, keep, writes) for item in keys]
     except struct_error:
         raise errors.OutOfRangeError(f"index {key} is out of range") from None
     return b"".join(items), c_int64(len(items)), keep
@@ -44,7 +45,7 @@ def stands_for_tuple(key: Any) -> bool:
     )
 
 
-def index_item(item: Any, keep: list[Any]) -> bytes:
+def index_item(item: Any, keep: list[Any], writes: bool) -> bytes:
     """Returns the tt_index of one item. keep receives the tensor that it points to."""
     if type(item) is int:
         return INDEX.pack(IDX_INT, 0, item, 0, 0, 0)
@@ -56,7 +57,7 @@ def index_item(item: Any, keep: list[Any]) -> bytes:
 
     if isinstance(item, Tensor):
         is_number = not item.ndim and item.dtype.kind == "i" and item.dtype.name != "uint8"
-        if is_number and not in_vmap():  # where it may be another one for each sample
+        if is_number and not writes and not in_vmap():  # C reads the position of an assignment
             return INDEX.pack(IDX_INT, 0, item.item(), 0, 0, 0)
     elif isinstance(item, (bool, list, tuple, range)) or of_numpy(item):
         from ._create import index_tensor
@@ -74,6 +75,7 @@ def index_item(item: Any, keep: list[Any]) -> bytes:
 
 
 def in_vmap() -> bool:
+    """Returns whether a number may be another one for each sample."""
     from .autograd._depth import depth
 
     return depth.vmap > 0

@@ -881,7 +881,7 @@ class Tensor(Arithmetic, TensorLayout):
             found = intercepted(Tensor.__setitem__, locals())
             if found is not PLAIN:
                 return found
-        index, n, keep = packed_index(key)
+        index, n, keep = packed_index(key, True)
         if not isinstance(value, Tensor):
             value = self._as_item(value)
         if tensor_index_set(local.ctx, self._as_parameter_, index, n, value):

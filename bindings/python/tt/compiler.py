@@ -5,9 +5,10 @@ Python code: they do not print or change counters and lists. A function that rea
 tensors (`if loss.item() < 1`) is not recorded and runs unchanged. A record is valid for tensors of
 the same shapes, strides, dtypes and devices, equal values of other arguments and of closed-over and
 global numbers, the same closed-over and global objects, and modules with the same attributes,
-parameters, buffers and children. A function that sets one of these runs unchanged. Attributes of
-other objects, items of containers, and what is written into the dicts of a module are not watched:
-call `tt.compiler.reset()` after a change.
+parameters, buffers and children. A function that sets one of these, such as a global that counts
+its calls, runs unchanged: two calls of it are recorded to find that out. Attributes of other
+objects, items of containers, and what is written into the dicts of a module are not watched: call
+`tt.compiler.reset()` after a change.
 """
 from __future__ import annotations
 
@@ -41,6 +42,7 @@ MODES = "default lite reduce-overhead max-autotune max-autotune-no-cudagraphs".s
 STANCES = "default eager_then_compile eager_on_recompile fail_on_recompile force_eager".split()
 MAX_RESULTS = 1024  # of a function in C
 LIMIT = 8  # records of one function, and structures of its arguments
+SETTING_CALLS = 2  # recorded calls in a row that set what they read: none is recorded then
 OPTIONS = Struct("Qqii").pack  # tt_compile_opts
 INFO = Struct("qqqP")  # tt_compiled_info
 NOTES = {"_single", "_held", "_watches"}  # of layers
@@ -357,6 +359,7 @@ class Compiled:
         self.entries: dict[Any, Entry] = {}
         self.watched: Watched | None = None
         self.last: Callable[[Any], Any] | None = None  # Entry.replay of the last call
+        self.n_setting = 0  # the last recorded calls that set what they read
         update_wrapper(self, fn)
         every.add(self)
 
@@ -397,7 +400,7 @@ class Compiled:
         except (TypeError, ValueError):  # not hashable, not yet bound
             return self.fn(*args, **kwargs)
         if entry is None:
-            if len(self.entries) >= LIMIT:
+            if len(self.entries) >= LIMIT or self.n_setting >= SETTING_CALLS:
                 return self.fn(*args, **kwargs)
             entry = self.added(key, args, kwargs)
         if entry.plain:
@@ -410,9 +413,13 @@ class Compiled:
             reason = entry.plain or entry.info()[3]
             if reason and not entry.has_history:  # PyTorch records a call with history
                 raise RuntimeError(f"compile: fullgraph is set, but {reason}")
-        if first and not entry.plain and self.watched.state([]) != key[1]:
-            entry.plain = "it sets what it reads: an attribute of a module, or a name"
-            self.last = None
+        if first and not entry.plain:
+            self.n_setting += 1
+            if self.watched.state([]) == key[1]:
+                self.n_setting = 0
+            else:
+                entry.plain = "it sets what it reads: an attribute of a module, or a name"
+                self.last = None
         return result
 
     def added(self, key: Any, args: Any, kwargs: Any) -> Entry:
@@ -427,6 +434,7 @@ class Compiled:
         """Drops the records."""
         self.entries.clear()
         self.watched = self.last = None
+        self.n_setting = 0
 
 
 def compile(

@@ -45,8 +45,7 @@ const char* reason_of_modes() {
 
 bool share_memory(TensorSpan inputs) {
   for (int64_t i = 1; i < inputs.n; i++)
-    for (int64_t j = 0; j < i; j++)
-      if (inputs[i]->storage == inputs[j]->storage) return true;
+    if (shares_with_earlier(inputs, i)) return true;
   return false;
 }
 
@@ -65,9 +64,21 @@ class RecordsLock {
   Compiled& f_;
 };
 
-CompiledRecord* find_record(const Compiled& f, TensorSpan inputs) {
-  for (CompiledRecord* r : f.records)
-    if (fits(*r, inputs)) return r;
+// Replays write inputs one by one, so a function that does needs inputs with memory of their own.
+CompiledRecord* find_record(const Compiled& f, TensorSpan inputs, bool shared) {
+  for (CompiledRecord* r : f.records) {
+    const bool serves = shared ? r->of_shared || !r->writes_inputs : !r->of_shared;
+    if (serves && fits(*r, inputs)) return r;
+  }
+  return nullptr;
+}
+
+// Why the function itself must run although there is a record, or NULL.
+const char* reason_against(CompiledRecord& r, TensorSpan inputs) {
+  if (!r.plan) return r.reason.c_str();
+  for (const Tensor* t : inputs)
+    if (r.outside.find(t->storage) >= 0) return "an input shares memory with state of the function";
+  if (holds_gradient(r)) return "the application has a gradient of an earlier call";
   return nullptr;
 }
 
@@ -115,15 +126,13 @@ TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n
   const RecordsLock lock(f);
   if (!lock.held) return run_function(f, inputs);
   if (const char* reason = reason_of_modes()) return run_unrecorded(f, inputs, reason);
-  if (share_memory(inputs)) return run_unrecorded(f, inputs, "inputs share memory");
   drop_outdated(f);
-  CompiledRecord* found = find_record(f, inputs);
-  if (!found) found = derive_record(f, inputs);
+  const bool shared = share_memory(inputs);
+  CompiledRecord* found = find_record(f, inputs, shared);
+  if (!found && !shared) found = derive_record(f, inputs);
   if (found) {
-    if (!found->plan) return run_unrecorded(f, inputs, found->reason.c_str());
-    for (const Tensor* t : inputs)
-      if (found->outside.find(t->storage) >= 0)
-        return run_unrecorded(f, inputs, "an input shares memory with state of the function");
+    if (const char* reason = reason_against(*found, inputs))
+      return run_unrecorded(f, inputs, reason);
     return replay(f, *found, inputs, cap, n_outs);
   }
   if (num_recorded(f) >= f.limit)

@@ -24,7 +24,8 @@ namespace {
 
 bool fits_but_sizes(const InputGuard& g, const Tensor& t) {
   return g.dtype == t.dtype && g.device == t.device && g.sizes.size() == t.ndim &&
-         g.needs_grad == requires_grad(t) && g.writable == t.storage->writable;
+         g.needs_grad == requires_grad(t) && g.has_history == bool(t.grad_fn) &&
+         g.writable == t.storage->writable;
 }
 bool fits(const InputGuard& g, const Tensor& t) {
   return same(g.sizes, t.sizes()) && same(g.strides, t.strides()) && fits_but_sizes(g, t);
@@ -38,40 +39,58 @@ bool fits(const ModuleGuard& g) {
   return true;
 }
 
-bool fits(const SmallVec<LeafGuard, 1>& leaves) {
+bool fits(const SmallVec<LeafGuard, 1>& leaves, TensorSpan inputs) {
   if (leaves.empty()) return true;
   const Lock lock(shared_lock);
   for (const LeafGuard& g : leaves) {
     if (g.replaced) continue;
-    const Tensor* grad = borrow_grad(lock, *g.leaf);
+    const Tensor* grad = borrow_grad(lock, g.of(inputs));
     if (g.grad != (grad ? grad->storage : nullptr)) return false;
   }
   return true;
 }
 
 // All guards but those of inputs.
-bool fits_around(const CompiledRecord& r) {
+bool fits_around(const CompiledRecord& r, TensorSpan inputs) {
   if (!(r.modes == modes_now())) return false;
   for (const ModuleGuard& g : r.modules)
     if (!fits(g)) return false;
   for (const OutsideGuard& g : r.tensors)
     if (g.tensor->storage != g.data || requires_grad(*g.tensor) != g.needs_grad) return false;
-  return fits(r.leaves);
+  return fits(r.leaves, inputs);
 }
 
 }  // namespace
+
+bool shares_with_earlier(TensorSpan inputs, int64_t i) {
+  for (int64_t k = 0; k < i; k++)
+    if (inputs[k]->storage == inputs[i]->storage) return true;
+  return false;
+}
+
+// A gradient has a reference of the rule's and, if it is still there, one of the leaf's.
+bool holds_gradient(const CompiledRecord& r) {
+  if (r.grads.empty()) return false;
+  const Lock lock(shared_lock);
+  for (const GradRule& rule : r.grads) {
+    if (!rule.grad || rule.is_new()) continue;
+    const RefCount own = borrow_grad(lock, *rule.leaf) == rule.grad.get() ? 2 : 1;
+    if (rule.grad->refs > own || rule.grad->storage->refs > 1) return true;
+  }
+  return false;
+}
 
 bool fits(const CompiledRecord& r, TensorSpan inputs) {
   if (r.inputs.size() != inputs.n) return false;
   for (int64_t i = 0; i < inputs.n; i++)
     if (!fits(r.inputs[i], *inputs[i])) return false;
-  return fits_around(r);
+  return fits_around(r, inputs);
 }
 bool fits_but_sizes(const CompiledRecord& r, TensorSpan inputs) {
   if (r.inputs.size() != inputs.n) return false;
   for (int64_t i = 0; i < inputs.n; i++)
     if (!fits_but_sizes(r.inputs[i], *inputs[i])) return false;
-  return fits_around(r);
+  return fits_around(r, inputs);
 }
 
 }  // namespace TT_NS

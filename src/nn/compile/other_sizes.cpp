@@ -193,8 +193,8 @@ CompiledRecord* derive_record(Compiled& f, TensorSpan inputs) {
   copy_guards(first, inputs, r);
   set_plan(r, *captured, first.outs.size(), inputs);
   for (const GradRule& rule : first.grads)
-    r.grads.push_back(
-        {rule.leaf, rule.out < 0 ? TensorRef() : plan_slot(*r.plan, true, rule.out), rule.out});
+    r.grads.push_back({rule.leaf, rule.out < 0 ? TensorRef() : plan_slot(*r.plan, true, rule.out),
+                       rule.out, rule.result, rule.input});
   drop_oldest_derived(f);
   made.keep();
   return &r;

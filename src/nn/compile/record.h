@@ -25,7 +25,7 @@ struct ModeGuard {
 struct InputGuard {
   Dtype dtype;
   Device device;
-  bool needs_grad, writable;
+  bool needs_grad, has_history, writable;
   Shape sizes, strides;
 };
 
@@ -48,6 +48,9 @@ struct LeafGuard {
   TensorRef leaf;
   const Storage* grad;  // NULL: it has none
   bool replaced;        // the function replaces it first: nothing depends on what it was
+  int64_t input = -1;   // which input it is, then leaf is empty; -1: none
+
+  const Tensor& of(TensorSpan inputs) const { return input < 0 ? *leaf : *inputs[input]; }
 };
 
 // ---- how a replay gives a result ----
@@ -64,11 +67,17 @@ struct OutRule {
   int32_t first = -1;  // kShared: the first result in that memory
   int32_t value = -1;  // in the graph
 };
-// The gradient that a leaf has after the call.
+// The gradient that a leaf has after the call. That of an input, and one that the function returns,
+// is new in each call.
 struct GradRule {
   TensorRef leaf;
-  TensorRef grad;  // in the memory of the plan; empty: none
-  int64_t out;     // which output of the plan it is
+  TensorRef grad;       // in the memory of the plan; empty: none
+  int64_t out;          // which output of the plan it is
+  int64_t result = -1;  // the result of the function with which it shares memory; -1: none
+  int64_t input = -1;   // the input that is the leaf, which is empty then; -1: none
+
+  const Tensor& of(TensorSpan inputs) const { return input < 0 ? *leaf : *inputs[input]; }
+  bool is_new() const { return result >= 0 || input >= 0; }
 };
 struct InputRule {
   TensorRef slot;
@@ -90,6 +99,7 @@ struct CompiledRecord {
   bool out_of_memory = false;  // the record is not kept: the next call tries again
   SmallVec<InputRule, 2> feeds;
   bool writes_inputs = false;
+  bool of_shared = false;  // holds only for inputs of which some share memory
   SmallVec<OutRule, 2> outs;
   SmallVec<GradRule, 1> grads;
   PointerMap outside;                // storages of parameters, state and constants
@@ -98,12 +108,16 @@ struct CompiledRecord {
 
 ModeGuard modes_now();
 const Storage* storage_of(const Module::Slot& slot);
+// Whether input i has the storage of one before it.
+bool shares_with_earlier(TensorSpan inputs, int64_t i);
 bool fits(const CompiledRecord& r, TensorSpan inputs);
 bool fits_but_sizes(const CompiledRecord& r, TensorSpan inputs);
 
 TensorList run_function(Compiled& f, TensorSpan inputs);
 // Runs the function and keeps a record of the call.
 TensorList record(Compiled& f, TensorSpan inputs);
+// Whether the application has a gradient of an earlier replay, which the next one would overwrite.
+bool holds_gradient(const CompiledRecord& r);
 // Gives the record the plan of a graph; the first n_outs outputs are results of the function.
 void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSpan inputs);
 // Fails with BUFFER_TOO_SMALL, and sets *n_outs, if there are more than cap results.

@@ -18,6 +18,8 @@ struct Visitor : CaptureVisitor {
   SmallVec<OutsideGuard, 1> tensors;
   SmallVec<LeafGuard, 1> leaves;
   PointerMap seen;
+  TensorSpan inputs;
+  bool ran_history = false;  // a backward has left the function through an input
   bool failed = false;
 };
 
@@ -52,6 +54,11 @@ void visit_module(CaptureVisitor& visitor, Module& m) {
   }
 }
 
+void visit_node(CaptureVisitor& visitor, const GraphNode& node) {
+  auto& v = static_cast<Visitor&>(visitor);
+  for (const Tensor* t : v.inputs) v.ran_history |= t->grad_fn == &node;
+}
+
 [[noreturn]] TT_COLD void refuse(const char* why) { fail(TT_NOT_IMPLEMENTED, "{}", why); }
 
 // The bytes [*low, *high) that a value covers in its storage.
@@ -83,18 +90,24 @@ bool same_memory(const Graph& g, int64_t i, int64_t k) {
 
 // The first result in the memory of result i, or -1 if it has memory of its own. Only what shared
 // memory in the call shares it in replays: passes make one value of equal ones.
-int32_t first_in_memory(const Graph& captured, const Graph& g, int64_t n_outs, int64_t i) {
+int32_t first_in_memory(const Graph& captured, const Graph& g, int64_t i) {
   int32_t first = -1;
   for (int64_t k = 0; k < g.outputs.size(); k++) {
     if (k == i || !same_memory(captured, i, k)) continue;
-    if (k >= n_outs) refuse("a result and a gradient share memory");
     if (!same_memory(g, i, k)) refuse("two results share memory, which a pass has divided");
     if (first < 0) first = int32_t(min(i, k));
   }
   return first;
 }
 
-void set_out(CompiledRecord& r, const Graph& captured, const Graph& g, int64_t n_outs, int64_t i) {
+// The first result of the function in the memory of output i, or -1.
+int64_t result_in_memory(const Graph& captured, int64_t n_outs, int64_t i) {
+  for (int64_t k = 0; k < n_outs; k++)
+    if (same_memory(captured, i, k)) return k;
+  return -1;
+}
+
+void set_out(CompiledRecord& r, const Graph& captured, const Graph& g, int64_t i) {
   const int32_t value = g.outputs[i];
   const IrValue& v = g.values[value];
   OutRule rule = {.kind = OutKind::kCopy, .value = value};
@@ -106,7 +119,7 @@ void set_out(CompiledRecord& r, const Graph& captured, const Graph& g, int64_t n
   } else if (role != IrRole::kMade) {
     rule.kind = OutKind::kOutside;
   } else {
-    rule.first = first_in_memory(captured, g, n_outs, i);
+    rule.first = first_in_memory(captured, g, i);
     if (rule.first >= 0) rule.kind = OutKind::kShared;
   }
   r.outs.push_back(rule);
@@ -132,7 +145,7 @@ void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSp
   const Graph& g = *graph;
   check_inputs(g);
   r.plan = new_plan(graph, nullptr, 0, n_outs);
-  for (int64_t i = 0; i < n_outs; i++) set_out(r, captured, g, n_outs, i);
+  for (int64_t i = 0; i < n_outs; i++) set_out(r, captured, g, i);
   set_feeds(r, g, inputs);
   for (const IrStorage& s : g.storages)
     if (s.tensor && s.role != IrRole::kInput) r.outside.add(s.tensor->storage);
@@ -143,9 +156,57 @@ void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSp
 
 namespace {
 
+// The inputs of a call, each in a storage of its own: one that shares memory with an earlier one
+// is replaced by another tensor over its memory. In the graph they are apart, which holds if the
+// function writes none.
+class ApartInputs {
+ public:
+  explicit ApartInputs(TensorSpan inputs) {
+    for (int64_t i = 0; i < inputs.n; i++) {
+      const bool shared = shares_with_earlier(inputs, i);
+      if (shared) twins_.push_back({inputs[i], twin_of(*inputs[i])});
+      list_.push_back(shared ? twins_.back().twin.get() : inputs[i]);
+    }
+  }
+  TensorSpan span() const { return {list_.data(), list_.size()}; }
+  bool shared() const { return !twins_.empty(); }
+  // Saved tensors over memory that was written are invalid.
+  void note_writes() const {
+    for (const Twin& t : twins_)
+      if (t.twin->version()) const_cast<Tensor*>(t.input)->bump_version();
+  }
+
+ private:
+  struct Twin {
+    const Tensor* input;
+    TensorRef twin;
+  };
+  static TensorRef twin_of(const Tensor& t) {
+    const auto release = [](void* user) { TensorRef::adopt(static_cast<Tensor*>(user)).reset(); };
+    TensorRef twin = new_import(t.data, t.sizes(), t.strides(), t.dtype, t.device, release,
+                                TensorRef::share(&t).leak());
+    twin->storage->writable = t.storage->writable;
+    return twin;
+  }
+
+  SmallVec<const Tensor*, 4> list_;
+  SmallVec<Twin, 1> twins_;
+};
+
+// Whether each input that shares memory can be replaced: a plain tensor of the CPU.
+bool can_be_apart(TensorSpan inputs) {
+  for (int64_t i = 0; i < inputs.n; i++) {
+    const bool of_modes = inputs[i]->keys & ~(bit(kKeyCpu) | bit(kKeyAutograd));
+    const bool plain = !of_modes && !requires_grad(*inputs[i]);
+    if (!plain && shares_with_earlier(inputs, i)) return false;
+  }
+  return true;
+}
+
 class Recording {
  public:
-  Recording(Compiled& f, TensorSpan inputs, CompiledRecord& r) : f_(f), inputs_(inputs), r_(r) {}
+  Recording(Compiled& f, const ApartInputs& inputs, CompiledRecord& r)
+      : f_(f), apart_(inputs), inputs_(inputs.span()), r_(r) {}
   TensorList run();
 
  private:
@@ -153,9 +214,10 @@ class Recording {
   void finish(const TensorList& outs);
   void keep_guards();
   void make_plan(const TensorList& outs);
-  void set_grads(const Graph& g, int64_t n_outs);
+  void set_grads(const Graph& captured, int64_t n_outs);
 
   Compiled& f_;
+  const ApartInputs& apart_;
   TensorSpan inputs_;
   CompiledRecord& r_;
   Visitor visitor_ = {};
@@ -165,23 +227,28 @@ class Recording {
 void Recording::set_guards() {
   r_.modes = modes_now();
   for (const Tensor* t : inputs_)
-    r_.inputs.push_back({t->dtype, t->device, requires_grad(*t), t->storage->writable,
-                         Shape(t->sizes()), Shape(t->strides())});
+    r_.inputs.push_back({t->dtype, t->device, requires_grad(*t), bool(t->grad_fn),
+                         t->storage->writable, Shape(t->sizes()), Shape(t->strides())});
 }
 
-void Recording::set_grads(const Graph& g, int64_t n_outs) {
+void Recording::set_grads(const Graph& captured, int64_t n_outs) {
+  const Graph& g = *r_.plan->graph;
   int64_t out = n_outs;
   for (int64_t i = 0; i < grads_.size(); i++) {
-    const LeafGuard& leaf = visitor_.leaves[i];
+    const LeafGuard& guard = visitor_.leaves[i];
+    GradRule rule = {.leaf = guard.leaf, .grad = {}, .out = -1, .input = guard.input};
     if (!grads_[i]) {
-      if (leaf.grad || leaf.replaced) r_.grads.push_back({leaf.leaf, {}, -1});
+      if (guard.grad || guard.replaced) r_.grads.push_back(std::move(rule));
       continue;
     }
-    const int64_t at = out++;
-    if (g.storages[g.values[g.outputs[at]].storage].role == IrRole::kMade)
-      r_.grads.push_back({leaf.leaf, plan_slot(*r_.plan, true, at), at});
-    else if (grads_[i]->storage != leaf.grad)
+    rule.out = out++;
+    if (g.storages[g.values[g.outputs[rule.out]].storage].role == IrRole::kMade) {
+      rule.grad = plan_slot(*r_.plan, true, rule.out);
+      rule.result = result_in_memory(captured, n_outs, rule.out);
+      r_.grads.push_back(std::move(rule));
+    } else if (grads_[i]->storage != guard.grad) {
       refuse("the function sets a gradient to a tensor that it has not computed");
+    }
   }
 }
 
@@ -201,7 +268,11 @@ void Recording::make_plan(const TensorList& outs) {
   if (!captured) refuse(reason.c_str());
   if (visitor_.failed) fail(TT_OOM, "no memory for the guards of a compiled function");
   set_plan(r_, *captured, outs.size(), inputs_);
-  set_grads(*r_.plan->graph, outs.size());
+  if (apart_.shared() && r_.writes_inputs) {
+    r_.of_shared = true;
+    refuse("inputs share memory, and the function writes one of them");
+  }
+  set_grads(*captured, outs.size());
   if (f_.dynamic) r_.captured = captured;
 }
 
@@ -210,7 +281,13 @@ void Recording::finish(const TensorList& outs) {
   // Nobody sees the gradient of a leaf that the function has made and dropped.
   for (int64_t i = visitor_.leaves.size(); i-- > 0;)
     if (visitor_.leaves[i].leaf->refs == 1) visitor_.leaves.erase(i);
-  for (const LeafGuard& l : visitor_.leaves) grads_.push_back(TensorRef(grad_of(*l.leaf)));
+  for (LeafGuard& l : visitor_.leaves) {
+    grads_.push_back(TensorRef(grad_of(*l.leaf)));
+    for (int64_t i = 0; i < inputs_.n; i++)
+      if (inputs_[i] == l.leaf.get()) l.input = i;
+    if (l.input >= 0) l.leaf.reset();
+  }
+  if (visitor_.ran_history) refuse("a backward goes on behind an input, in its history");
   make_plan(outs);
 }
 
@@ -227,6 +304,8 @@ TensorList Recording::run() {
   visitor_.grad = visit_grad;
   visitor_.outside = visit_outside;
   visitor_.module = visit_module;
+  visitor_.node = visit_node;
+  visitor_.inputs = inputs_;
   clear_autocast_cache();  // an earlier cast would become a constant
   begin_capture(inputs_, {.allow_reads = false, .lenient = true, .visitor = &visitor_});
   struct End {
@@ -249,8 +328,14 @@ TensorList Recording::run() {
 }  // namespace
 
 TensorList record(Compiled& f, TensorSpan inputs) {
+  if (!can_be_apart(inputs)) {
+    f.reason = Text("inputs share memory");
+    return run_function(f, inputs);
+  }
   NewRecord made(f);
-  TensorList outs = Recording(f, inputs, *made.record).run();
+  const ApartInputs apart(inputs);
+  TensorList outs = Recording(f, apart, *made.record).run();
+  apart.note_writes();
   f.reason = Text(made.record->reason.c_str());
   if (!made.record->out_of_memory) made.keep();
   return outs;

@@ -100,8 +100,29 @@ void copy_out(const CompiledRecord& r, int64_t i, Tensor& to) {
   copy_elements(to, *plan_slot(*r.plan, true, i));
 }
 
-void set_leaves(const CompiledRecord& r) {
+// A gradient in the memory of a result, which is as new as eager's.
+TensorRef new_shared_grad(const CompiledRecord& r, const GradRule& rule, const Tensor& result) {
+  const Graph& g = *r.plan->graph;
+  const IrValue& v = g.values[g.outputs[rule.out]];
+  return new_alias(result, v.sizes, v.strides, result.storage->data + v.offset, v.dtype);
+}
+
+TensorRef new_grad(const CompiledRecord& r, const GradRule& rule, const TensorList& outs) {
+  if (!rule.grad) return {};
+  const Graph& g = *r.plan->graph;
+  const IrValue& v = g.values[g.outputs[rule.out]];
+  TensorRef grad = rule.result >= 0 ? new_shared_grad(r, rule, *outs[rule.result])
+                                    : new_copied_out(v, g.storages[v.storage].device);
+  if (grad->numel) copy_elements(*grad, *rule.grad);
+  return grad;
+}
+
+void set_leaves(const CompiledRecord& r, TensorSpan inputs, const TensorList& outs) {
   for (const GradRule& rule : r.grads) {
+    if (rule.is_new()) {
+      set_grad(rule.of(inputs), new_grad(r, rule, outs));
+      continue;
+    }
     {
       const Lock lock(shared_lock);
       if (borrow_grad(lock, *rule.leaf) == rule.grad.get()) continue;
@@ -137,7 +158,7 @@ TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64
   for (int64_t i = 0; i < n; i++)
     if (is_copied(r.outs[i]) && !is_at(r.plan->bound_outputs[i], *outs[i]))
       copy_out(r, i, *outs[i]);
-  if (!r.grads.empty()) set_leaves(r);
+  if (!r.grads.empty()) set_leaves(r, inputs, outs);
   return outs;
 }
 

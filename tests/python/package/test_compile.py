@@ -157,6 +157,9 @@ def helper(x):
     return x * factor
 
 
+n_calls = 0
+
+
 def test_numbers_of_closures_and_globals():
     global factor
     offset = 1
@@ -175,6 +178,108 @@ def test_numbers_of_closures_and_globals():
     finally:
         factor = 2.0
     assert len(f.entries) == 3
+
+
+def test_a_function_that_counts_its_calls_runs_unchanged():
+    """Its counter is a new number in each call, and so would each record be."""
+    global n_calls
+
+    @tt.compile
+    def f(x):
+        global n_calls
+        n_calls += 1
+        return x * 2
+
+    for k in range(1, 6):
+        assert f(tt.ones(2)).tolist() == [2, 2] and n_calls == k
+    assert len(f.entries) == 2
+    n_calls = 0
+
+
+def test_a_gradient_that_is_returned():
+    """It is the leaf's, in memory that is new in each call."""
+    w = tt.ones(3, requires_grad=True)
+
+    @tt.compile
+    def step(x):
+        w.grad = None
+        (w * x).square().sum().backward()
+        return w.grad, w.grad[1:], w.grad * 2
+
+    returned = []
+    for k in range(4):
+        x = tt.arange(3.0) + k
+        whole, part, twice = step(x)
+        assert whole.tolist() == (2 * x * x).tolist() and part.tolist() == whole[1:].tolist()
+        assert twice.tolist() == (4 * x * x).tolist()
+        assert w.grad.data_ptr() == whole.data_ptr()
+        part.zero_()
+        assert w.grad.tolist() == [2 * k * k, 0, 0]
+        returned.append(whole)
+    assert [g[0].item() for g in returned] == [0, 2, 8, 18]
+    assert info(step)[:3] == (1, 3, 1)
+
+
+def test_gradients_of_inputs():
+    """Leaves that are inputs get gradients of their own; the history of an input is not recorded,
+    which is another one in each call."""
+
+    @tt.compile
+    def step(x):
+        x.square().sum().backward()
+
+    leaves = [tt.full((3,), float(k), requires_grad=True) for k in range(4)]
+    for x in leaves:
+        step(x)
+        assert x.grad.tolist() == (2 * x).tolist()
+        if x[0] == 1:
+            x.grad = None
+    assert [x.grad is None for x in leaves] == [False, True, False, False]
+    assert [leaves[k].grad[0].item() for k in (0, 2, 3)] == [0, 4, 6]
+    assert info(step)[:3] == (1, 3, 1)
+
+    @tt.compile
+    def gradient(y, x):
+        return tt.autograd.grad(y.square().sum(), x)[0]
+
+    for k in range(1, 4):
+        x = tt.full((3,), float(k), requires_grad=True)
+        assert gradient(x * k, x).tolist() == [2.0 * k**3] * 3
+    assert "history" in info(gradient)[3]
+
+
+def test_a_number_as_a_position():
+    """A tensor of one integer is another position in each call."""
+    cache = tt.zeros(4, 2)
+    at = tt.zeros((), dtype=tt.int64)
+
+    @tt.compile
+    def write(x):
+        cache[at] = x
+        cache[at, 1] = 5
+        at.add_(1)
+
+    for k in range(3):
+        write(tt.full((2,), float(k)))
+    assert cache.tolist() == [[0, 5], [1, 5], [2, 5], [0, 0]] and info(write)[:3] == (1, 2, 1)
+
+
+def test_inputs_that_share_memory():
+    """As a sequence and the same one a step later."""
+    w = tt.tensor([[1.0, 2.0]], requires_grad=True)
+
+    @tt.compile
+    def step(x, y):
+        w.grad = None
+        loss = ((x[:, None] @ w).sum(1) - y).square().mean()
+        loss.backward()
+        return loss.detach()
+
+    for k in range(3):
+        t = tt.arange(5.0) + k
+        loss = step(t[:-1], t[1:])
+        assert loss.item() == ((3 * t[:-1] - t[1:]).square().mean()).item()
+    assert info(step)[:3] == (1, 2, 1)
 
 
 class Scaled(nn.Module):
