@@ -242,12 +242,18 @@ void run_own(Pool* p, const Region& r, int64_t range_ns) {
   tls.in_parallel--;
 }
 
-// An executor receives range numbers, not indices, so that the split into ranges is always tt's.
+// A region on the application's threads. An executor receives range numbers, not indices, so that
+// the split into ranges is always tt's.
+struct ExecutorRegion {
+  Region region;
+  int64_t done;  // (atomic) how many ranges have run
+};
 void run_executor_ranges(void* ctx, int64_t begin, int64_t end) {
-  const Region* r = static_cast<const Region*>(ctx);
+  ExecutorRegion* r = static_cast<ExecutorRegion*>(ctx);
   tls.in_parallel++;
-  for (int64_t i = begin; i < end; i++) r->run(i);
+  for (int64_t i = begin; i < end; i++) r->region.run(i);
   tls.in_parallel--;
+  atomic_fetch_add(&r->done, end - begin, kRelaxed);
 }
 
 bool get_executor(Pool* p, tt_executor* e) {
@@ -271,13 +277,22 @@ tt_status run_on_executor(Pool* p, const Region& r) {
     run_serial(r);
     return TT_OK;
   }
+  ExecutorRegion region = {r, 0};
+  bool threw = false;
+  int32_t status = TT_OK;
   try {
-    const int32_t status =
-        e.parallel_for(e.user, r.ranges(), 1, run_executor_ranges, const_cast<Region*>(&r));
-    return status >= TT_OK && status <= TT_DISTRIBUTED ? status : TT_CALLBACK;
+    status = e.parallel_for(e.user, r.ranges(), 1, run_executor_ranges, &region);
   } catch (...) {
-    return TT_CALLBACK;
+    threw = true;
   }
+  const int64_t done = atomic_load(&region.done, kRelaxed);
+  if (!threw && status == TT_OK && done == r.ranges()) return TT_OK;
+  const bool is_status = status > TT_OK && status <= TT_DISTRIBUTED;
+  const FmtArg args[] = {status, done, r.ranges()};
+  const char* text = threw ? "the application's executor threw an exception"
+                           : "the application's executor returned {} after {} of {} ranges";
+  set_error(tls.error, is_status ? status : TT_CALLBACK, tls.op, "", text, args);
+  return -1;
 }
 
 }  // namespace

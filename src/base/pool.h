@@ -21,8 +21,8 @@ int32_t pool_threads(Pool*) noexcept;  // the executor's, if one is set
 
 // Calls body(body_ctx, begin, end) for the ranges [i*grain, min(n, (i+1)*grain)) of [0, n). The
 // split depends on n and grain only. Serial if the pool has one thread, n <= grain, inside another
-// region, in a forked child, or while another thread's region runs. Returns 0, or the status of a
-// failing executor.
+// region, in a forked child, or while another thread's region runs. Returns 0, or -1 if an executor
+// failed or left ranges out: the record of the running call has the error.
 // Choose grain so that a range takes 5 to 50 µs. Workers that still spin (20 µs after a region)
 // take part at once. Sleeping workers are woken only if, judging by the first range, at least 100
 // µs of work are left, or were missed in a stream of regions. range_ns is a known lower bound of

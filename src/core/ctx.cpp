@@ -170,9 +170,9 @@ static int32_t launch_ranges(CpuKernel fn, const void* plan, int64_t units, int6
   LaunchBody body{fn, plan, 0, 0};
   for (;;) {
     const int64_t rest = units - body.first;
-    int32_t status = parallel_for(ctx().rt->pool, min(rest, part), grain, launch_body, &body);
-    if (!status) status = body.status;
-    if (status || rest <= part) return status;
+    if (parallel_for(ctx().rt->pool, min(rest, part), grain, launch_body, &body))
+      return kKernelEnded;
+    if (body.status || rest <= part) return body.status;
     body.first += part;
     poll_if_watched(true);
   }

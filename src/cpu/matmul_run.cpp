@@ -34,9 +34,9 @@ int32_t run_units(Pool* pool, CpuKernel kernel, const void* plan, int64_t first,
       unit_flops >= kMatmulTaskFlops ? 1 : kMatmulTaskFlops / (unit_flops + 1) + 1;
   if (!pool || end - first <= grain) return kernel(plan, first, end);
   Task t = {kernel, plan, first, TT_OK};
-  const tt_status status =
-      parallel_for(pool, end - first, grain, run_range, &t, unit_flops / kMaxFlops * grain);
-  return status ? status : t.status;
+  const int64_t range_ns = unit_flops / kMaxFlops * grain;
+  if (parallel_for(pool, end - first, grain, run_range, &t, range_ns)) return kKernelEnded;
+  return t.status;
 }
 
 // Runs all units; long work in steps of kPollFlops, or of one unit per thread, between which the

@@ -480,6 +480,7 @@ typedef struct Exec {
   int regions, bodies;
   int64_t covered;
   int32_t status;
+  int64_t left_out; /* ranges at the beginning that it forgets */
 } Exec;
 static int32_t exec_threads(void* user) {
   (void)user;
@@ -490,7 +491,7 @@ static int32_t exec_for(void* user, int64_t n, int64_t grain, tt_range_fn body, 
   int64_t i;
   e->regions++;
   if (e->status) return e->status;
-  for (i = ((n - 1) / grain) * grain; i >= 0; i -= grain) { /* backwards: any order is legal */
+  for (i = ((n - 1) / grain) * grain; i >= e->left_out; i -= grain) { /* any order is legal */
     const int64_t end = i + grain < n ? i + grain : n;
     body(body_ctx, i, end);
     e->bodies++;
@@ -507,7 +508,7 @@ static void test_executor_of_the_application(void** state) {
   const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a, .executor = &exec};
   tt_runtime* rt;
   tt_ctx* x;
-  tt_tensor *t, *twice, *sum, *none;
+  tt_tensor *t, *twice, *sum, *matrix, *none;
   const int64_t shape[] = {3000000};
   double v;
   (void)state;
@@ -515,6 +516,7 @@ static void test_executor_of_the_application(void** state) {
   assert_int_equal(tt_ctx_new(rt, &x), TT_OK);
   assert_int_equal(tt_num_threads(x), 4);
   ok_at(x, tt_ones(x, shape, 1, NULL, &t), "ones", __FILE__, __LINE__);
+  ok_at(x, tt_ones(x, SHAPE(400, 400), NULL, &matrix), "ones", __FILE__, __LINE__);
   ok_at(x, tt_mul_f64(x, t, 2, &twice), "mul", __FILE__, __LINE__);
   ok_at(x, tt_sum(x, twice, NULL, &sum), "sum", __FILE__, __LINE__);
   ok_at(x, tt_item_f64(x, sum, &v), "item", __FILE__, __LINE__);
@@ -522,7 +524,17 @@ static void test_executor_of_the_application(void** state) {
   assert_true(e.regions >= 2 && e.bodies > e.regions);
   e.status = TT_IO;
   assert_int_equal(tt_neg(x, t, &none), TT_IO);
+  assert_non_null(strstr(tt_ctx_error(x)->message, "neg: the application's executor returned 7 "));
   assert_null(none);
+  e.status = 1000;
+  assert_int_equal(tt_neg(x, t, &none), TT_CALLBACK);
+  e.status = 0;
+  e.left_out = 2;
+  assert_int_equal(tt_neg(x, t, &none), TT_CALLBACK);
+  assert_non_null(strstr(tt_ctx_error(x)->message, "executor returned 0 after "));
+  assert_int_equal(tt_matmul(x, matrix, matrix, &none), TT_CALLBACK);
+  assert_non_null(strstr(tt_ctx_error(x)->message, "executor returned 0 after "));
+  tt_tensor_release(matrix);
   tt_tensor_release(t);
   tt_tensor_release(twice);
   tt_tensor_release(sum);
