@@ -27,8 +27,9 @@
    Callbacks receive the ctx of the running call and may call tt with it. They must not leave by
    longjmp or pthread_exit. `drop` is called exactly once, on any thread, also if the call that
    registers the callback fails; it may only call _release functions. A C++ exception that leaves a
-   callback fails the call with TT_CALLBACK (one that leaves an allocator: TT_OOM); one that leaves
-   drop, a deleter, free or a logger is caught and dropped.
+   callback fails the call with TT_CALLBACK, and the text of a std::exception is that of the error's
+   cause (one that leaves an allocator: TT_OOM); one that leaves drop, a deleter, free or a logger
+   is caught and dropped.
 
    Stack. A call needs up to 64 kB of the calling thread's stack, in addition to what its callbacks
    need. tt's own threads have stacks of their own.
@@ -987,9 +988,9 @@ tt_status tt_npz_load(tt_ctx *c, const char *path, tt_state_dict **out);
 tt_status tt_idx_load(tt_ctx *c, const char *path, tt_tensor **out);
 
 /* Loads a text of rows of numbers as [rows, columns]. Every row must have as many fields; empty
-   lines do not count. skip_rows: lines at the start that are no numbers. dtype: real, 0: that of
-   floating-point numbers.
-   @null delimiter: a comma */
+   lines do not count. skip_rows: lines at the start that are no numbers. dtype: a real one.
+   @null delimiter: a comma
+   @null dtype: that of floating-point numbers (0 in C) */
 tt_status tt_csv_load(tt_ctx *c, const char *path, const char *delimiter, int64_t skip_rows,
                       tt_dtype dtype, tt_tensor **out);
 

@@ -1,5 +1,8 @@
 #include "core/callback.h"
 
+#include <exception>
+#include <string.h>
+
 namespace TT_NS {
 
 void CallbackScope::free_scopes(ScopeStack& s) noexcept {
@@ -32,6 +35,19 @@ const char* status_name(tt_status s) noexcept {
                                     "LINALG",
                                     "DISTRIBUTED"};
   return s >= 0 && s <= TT_DISTRIBUTED ? kNames[s] : "UNKNOWN";
+}
+
+tt_status record_exception() noexcept {
+  try {
+    throw;
+  } catch (const std::exception& thrown) {
+    ErrorRecord& e = ctx().error;
+    const char* text = thrown.what();
+    const FmtArg args[] = {text};
+    if (e.view.code == TT_OK || strcmp(e.message, text) != 0)
+      set_error(&e, TT_CALLBACK, "", "", "{}", args);
+  } catch (...) {}
+  return TT_CALLBACK;
 }
 
 void fail_callback(const char* what, tt_status status) {

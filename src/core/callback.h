@@ -49,20 +49,23 @@ const char* status_name(tt_status s) noexcept;  // such as "SHAPE"
 // inner error as cause.
 [[noreturn]] TT_COLD void fail_callback(const char* what, tt_status status);
 
-// Calls f() in a CallbackScope. A C++ exception that leaves it becomes CALLBACK.
+// For the handler of an exception that left a callback: records the text of a std::exception,
+// unless it is that of the tt call that failed in the callback, and returns CALLBACK.
+TT_COLD tt_status record_exception() noexcept;
+
+// Calls f() in a CallbackScope. A C++ exception that leaves it becomes CALLBACK, with its text as
+// the cause.
 template <class F> void call_application(const char* what, bool keep_masks, F f) {
   tt_status status;
   ctx().error.view.code = TT_OK;
   ctx().error.view.cause = nullptr;
-  {
+  try {
     uint64_t exclude = ctx().exclude;
     CallbackScope scope;
     if (keep_masks) ctx().exclude = exclude;
-    try {
-      status = f(scope.ctx_handle());
-    } catch (...) {
-      status = TT_CALLBACK;
-    }
+    status = f(scope.ctx_handle());
+  } catch (...) {
+    status = record_exception();
   }
   if (status) fail_callback(what, status);
 }

@@ -9,7 +9,17 @@
 
 namespace TT_NS {
 
+// libtt.so has an unwinder of its own, which its first exception sets up. One that a callback of
+// the application throws, by the application's unwinder, must not be that: its tables would be
+// missing.
+static void prepare_unwinder() noexcept {
+  try {
+    fail_again();
+  } catch (...) {}
+}
+
 Runtime* runtime_new(const tt_allocator* allocator, int32_t isa) noexcept {
+  prepare_unwinder();
   Arena* arena = arena_new(allocator);
   if (!arena) return nullptr;
   Heap* heap = arena_heap(arena);

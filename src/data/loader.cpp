@@ -57,6 +57,17 @@ void store_error(LoaderSlot& slot) noexcept {
   slot.code = e.code ? e.code : tt_status(TT_INTERNAL);
   const FmtArg text[] = {message_of(e)};
   format_to(slot.message, int64_t(sizeof slot.message), "{}", {text, 1});
+  slot.cause_code = e.cause ? e.cause->code : tt_status(TT_OK);
+  const FmtArg cause[] = {e.cause ? e.cause->message : ""};
+  format_to(slot.cause, int64_t(sizeof slot.cause), "{}", {cause, 1});
+}
+[[noreturn]] void fail_as_stored(const LoaderSlot& slot) {
+  if (slot.cause_code) {
+    const FmtArg cause[] = {slot.cause};
+    set_error(tls.error, slot.cause_code, "", "", "{}", {cause, 1});
+    error_to_cause(tls.error);
+  }
+  fail(slot.code, "{}", Span<const char>{slot.message, int64_t(strlen(slot.message))});
 }
 
 // Takes the indices of the next batch. Returns false if there is none. The caller has checked
@@ -287,7 +298,7 @@ TensorList loader_next(Loader& l, int64_t cap, int64_t* n) {
       slot.state = LoaderSlot::kEmpty;
       l.delivered++;
       turn.tell();
-      fail(slot.code, "{}", Span<const char>{slot.message, int64_t(strlen(slot.message))});
+      fail_as_stored(slot);
     }
     if (there && slot.state == LoaderSlot::kReady) {
       *n = slot.batch.size();

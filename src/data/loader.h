@@ -21,9 +21,11 @@ constexpr int64_t kMaxWorkers = 256;
 
 struct LoaderSlot {
   enum State : int32_t { kEmpty, kClaimed, kReady, kFailed } state = kEmpty;
-  tt_status code = TT_OK;  // (kFailed)
-  char message[256];       // (kFailed)
-  TensorList batch;        // (kReady); empty: the end of a stream
+  tt_status code = TT_OK;        // (kFailed)
+  tt_status cause_code = TT_OK;  // (kFailed) TT_OK: no cause
+  char message[256];             // (kFailed)
+  char cause[256];               // (kFailed)
+  TensorList batch;              // (kReady); empty: the end of a stream
 };
 
 struct Loader;

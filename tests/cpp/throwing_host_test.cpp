@@ -1,5 +1,6 @@
 // A C++ application whose callbacks throw: exceptions of drop, deleter, free and logger are
-// discarded, others become a status.
+// discarded, others become a status. It is linked with libtt.a and with libtt.so, which has an
+// unwinder of its own.
 #include "tt.h"
 
 #include <gtest/gtest.h>
@@ -47,6 +48,17 @@ class ThrowingHost : public testing::Test {
   }
   tt_ctx* c = nullptr;
 };
+
+// The first test: no exception has passed the frames of libtt.so yet.
+TEST_F(ThrowingHost, FirstExceptionOfTheProcess) {
+  tt_tensor *t = leaf(), *sum = nullptr;
+  int64_t id = 0;
+  ASSERT_EQ(tt_register_hook(c, t, refuse_grad, nullptr, nullptr, &id), TT_OK);
+  ASSERT_EQ(tt_sum(c, t, nullptr, &sum), TT_OK);
+  EXPECT_EQ(tt_backward(c, sum, nullptr), TT_CALLBACK);
+  tt_tensor_release(t);
+  tt_tensor_release(sum);
+}
 
 TEST_F(ThrowingHost, Deleters) {
   static float memory[3];
@@ -128,8 +140,53 @@ TEST_F(ThrowingHost, CallbacksBecomeStatuses) {
   ASSERT_EQ(tt_register_hook(c, t, refuse_grad, nullptr, nullptr, &id), TT_OK);
   ASSERT_EQ(tt_sum(c, t, nullptr, &sum), TT_OK);
   EXPECT_EQ(tt_backward(c, sum, nullptr), TT_CALLBACK);
+  ASSERT_NE(tt_ctx_error(c)->cause, nullptr);
+  EXPECT_EQ(tt_ctx_error(c)->cause->code, TT_CALLBACK);
+  EXPECT_STREQ(tt_ctx_error(c)->cause->message, "from a hook");
   tt_tensor_release(t);
   tt_tensor_release(sum);
+}
+
+// What the forward of a module does with its ctx before it throws, or throws.
+enum { kThrowText, kThrowNumber, kThrowAfterFailing, kPassOnFailure };
+tt_status throw_as_told(void* user, tt_ctx* c, tt_module*, const tt_tensor* const* in, int64_t,
+                        tt_tensor** outs, int64_t, int64_t*) {
+  const int what = *static_cast<int*>(user);
+  if (what == kThrowText) throw std::runtime_error("the level has ended");
+  if (what == kThrowNumber) throw 7;
+  const int64_t wrong = 5;
+  EXPECT_EQ(tt_reshape(c, in[0], &wrong, 1, outs), TT_SHAPE);
+  if (what == kThrowAfterFailing) throw std::runtime_error("something else");
+  throw std::runtime_error(tt_ctx_error(c)->message);  // as a C++ wrapper of tt.h does
+}
+
+TEST_F(ThrowingHost, TextsOfExceptionsAreCauses) {
+  int what = kThrowText;
+  tt_module_def def = {};
+  def.struct_size = sizeof def;
+  def.name = "Throwing";
+  def.user = &what;
+  def.forward = throw_as_told;
+  tt_module* m = nullptr;
+  tt_tensor *x = leaf(), *y = nullptr;
+  ASSERT_EQ(tt_module_new_custom(c, &def, &m), TT_OK);
+  EXPECT_EQ(tt_module_call(c, m, x, &y), TT_CALLBACK);
+  ASSERT_NE(tt_ctx_error(c)->cause, nullptr);
+  EXPECT_STREQ(tt_ctx_error(c)->cause->message, "the level has ended");
+  what = kThrowNumber;
+  EXPECT_EQ(tt_module_call(c, m, x, &y), TT_CALLBACK);
+  EXPECT_EQ(tt_ctx_error(c)->cause, nullptr);
+  what = kThrowAfterFailing;
+  EXPECT_EQ(tt_module_call(c, m, x, &y), TT_CALLBACK);
+  ASSERT_NE(tt_ctx_error(c)->cause, nullptr);
+  EXPECT_STREQ(tt_ctx_error(c)->cause->message, "something else");
+  what = kPassOnFailure;
+  EXPECT_EQ(tt_module_call(c, m, x, &y), TT_CALLBACK);
+  ASSERT_NE(tt_ctx_error(c)->cause, nullptr);
+  EXPECT_EQ(tt_ctx_error(c)->cause->code, TT_SHAPE);
+  EXPECT_STREQ(tt_ctx_error(c)->cause->op, "reshape");
+  tt_module_release(m);
+  tt_tensor_release(x);
 }
 
 bool throwing;

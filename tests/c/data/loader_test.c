@@ -336,6 +336,10 @@ static void test_callbacks(void** state) {
       const tt_status s = tt_loader_next(c, l, &batch, 1, &n);
       if (s) {
         assert_int_equal(s, failed++ ? TT_SHAPE : TT_CALLBACK);
+        if (s == TT_CALLBACK) { /* the cause comes from the thread of a worker, too */
+          assert_non_null(tt_ctx_error(c)->cause);
+          assert_int_equal(tt_ctx_error(c)->cause->code, TT_BAD_HANDLE);
+        }
         continue;
       }
       if (!n) break;

@@ -708,17 +708,17 @@ pub fn idx_load(path: impl AsRef<std::path::Path>) -> Result<Tensor> {
     unsafe { call1(|c, out| sys::tt_idx_load(c, path.as_ptr(), out)) }
 }
 /// Loads a text of rows of numbers as \[rows, columns\]. Every row must have as many fields; empty
-/// lines do not count. skip_rows: lines at the start that are no numbers. dtype: real, 0: that of
-/// floating-point numbers. If `delimiter` is None: a comma.
+/// lines do not count. skip_rows: lines at the start that are no numbers. dtype: a real one. If
+/// `delimiter` is None: a comma. If `dtype` is None: that of floating-point numbers.
 pub fn csv_load(path: impl AsRef<std::path::Path>, delimiter: Option<&str>, skip_rows: i64,
-    dtype: DType) -> Result<Tensor> {
+    dtype: Option<DType>) -> Result<Tensor> {
     let path = c_path(path)?;
     let delimiter = delimiter.map(c_string).transpose()?;
     // SAFETY: handles, lists and texts are valid during the call.
     unsafe {
         call1(|c, out| sys::tt_csv_load(c, path.as_ptr(),
-            delimiter.as_ref().map_or(std::ptr::null(), |s| s.as_ptr()), skip_rows, dtype as i32,
-            out))
+            delimiter.as_ref().map_or(std::ptr::null(), |s| s.as_ptr()), skip_rows,
+            dtype.map_or(0, |d| d as i32), out))
     }
 }
 /// Loads all tensors of a file of torch.save (.pt, .pth) to the CPU, and its structure. Each tensor
