@@ -232,7 +232,7 @@ typedef struct tt_error {
 typedef struct tt_allocator {
   size_t struct_size;
   void *user;
-  /* Returns size bytes aligned to align (a power of two), or NULL. */
+  /* Returns size bytes aligned to align (a power of two), or NULL. A misaligned block is none. */
   void *(*alloc)(void *user, size_t size, size_t align);
   /* Takes memory back; size and align are those of the alloc call. */
   void (*free)(void *user, void *p, size_t size, size_t align);

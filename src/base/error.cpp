@@ -75,8 +75,6 @@ void fail_args(tt_status code, const char* arg, const char* fmt, Span<const FmtA
   throw Thrown{};
 }
 
-void fail_oom(int64_t bytes) { fail(TT_OOM, "out of memory: cannot allocate {} bytes", bytes); }
-
 void fail_again() { throw Thrown{}; }
 
 }  // namespace TT_NS

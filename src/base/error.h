@@ -86,7 +86,7 @@ template <class... A> [[noreturn]] TT_INLINE void fail_arg(tt_status code, const
                                                            const char* fmt, const A&... a) {
   fail_values<decltype(fail_value(a))...>(code, arg, fmt, fail_value(a)...);
 }
-[[noreturn]] TT_COLD void fail_oom(int64_t bytes);
+[[noreturn]] TT_COLD void fail_oom(int64_t bytes);  // 0: of unknown size; in memory/arena.cpp
 // Rethrows with the record that a callee has filled.
 [[noreturn]] TT_COLD void fail_again();
 

@@ -37,22 +37,26 @@ bool is_mapped(const Arena* a, size_t bytes) {
   return !TT_HEAP_DIRECT && a->system && bytes >= kHuge;
 }
 
-// An allocator that throws counts as out of memory; exceptions of its free are swallowed.
-void* call_alloc(const tt_allocator& allocator, size_t bytes, size_t align) noexcept {
-  try {
-    return allocator.alloc(allocator.user, bytes, align);
-  } catch (...) {
-    return nullptr;
-  }
-}
 void call_free(const tt_allocator& allocator, void* p, size_t bytes, size_t align) noexcept {
   try {
     allocator.free(allocator.user, p, bytes, align);
   } catch (...) {}
 }
+// An allocator that throws, or whose block is not aligned, counts as out of memory; exceptions of
+// its free are swallowed.
+void* call_alloc(const tt_allocator& allocator, size_t bytes, size_t align,
+                 int64_t* misaligned) noexcept {
+  try {
+    void* p = allocator.alloc(allocator.user, bytes, align);
+    if (TT_LIKELY((reinterpret_cast<uintptr_t>(p) & (align - 1)) == 0)) return p;
+    atomic_store(misaligned, int64_t(align), kRelaxed);
+    call_free(allocator, p, bytes, align);
+  } catch (...) {}
+  return nullptr;
+}
 
 void* alloc_from_application(Arena* a, size_t bytes, size_t align) {
-  if (!is_mapped(a, bytes)) return call_alloc(a->allocator, bytes, align);
+  if (!is_mapped(a, bytes)) return call_alloc(a->allocator, bytes, align, &a->misaligned);
   void* p = os_map(bytes, kHuge);
   if (p) os_advise_huge(p, bytes);
   return p;
@@ -199,7 +203,8 @@ void arena_give_slab(Arena* a, Slab* s) noexcept {
 Arena* arena_new(const tt_allocator* allocator) noexcept {
   tt_allocator h = {sizeof(tt_allocator), nullptr, system_alloc, system_free};
   if (allocator) h = *allocator;
-  void* p = call_alloc(h, sizeof(Arena), 64);
+  int64_t misaligned;
+  void* p = call_alloc(h, sizeof(Arena), 64, &misaligned);
   if (!p) return nullptr;
   memset(p, 0, sizeof(Arena));
   Arena* a = static_cast<Arena*>(p);
@@ -233,6 +238,21 @@ void arena_drop_life(Arena* a) noexcept {
 }
 
 void arena_set_limit(Arena* a, int64_t bytes) noexcept { atomic_store(&a->limit, bytes, kRelaxed); }
+
+void fail_oom(int64_t bytes) {
+  if (bytes && tls.heap) {
+    const Arena* a = heap_arena(tls.heap);
+    const int64_t limit = atomic_load(&a->limit, kRelaxed);
+    const int64_t reserved = atomic_load(&a->reserved, kRelaxed);
+    if (limit && bytes > limit - reserved)
+      fail(TT_OOM, "out of memory: cannot allocate {} bytes: {} are reserved, the limit is {}",
+           bytes, reserved, limit);
+    if (const int64_t align = atomic_load(&a->misaligned, kRelaxed))
+      fail(TT_OOM, "cannot allocate {} bytes: the allocator's block is not aligned to {} bytes",
+           bytes, align);
+  }
+  fail(TT_OOM, "out of memory: cannot allocate {} bytes", bytes);
+}
 
 #if TT_CHECKED
 void mem_retire_checked(void* p, size_t bytes) noexcept {

@@ -44,7 +44,8 @@ struct Arena {
   bool system;  // slabs and large blocks are mapped: the application gave no allocator
   tt_allocator allocator;
   int64_t limit, reserved, peak;  // atomics
-  int64_t live[3];                // atomics, by LiveKind, in addition to the counts of the heaps
+  int64_t misaligned;  // (atomic) the alignment that a block of the allocator lacked; 0: none did
+  int64_t live[3];     // atomics, by LiveKind, in addition to the counts of the heaps
 
   Mutex lock;  // guards the fields below
   bool dying;  // refs is 0

@@ -91,6 +91,45 @@ static void test_release_in_any_order(void** state) {
   assert_int_equal(h.blocks, 0);
 }
 
+/* Blocks of `from` bytes and more begin 8 bytes behind an aligned address. */
+typedef struct Skewed {
+  tt_allocator aligned;
+  size_t from;
+} Skewed;
+static void* skewed_alloc(void* user, size_t size, size_t align) {
+  const Skewed* s = user;
+  const size_t skew = size >= s->from ? 8 : 0;
+  char* p = s->aligned.alloc(s->aligned.user, size + skew, align);
+  return p ? p + skew : NULL;
+}
+static void skewed_free(void* user, void* p, size_t size, size_t align) {
+  const Skewed* s = user;
+  const size_t skew = size >= s->from ? 8 : 0;
+  s->aligned.free(s->aligned.user, (char*)p - skew, size + skew, align);
+}
+
+static void test_allocator_that_does_not_align(void** state) {
+  Host h;
+  Skewed skewed = {host_allocator(&h), 1 << 20};
+  const tt_allocator a = {sizeof a, &skewed, skewed_alloc, skewed_free};
+  const tt_runtime_opts opts = {.struct_size = sizeof opts, .allocator = &a};
+  tt_runtime* rt;
+  tt_ctx* own;
+  tt_tensor* t;
+  (void)state;
+  assert_int_equal(tt_runtime_new(&opts, &rt), TT_OK);
+  assert_int_equal(tt_ctx_new(rt, &own), TT_OK);
+  assert_int_equal(tt_ones(own, SHAPE(1 << 20), NULL, &t), TT_OOM);
+  assert_non_null(strstr(tt_ctx_error(own)->message, "is not aligned to 64 bytes"));
+  tt_ctx_release(own);
+  tt_runtime_release(rt);
+  skewed.from = 0;
+  assert_int_equal(tt_runtime_new(&opts, &rt), TT_OOM);
+  assert_null(rt);
+  assert_int_equal(h.blocks, 0);
+  assert_int_equal(h.bytes, 0);
+}
+
 static void test_runtime_options(void** state) {
   tt_runtime* rt;
   tt_ctx* x;
@@ -795,7 +834,7 @@ static void test_memory_limit(void** state) {
   (void)state;
   OK(tt_set_memory_limit(c, 1 << 20));
   assert_int_equal(memory().limit, 1 << 20);
-  FAILS(tt_zeros(c, SHAPE(1 << 20), NULL, &t), TT_OOM, NULL);
+  FAILS(tt_zeros(c, SHAPE(1 << 20), NULL, &t), TT_OOM, "the limit is 1048576");
   assert_null(t);
   FAILS(tt_set_memory_limit(c, -1), TT_INVALID_ARG, "-1");
   OK(tt_set_memory_limit(c, 0));
@@ -913,6 +952,7 @@ int main(void) {
     PLAIN(test_fresh_ctx),
     PLAIN(test_private_runtime),
     PLAIN(test_release_in_any_order),
+    PLAIN(test_allocator_that_does_not_align),
     PLAIN(test_runtime_options),
     PLAIN(test_scopes),
     SCOPED(test_scope_of_many),
