@@ -1,10 +1,10 @@
 // tt.hpp: tt's C API as C++17 sees it: handles that release themselves, statuses as exceptions.
-// Optional and no part of the ABI;
-// it names no operator: any function of tt.h is called through a Context.
+// Optional and no part of the ABI; it names no operator: any function of tt.h is called through a
+// Context.
 //
 //   tt::Context c;
-//   tt::Tensor x = c(tt_randn, tt::shape{8, 64}, nullptr);        // one result, which the call
-//   returns tt::Tensor y = c(tt_relu, x);
+//   tt::Tensor x = c(tt_randn, tt::shape{8, 64}, nullptr);         // one result is returned
+//   tt::Tensor y = c(tt_relu, x);
 //   auto [values, indices] = c.two(tt_max_dim, y, 1, nullptr);     // two results
 //   c.run(tt_backward, loss, nullptr);                             // none
 //
@@ -24,10 +24,13 @@
 
 namespace tt {
 
-// What a call that failed says; `status` is its code.
+// What a call that failed says; `status` is its code, `cause` the message of the error in the
+// callback that made it fail, or "".
 struct Error : std::runtime_error {
   tt_status status;
-  Error(tt_status s, const std::string& message) : std::runtime_error(message), status(s) {}
+  std::string cause;
+  Error(tt_status s, const std::string& message, std::string why = "")
+      : std::runtime_error(message), status(s), cause(std::move(why)) {}
 };
 
 // A reference to an object of tt. Copies share the object.
@@ -55,6 +58,16 @@ using Optimizer = Handle<tt_optimizer, tt_optim_retain, tt_optim_release>;
 using Scheduler = Handle<tt_scheduler, tt_scheduler_retain, tt_scheduler_release>;
 using Generator = Handle<tt_generator, tt_generator_retain, tt_generator_release>;
 using StateDict = Handle<tt_state_dict, tt_state_dict_retain, tt_state_dict_release>;
+using SafeTensors = Handle<tt_safetensors, tt_safetensors_retain, tt_safetensors_release>;
+using Dataset = Handle<tt_dataset, tt_dataset_retain, tt_dataset_release>;
+using Sampler = Handle<tt_sampler, tt_sampler_retain, tt_sampler_release>;
+using Loader = Handle<tt_loader, tt_loader_retain, tt_loader_release>;
+using Graph = Handle<tt_graph, tt_graph_retain, tt_graph_release>;
+using Plan = Handle<tt_plan, tt_plan_retain, tt_plan_release>;
+using Compiled = Handle<tt_compiled, tt_compiled_retain, tt_compiled_release>;
+using Cancel = Handle<tt_cancel, tt_cancel_retain, tt_cancel_release>;
+// What contexts share: each thread has a Context of its own.
+using Runtime = Handle<tt_runtime, tt_runtime_retain, tt_runtime_release>;
 
 // Numbers as pointer and length.
 struct shape {
@@ -62,26 +75,20 @@ struct shape {
   shape(std::initializer_list<int64_t> l) : sizes(l) {}
   explicit shape(std::vector<int64_t> v) : sizes(std::move(v)) {}
 };
-// Tensors as pointer and length.
+// Tensors as pointer and length; it holds them.
 struct list {
+  std::vector<Tensor> items;
   std::vector<tt_tensor*> tensors;
-  list(std::initializer_list<std::reference_wrapper<const Tensor>> l) {
-    for (const Tensor& t : l) tensors.push_back(t.get());
-  }
-  explicit list(const std::vector<Tensor>& l) {
-    for (const Tensor& t : l) tensors.push_back(t.get());
+  list(std::initializer_list<Tensor> l) : list(std::vector<Tensor>(l)) {}
+  explicit list(std::vector<Tensor> l) : items(std::move(l)) {
+    for (const Tensor& t : items) tensors.push_back(t.get());
   }
 };
 
 class Context {
  public:
-  explicit Context(const tt_runtime_opts* opts = nullptr) {
-    tt_runtime* rt = nullptr;
-    tt_status s = tt_runtime_new(opts, &rt);
-    if (s == TT_OK) s = tt_ctx_new(rt, &c_);
-    tt_runtime_release(rt);
-    if (s != TT_OK) throw Error(s, std::string("tt cannot start: ") + tt_status_name(s));
-  }
+  explicit Context(const tt_runtime_opts* opts = nullptr) : Context(new_runtime(opts)) {}
+  explicit Context(const Runtime& rt) { started(tt_ctx_new(rt.get(), &c_)); }
   ~Context() { tt_ctx_release(c_); }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -147,8 +154,26 @@ class Context {
     check(tt_tensor_read(c_, t.get(), v.data(), int64_t(v.size() * sizeof(T))));
     return v;
   }
+  // Records what f computes of the inputs; f returns the list of the graph's outputs.
+  template <class F>
+  Graph capture(const list& inputs, F f) {
+    run(tt_capture_begin, inputs, nullptr);
+    try {
+      return make<Graph>(tt_capture_end, list(f()));
+    } catch (...) {
+      tt_capture_drop(c_);
+      throw;
+    }
+  }
   void check(tt_status s) const {
-    if (s != TT_OK) throw Error(s, tt_ctx_error(c_)->message);
+    if (s == TT_OK) return;
+    const tt_error* e = tt_ctx_error(c_);
+    throw Error(s, e->message, e->cause ? e->cause->message : "");
+  }
+  static Runtime new_runtime(const tt_runtime_opts* opts) {
+    tt_runtime* rt = nullptr;
+    started(tt_runtime_new(opts, &rt));
+    return Runtime(rt);
   }
 
  private:
@@ -170,6 +195,11 @@ class Context {
   template <class F, class... T>
   void call(F f, T... parts) {
     check(std::apply([&](auto... all) { return f(c_, all...); }, std::tuple_cat(parts...)));
+  }
+
+  // A start that fails has no ctx whose record says why.
+  static void started(tt_status s) {
+    if (s != TT_OK) throw Error(s, std::string("tt cannot start: ") + tt_status_name(s));
   }
 
   tt_ctx* c_ = nullptr;
