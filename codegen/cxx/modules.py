@@ -95,6 +95,8 @@ class Layer:
                 raise DeclError(f"{self.cls.name}: describes {n!r}, which is no argument")
             label = f'"{n}"' if "=" in item else "nullptr"
             value = f"a.{n}"
+            if a.type == "Bool" and n + "?" in self.slots:  # a program may have changed the slot
+                value = f"m.slot_opt({self.slots.index(n + '?')}) != nullptr"
             if a.enum:
                 table = ", ".join(f'"{k}"' for k in ENUMS[a.enum])
                 put = f"static constexpr const char* k_{n}[] = {{{table}}}; put(t, {label}, k_{n}[{value}]);"

@@ -219,8 +219,14 @@ class Body:
 
     def move(self):
         """Arguments that take the place of those before if the first one is left out."""
-        names = ", ".join(p.name for p in self.positional if p.moves)
-        return [f"{names} = left_out(0, {names})"] if names else []
+        moved = [p for p in self.positional if p.moves]
+        names = ", ".join(p.name for p in moved)
+        lines = [f"{names} = left_out(0, {names})"] if names else []
+        for p in moved:
+            if p.of_types({"Size"}):  # the only kind whose conversion takes None
+                wrong = f'wrong_kind("{self.name}", "{p.name}", "tuple of ints", {p.name})'
+                lines += [f"if {p.name} is None:", f"    raise {wrong}"]
+        return lines
 
     def take_reserved(self):
         lines = []
@@ -564,6 +570,7 @@ class Body:
         if beside is None and "dtype" in form.of:
             beside = form.of["dtype"].var
         where += f", {beside}" if beside else ""
+        where += ", True" if beside and form.op.get("dtype") == "float" else ""
         return f"call, value = number_form({', '.join(names)}, {where})"
 
     def arguments(self, form, tensors, number):

@@ -73,7 +73,7 @@ tt_status tt_tensor_read(tt_ctx* h, const tt_tensor* handle, void* dst, int64_t 
                fmt(t.dtype), t.sizes(), want);
     if (!want) return;
     if (!dst) fail_null("dst", 2);
-    if (t.device.type == TT_META) fail_arg(TT_DEVICE, "t", "a meta tensor has no data");
+    if (t.device.type == TT_META) fail_arg(TT_NOT_IMPLEMENTED, "t", "a meta tensor has no data");
     note_host_read(t);
     MaskGuard no_grad(bit(kKeyAutograd));
     TensorRef on_cpu = t.is_cpu() ? TensorRef::share(&t) : op::to_device(t, kCpuDevice);

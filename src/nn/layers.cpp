@@ -47,11 +47,11 @@ void build(Module& m, const LayerNormArgs& a) {
   if (a.bias) m.slots[1].tensor = parameter(place, a.normalized_shape, 0, "normalized_shape");
 }
 
-void describe_of(const Module&, const LayerNormArgs& a, Text& t) {
+void describe_of(const Module& m, const LayerNormArgs& a, Text& t) {
   put(t, nullptr, a.normalized_shape, true);
   put(t, "eps", a.eps);
   put(t, "elementwise_affine", a.elementwise_affine);
-  put(t, "bias", a.elementwise_affine && a.bias);
+  put(t, "bias", m.slot_opt(1) != nullptr);
 }
 
 static void check_probability(double p) {

@@ -114,22 +114,26 @@ template <class A> void describe_head(const A& a, Text& t) {
   put(t, "kernel_size", a.kernel_size, true);
   put(t, "stride", a.stride, true);
 }
-template <class A> void describe_conv(const A& a, Text& t) {
+// Prints whether there is a bias: a program may have removed or added it.
+void describe_bias(const Module& m, Text& t) {
+  if (!m.slot_opt(1)) put(t, "bias", false);
+}
+template <class A> void describe_conv(const Module& m, const A& a, Text& t) {
   describe_head(a, t);
   if (a.auto_padding) put_unquoted(t, "padding", a.auto_padding == kSame ? "same" : "valid");
   else if (differs(a.padding, 0)) put(t, "padding", a.padding, true);
   if (differs(a.dilation, 1)) put(t, "dilation", a.dilation, true);
   if (a.groups != 1) put(t, "groups", a.groups);
-  if (!a.bias) put(t, "bias", a.bias);
+  describe_bias(m, t);
   if (a.padding_mode) put_unquoted(t, "padding_mode", kModes[a.padding_mode & 3]);
 }
-template <class A> void describe_transposed(const A& a, Text& t) {
+template <class A> void describe_transposed(const Module& m, const A& a, Text& t) {
   describe_head(a, t);
   if (differs(a.padding, 0)) put(t, "padding", a.padding, true);
   if (differs(a.dilation, 1)) put(t, "dilation", a.dilation, true);
   if (differs(a.output_padding, 0)) put(t, "output_padding", a.output_padding, true);
   if (a.groups != 1) put(t, "groups", a.groups);
-  if (!a.bias) put(t, "bias", a.bias);
+  describe_bias(m, t);
 }
 
 }  // namespace
@@ -163,17 +167,17 @@ TensorList forward_of(Module& m, const ConvTranspose3dArgs& a, TensorSpan in) {
                                   a.output_padding, a.groups, a.dilation));
 }
 
-void describe_of(const Module&, const Conv1dArgs& a, Text& t) { describe_conv(a, t); }
-void describe_of(const Module&, const Conv2dArgs& a, Text& t) { describe_conv(a, t); }
-void describe_of(const Module&, const Conv3dArgs& a, Text& t) { describe_conv(a, t); }
-void describe_of(const Module&, const ConvTranspose1dArgs& a, Text& t) {
-  describe_transposed(a, t);
+void describe_of(const Module& m, const Conv1dArgs& a, Text& t) { describe_conv(m, a, t); }
+void describe_of(const Module& m, const Conv2dArgs& a, Text& t) { describe_conv(m, a, t); }
+void describe_of(const Module& m, const Conv3dArgs& a, Text& t) { describe_conv(m, a, t); }
+void describe_of(const Module& m, const ConvTranspose1dArgs& a, Text& t) {
+  describe_transposed(m, a, t);
 }
-void describe_of(const Module&, const ConvTranspose2dArgs& a, Text& t) {
-  describe_transposed(a, t);
+void describe_of(const Module& m, const ConvTranspose2dArgs& a, Text& t) {
+  describe_transposed(m, a, t);
 }
-void describe_of(const Module&, const ConvTranspose3dArgs& a, Text& t) {
-  describe_transposed(a, t);
+void describe_of(const Module& m, const ConvTranspose3dArgs& a, Text& t) {
+  describe_transposed(m, a, t);
 }
 
 }  // namespace TT_NS

@@ -9,7 +9,8 @@ namespace TT_NS::impl {
 
 static void transfer(char* dst, Device to, const char* src, Device from, int64_t bytes) {
   if (to.type == TT_META || bytes == 0) return;
-  if (from.type == TT_META) fail_arg(TT_DEVICE, "src", "a meta tensor has no data to copy");
+  if (from.type == TT_META)
+    fail_arg(TT_NOT_IMPLEMENTED, "src", "a meta tensor has no data to copy");
   if (to.type == TT_EXT) return ext_copy(ext_device(to.index), dst, src, bytes, kHostToDevice);
   if (from.type == TT_EXT) return ext_copy(ext_device(from.index), dst, src, bytes, kDeviceToHost);
   cuda_calls->copy(ctx(), dst, to, src, from, bytes);

@@ -77,16 +77,28 @@ template <class F> static const char* find_arg(const ElementSpec& spec, Operands
 struct Types {
   Dtype common, compute, out;
 };
-// Checks a number that multiplies operands of dtype d.
-static void check_factor(const Scalar& s, Dtype d, const char* arg, bool may_be_bool) {
-  if (s.is_bool() && d != Dtype::kBool && !may_be_bool)
+// Checks a number that multiplies operands of dtype d. That of a product of two operands may be of
+// any kind, as PyTorch's: it is converted to d.
+static void check_factor(const Scalar& s, Dtype d, const char* arg, bool of_product) {
+  if (s.is_bool() && d != Dtype::kBool && !of_product)
     fail_arg(TT_DTYPE, arg, "{} is {}: a bool is allowed for bool operands only, these are {}", arg,
              s.i != 0, fmt(d));
-  if (s.category() > 1 && category(d) < 2)
-    fail_arg(TT_DTYPE, arg, "{} is {}: must be an integer for {} operands", arg, s.real(), fmt(d));
   if (s.is_complex() && !is_complex(d))
     fail_arg(TT_DTYPE, arg, "{} is complex: must be real for {} operands", arg, fmt(d));
+  if (s.is_float() && category(d) < 2 && !of_product)
+    fail_arg(TT_DTYPE, arg, "{} is {}: must be an integer for {} operands", arg, s.real(), fmt(d));
   check_fits(s, d, arg);
+}
+
+// Whether int32 cannot hold a number, so that integers of at most 32 bits meet it in 64.
+static TT_INLINE bool exceeds_32_bits(const tt_scalar& s) {
+  if (s.kind <= TT_SCALAR_INT) return s.i != int32_t(s.i);
+  return s.kind == TT_SCALAR_FLOAT && !(s.re > -0x1p31 && s.re < 0x1p31);
+}
+static bool have_wide_number(Operands ins, const Param& p0, const Param& p1) {
+  bool wide = exceeds_32_bits(p0.v) || exceeds_32_bits(p1.v);
+  for (const Operand& o : ins) wide |= o.s && exceeds_32_bits(*o.s);
+  return wide;
 }
 
 static bool is_bool(const Operand& o) {
@@ -131,7 +143,9 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
   }
   bool to_bool = spec.rule == DtypeRule::kBool || spec.rule == DtypeRule::kLogical;
   const Dtype out = spec.rule == DtypeRule::kModulus ? real_of(common) : common;
-  return {common, compute_dtype(spec, common), to_bool ? Dtype::kBool : out};
+  Dtype compute = compute_dtype(spec, common);
+  if (compute == Dtype::kI32 && have_wide_number(ins, p0, p1)) compute = Dtype::kI64;
+  return {common, compute, to_bool ? Dtype::kBool : out};
 }
 
 // A bound outside the range of d does not bind: the end of the range is the same.
@@ -157,6 +171,10 @@ void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
              fmt(self.dtype));
 }
 
+void check_threshold(const Tensor& self, const Scalar& threshold, const Scalar& value) {
+  check_fits(threshold, self.dtype, "threshold");
+  check_fits(value, self.dtype, "value");
+}
 void check_lambda(double lambd) {
   if (!(lambd >= 0)) fail_arg(TT_INVALID_ARG, "lambd", "lambd is {}: must not be negative", lambd);
 }
@@ -323,7 +341,8 @@ static TT_INLINE bool is_plain(const Param& p, Dtype d) {
   return p.v.kind > TT_SCALAR_INT && p.v.kind <= category(d) + 1;
 }
 // Returns the dtype of such operands, or kNone.
-static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins, const Param& p0) {
+static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins, const Param& p0,
+                                   const Param& p1) {
   if (ins.size() == 0 || !is_plain(spec)) return Dtype::kNone;
   const Tensor* first = nullptr;
   for (const Operand& o : ins) {
@@ -337,9 +356,12 @@ static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins, const 
     }
   }
   const Dtype d = unconverted_dtype(spec, first->dtype);
-  for (const Operand& o : ins)
-    if (o.s && (o.s->category() > category(d) || (spec.no_bool && o.s->is_bool())))
-      return Dtype::kNone;
+  for (const Operand& o : ins) {
+    if (!o.s) continue;
+    if (o.s->category() > category(d) || (spec.no_bool && o.s->is_bool())) return Dtype::kNone;
+    if (d == Dtype::kI32 && exceeds_32_bits(*o.s)) return Dtype::kNone;
+  }
+  if (d == Dtype::kI32 && (exceeds_32_bits(p0.v) || exceeds_32_bits(p1.v))) return Dtype::kNone;
   return is_plain(p0, d) || !spec.factor ? d : Dtype::kNone;
 }
 
@@ -386,7 +408,7 @@ static TensorRef element_any(const ElementSpec& spec, Operands ins, const Param&
 }
 
 TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
-  Dtype d = plain_dtype(spec, ins, p0);
+  Dtype d = plain_dtype(spec, ins, p0, p1);
   if (d == Dtype::kNone) return element_any(spec, ins, p0, p1);
   TensorRef out = new_like(first_tensor(ins), spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
   run_plain(spec, d, *out, ins, p0, p1);
@@ -449,8 +471,9 @@ static bool is_overlap_safe(const Tensor& dst, Operands ins) {
 
 void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const Param& p0,
                      const Param& p1) {
-  if (Dtype d = plain_dtype(spec, ins, p0); d == self.dtype && spec.rule != DtypeRule::kBool &&
-                                            is_overlap_safe(self, ins) && ins.begin()->t == &self) {
+  if (Dtype d = plain_dtype(spec, ins, p0, p1); d == self.dtype && spec.rule != DtypeRule::kBool &&
+                                                is_overlap_safe(self, ins) &&
+                                                ins.begin()->t == &self) {
     run_plain(spec, d, self, ins, p0, p1);
     return self.bump_version();
   }
@@ -482,7 +505,7 @@ void element_inplace(const ElementSpec& spec, Tensor& self, Operands ins, const 
 
 void element_into(const ElementSpec& spec, Tensor& dst, Operands ins, const Param& p0,
                   const Param& p1) {
-  if (Dtype d = plain_dtype(spec, ins, p0);
+  if (Dtype d = plain_dtype(spec, ins, p0, p1);
       d == dst.dtype && spec.rule != DtypeRule::kBool && same_geometry(dst, first_tensor(ins)) &&
       dst.device == first_tensor(ins).device && is_overlap_safe(dst, ins)) {
     run_plain(spec, d, dst, ins, p0, p1);

@@ -94,6 +94,8 @@ void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max);
 // masked_fill_ of a tensor whose elements share addresses (ops/index/put.cpp).
 void fill_shared(Tensor& self, const Tensor& mask, const Scalar& value);
 
+// Fails unless the numbers of threshold have values in self's dtype.
+void check_threshold(const Tensor& self, const Scalar& threshold, const Scalar& value);
 // Fails unless lambd is a width: not negative.
 void check_lambda(double lambd);
 // Fails for an alpha by which celu would divide by 0.

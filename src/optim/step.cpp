@@ -7,7 +7,8 @@
 
 namespace TT_NS {
 
-static void check_slot(const Optimizer& o, int64_t i, const Tensor& g) {
+// converts: the step converts states to another dtype of their parameter.
+static void check_slot(const Optimizer& o, int64_t i, const Tensor& g, bool converts) {
   const Tensor& p = *o.params[i].param;
   if (requires_grad(p) && !(p.flags & kRequiresGrad))
     fail(TT_AUTOGRAD,
@@ -35,7 +36,7 @@ static void check_slot(const Optimizer& o, int64_t i, const Tensor& g) {
     if (!fits)
       fail(TT_SHAPE, "parameter {} is {}, its {} {}: load the state again", i, p.sizes(),
            o.cls->states[k], s->sizes());
-    if (s->dtype != p.dtype)
+    if (s->dtype != p.dtype && !converts)
       fail(TT_DTYPE, "parameter {} is {}, its {} {}: load the state again", i, fmt(p.dtype),
            o.cls->states[k], fmt(s->dtype));
     if (!(s->device == p.device))
@@ -49,16 +50,20 @@ bool modes_see_steps() {
   return ctx().include & ~ctx().exclude & seeing;
 }
 
-// Returns t itself, or a copy in the layout of `like`.
+// Whether t, which has the sizes of `like`, has its layout and its dtype, too.
+static bool is_laid_out(const Tensor& t, const Tensor& like) {
+  return same(t.strides(), like.strides()) && t.dtype == like.dtype;
+}
+// Returns t itself, or a copy in the layout and the dtype of `like`.
 TensorRef with_layout(const Tensor& t, const Tensor& like) {
-  if (same(t.strides(), like.strides())) return TensorRef::share(&t);
-  TensorRef copy = new_strided(like.sizes(), like.strides(), t.dtype, t.device);
+  if (is_laid_out(t, like)) return TensorRef::share(&t);
+  TensorRef copy = new_strided(like.sizes(), like.strides(), like.dtype, t.device);
   copy_elements(*copy, t);
   return copy;
 }
 
-// Adds a state in the layout of `like`, the dense parameter, with the values of the old one, if
-// any.
+// Adds a state in the layout and the dtype of `like`, the dense parameter, with the values of the
+// old one, if any.
 const Tensor* Step::add_state(int64_t i, int k, const Tensor* old, const Tensor& like) {
   TensorRef made = old ? with_layout(*old, like)
                        : new_strided(like.sizes(), like.strides(), like.dtype, like.device);
@@ -97,7 +102,7 @@ void Step::set_arrays(int64_t i, uint32_t states, OptimItem* item) {
     const Tensor* s = slot.state[k].get();
     if (!s) item->fresh |= 1u << k;
     if (s) s = here(s);
-    if (TT_UNLIKELY(!s || !same(s->strides(), p->strides()))) s = add_state(i, k, s, *p);
+    if (TT_UNLIKELY(!s || !is_laid_out(*s, *p))) s = add_state(i, k, s, *p);
     item->state[k] = s->data;
   }
   const bool complex = is_complex(p->dtype);
@@ -145,10 +150,11 @@ void Step::take_grads() {
 
 // Checks every parameter with a gradient, and collects the devices.
 void Step::check() {
+  const bool converts = !o_.cls->matrix && !modes_see_steps();
   for (int64_t i = 0; i < o_.params.size(); i++) {
     const Tensor& p = *o_.params[i].param;
     if (!grads_[i]) continue;
-    check_slot(o_, i, *grads_[i]);
+    check_slot(o_, i, *grads_[i], converts);
     bool known = false;
     for (const Batch& b : batches_) known |= b.device == p.device;
     if (!known) batches_.push_back({p.device, 0, 0, 0, 0});

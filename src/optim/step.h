@@ -60,7 +60,7 @@ class Step {
   ExtMirrors* mirrors_ = nullptr;  // copies of what is on devices of the application; NULL: none is
 };
 
-// Returns t itself, or a copy in the layout of `like`.
+// Returns t itself, or a copy in the layout and the dtype of `like`.
 TensorRef with_layout(const Tensor& t, const Tensor& like);
 // A launch for the items of a batch.
 OptimPlan plan_of_items(const OptimClass& cls, const Batch& b, const OptimItem* items);

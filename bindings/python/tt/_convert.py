@@ -217,22 +217,37 @@ def scalar_field(x: Any, op: str, arg: str) -> tuple[Any, ...]:
     return SCALAR.unpack(scalar(x, op, arg)) if x is not None else (0, 0, 0, 0.0, 0.0)
 
 
+# Functions that write a number into tensors
+STORING = {"fill_", "full", "full_like", "index_fill", "index_fill_", "masked_fill", "masked_fill_"}
+STORING |= {"new_full", "scatter", "scatter_"}
+
+
 def number_form(
-    f64: Any, i64: Any, other: Any, x: Any, op: str, arg: str, beside: Any = None
+    f64: Any,
+    i64: Any,
+    other: Any,
+    x: Any,
+    op: str,
+    arg: str,
+    beside: Any = None,
+    floats: bool = False,
 ) -> tuple[Any, Any]:
     """Returns the C function for a number of x's kind, and x converted for it.
 
-    beside: the other operand, a tensor or a dtype. As in PyTorch, an int that fits only uint64
-    becomes a float beside floating-point numbers and wraps around beside integers.
+    beside: the other operand, a tensor or a dtype. floats: the result is floating. As in PyTorch,
+    an int that fits only uint64 becomes a float beside floating-point numbers; it wraps around
+    beside integers, but is refused where it is stored.
     """
     kind = type(x)
     if kind is float:
         return f64, c_double(x)
     if kind is int:
         if INT_MAX < x < 2**64 and beside is not None:
-            if getattr(beside, "dtype", beside).kind in "fc":
+            dtype = getattr(beside, "dtype", beside)
+            if floats or dtype.kind in "fc":
                 return f64, c_double(float(x))
-            return i64, c_int64(x - 2**64)
+            if op not in STORING or dtype.name == "uint64":
+                return i64, c_int64(x - 2**64)
         return i64, c_int64(integer(x, op, arg))
     return other, scalar(x, op, arg)
 

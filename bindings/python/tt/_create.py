@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import numbers
+import sys
 from array import array
 from collections import deque
 from ctypes import byref, c_int32, c_void_p, py_object
@@ -165,8 +166,11 @@ def scalar_tensor(
 
 
 def is_array(x: Any) -> bool:
-    """Returns whether x is a NumPy array or a NumPy scalar."""
-    return type(x).__module__ == "numpy" and hasattr(x, "dtype") and hasattr(x, "shape")
+    """Returns whether x is a NumPy array, also of a subclass, or a NumPy scalar."""
+    if type(x).__module__ == "numpy":
+        return hasattr(x, "dtype") and hasattr(x, "shape")
+    numpy = sys.modules.get("numpy") if hasattr(x, "__array_interface__") else None
+    return numpy is not None and isinstance(x, numpy.ndarray)
 
 
 def flattened(data: Any) -> tuple[list[int], list[Any]]:

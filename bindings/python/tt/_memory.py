@@ -69,6 +69,11 @@ def to_list(t: Tensor) -> Any:
 
 # ---- NumPy ----
 
+
+class NotOnHost(DeviceError, TypeError):
+    """A tensor on a device has no array: PyTorch raises TypeError."""
+
+
 ndarray: Any = None  # once NumPy is imported
 dtypes: dict[int, Any] = {}  # tt_dtype -> NumPy's
 
@@ -115,7 +120,7 @@ def converted(t: Tensor, force: bool) -> Any:
             raise AutogradError("numpy: self requires a gradient; use x.detach().numpy()")
         return to_numpy(t.detach(), False)
     if not t.is_cpu:
-        raise DeviceError(f"numpy: self is on {t.device}; use x.cpu().numpy()")
+        raise NotOnHost(f"numpy: self is on {t.device}; use x.cpu().numpy()")
     if not t.dtype.typestr:
         raise TypeError(f"numpy: NumPy has no {t.dtype.name}; use x.float().numpy()")
     import numpy

@@ -343,7 +343,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 METHODS: dict[str, Callable[..., Any]] = {
     "add": add,
     "add_": lambda x, other, *, alpha=1: taken(x, add(x, other, alpha=alpha)),
-    "any": lambda x: x.coalesce()._values_.any(),
+    "any": lambda x: x._values_.any(),
     "bmm": bmm,
     "div_": lambda x, other: taken(x, x / other),
     "index_select": index_select,

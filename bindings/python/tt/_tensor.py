@@ -34,7 +34,7 @@ from ._class_name import class_name
 from ._ops import methods
 from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Defaults, Size, contiguous_format, device
 from ._types import dtype
-from ._types import preserve_format
+from ._types import preserve_format, size_of
 from ._types import device as DEVICE_CLASS
 from ._types import float32 as FLOAT32
 from ._types import device as _device
@@ -83,6 +83,7 @@ def number(kind: int, i: int, re: float, im: float) -> Any:
     return (None, bool(i), i, re, complex(re, im))[kind]
 
 
+LEFT_OUT: Any = object()  # the default of an argument for which None is a value
 OF_GRAD = ("_kept_grad", "_sparse_grad")  # attributes that tt sets
 
 
@@ -168,7 +169,7 @@ class Tensor(Arithmetic, TensorLayout):
                 return handle.sizes
         except AttributeError:  # nobody has asked before
             pass
-        handle.sizes = sizes = Size(quick.tt_tensor_shape(self)[: quick.tt_tensor_ndim(self)])
+        handle.sizes = sizes = size_of(quick.tt_tensor_shape(self)[: quick.tt_tensor_ndim(self)])
         handle.seen = count
         return sizes
 
@@ -447,6 +448,17 @@ class Tensor(Arithmetic, TensorLayout):
         with tt.no_grad():
             drawn = ops.bernoulli(p.expand(self.shape), generator=generator)
         return self.copy_(drawn)
+
+    def random_(
+        self, from_: Any = None, to: Any = LEFT_OUT, *, generator: Any = None, **kwargs: Any
+    ) -> Tensor:
+        """Fills self with random integers: random_(to) with those of [0, to), random_(from, to)
+        with those of [from, to), random_(from, None) with those from `from` on that the dtype
+        represents exactly. Returns self."""
+        if to is None and from_ is not None:
+            kwargs["from"], from_ = from_, None
+        to = None if to is LEFT_OUT else to
+        return ops.random_(self, from_, to, generator=generator, **kwargs)
 
     def contiguous(self, memory_format: _memory_format = contiguous_format) -> Tensor:
         """Returns self if its memory has this format, else a copy in this format."""

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Callable, Iterator, Sequence
 
 from . import _ops as ops
+from . import errors
 from ._convert import written
 from ._interception import overridable
 from ._tensor import Tensor
@@ -364,7 +365,12 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     from .distributions._gamma import poisson as draw
 
     with no_grad(), drawing_from(generator):
-        return draw(input.detach())
+        rates = input.detach()
+        if not bool((rates >= 0).all()):
+            raise errors.InvalidArgumentError(
+                "poisson: a rate is negative or nan: must be at least 0"
+            )
+        return draw(rates)
 
 
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:

@@ -1,9 +1,11 @@
 """The classes dtype, device, memory_format and Size, and their constants."""
 from __future__ import annotations
 
+from functools import partial
 from math import prod
+from operator import index
 from struct import Struct
-from typing import Any, Callable, SupportsIndex, overload
+from typing import Any, Callable, Iterable, SupportsIndex, overload
 
 from . import _dtype_tables
 from .errors import DeviceError
@@ -214,6 +216,16 @@ class Size(tuple[int, ...]):
 
     __slots__ = ()
 
+    def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Size:
+        made = tuple.__new__(cls, sizes)
+        if all(type(n) is int for n in made):
+            return made
+        for i, n in enumerate(made):
+            if not hasattr(n, "__index__"):
+                kind = type(n).__name__
+                raise TypeError(f"Size() takes an iterable of 'int' (item {i} is '{kind}')")
+        return tuple.__new__(cls, map(index, made))
+
     def numel(self) -> int:
         """Returns the number of elements of a tensor of this shape."""
         return prod(self)
@@ -230,7 +242,7 @@ class Size(tuple[int, ...]):
         if type(key) is int:
             return item_of(self, key)
         items = item_of(self, key)
-        return Size(items) if isinstance(key, slice) else items
+        return size_of(items) if isinstance(key, slice) else items
 
     def __add__(self, other: Any) -> Size:
         if not isinstance(other, tuple):
@@ -243,13 +255,15 @@ class Size(tuple[int, ...]):
         return Size(other + tuple(self))
 
     def __mul__(self, times: SupportsIndex) -> Size:
-        return Size(tuple.__mul__(self, times))
+        return size_of(tuple.__mul__(self, times))
 
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
         return f"{Named.library}.Size([{', '.join(map(str, self))}])"
 
+
+size_of: Any = partial(tuple.__new__, Size)  # of sizes that are known to be ints
 
 # PACK[n](*ints) packs n ints as C's int64_t
 PACK: list[Callable[..., bytes]] = [Struct(f"{n}q").pack for n in range(65)]

@@ -294,7 +294,7 @@ TT_COLD static void Bilinear_describe(const Module& m, Text& t) {
   put(t, "in1_features", a.in1_features);
   put(t, "in2_features", a.in2_features);
   put(t, "out_features", a.out_features);
-  put(t, "bias", a.bias);
+  put(t, "bias", m.slot_opt(1) != nullptr);
 }
 static constinit const ModuleType Bilinear_type = layer_type<BilinearArgs>("Bilinear", 2, 2,
     Bilinear_forward, Bilinear_describe);
@@ -552,7 +552,7 @@ TT_COLD static void Linear_describe(const Module& m, Text& t) {
   const auto& a = args_of<LinearArgs>(m);
   put(t, "in_features", a.in_features);
   put(t, "out_features", a.out_features);
-  put(t, "bias", a.bias);
+  put(t, "bias", m.slot_opt(1) != nullptr);
 }
 static constinit const ModuleType Linear_type = layer_type<LinearArgs>("Linear", 1, 1,
     Linear_forward, Linear_describe);

@@ -294,14 +294,17 @@ static constexpr ElementSpec spec_threshold = {&kernel_threshold, DtypeRule::kSa
                                                "self\0threshold\0value"};
 TensorRef threshold_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& threshold,
                          const Scalar& value) {
+  check_threshold(self, threshold, value);
   return element_op(spec_threshold, {self}, threshold, value);
 }
 void threshold__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& threshold,
                      const Scalar& value) {
+  check_threshold(self, threshold, value);
   element_inplace(spec_threshold, self, {self}, threshold, value);
 }
 void threshold_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& threshold,
                          const Scalar& value, Tensor& dst) {
+  check_threshold(self, threshold, value);
   element_into(spec_threshold, dst, {self}, threshold, value);
 }
 

@@ -227,3 +227,67 @@ def test_optimizer_steps_in_the_backward_pass():
     assert not any(tt.equal(p, b) for p, b in zip(m.parameters(), before))
     with pytest.raises(TypeError, match="callable"):
         x.requires_grad_().register_post_accumulate_grad_hook(3)
+
+
+def test_hooks_of_what_modules_register():
+    from tt.nn.modules import module
+
+    seen = []
+
+    def note(m, name, value):
+        seen.append((type(m).__name__, name, type(value).__name__))
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(2, 2)
+            self.scale = nn.Parameter(tt.ones(1))
+            self.register_parameter("none", None)
+            self.register_buffer("mean", tt.zeros(1))
+            self.mean = tt.ones(1)
+            self.seq = nn.Sequential(nn.ReLU())
+
+    handles = [
+        module.register_module_parameter_registration_hook(note),
+        module.register_module_buffer_registration_hook(note),
+        module.register_module_module_registration_hook(note),
+    ]
+    Net()
+    assert seen == [
+        ("Linear", "weight", "Parameter"),
+        ("Linear", "bias", "Parameter"),
+        ("Net", "fc", "Linear"),
+        ("Net", "scale", "Parameter"),
+        ("Net", "mean", "Tensor"),
+        ("Net", "mean", "Tensor"),
+        ("Sequential", "0", "ReLU"),
+        ("Net", "seq", "Sequential"),
+    ]
+    for handle in handles:
+        handle.remove()
+    Net()
+    assert len(seen) == 8
+
+    def fill(m, name, parameter):
+        return nn.Parameter(tt.full_like(parameter, 7.0))
+
+    with module.register_module_parameter_registration_hook(fill):
+        layer = nn.Linear(2, 1)
+    assert layer.weight.tolist() == [[7, 7]] and layer(tt.ones(1, 2)).tolist() == [[21]]
+    with module.register_module_module_registration_hook(lambda m, name, child: nn.Identity()):
+        assert type(nn.Sequential(nn.ReLU())[0]) is nn.Identity
+
+
+def test_layers_show_whether_they_have_a_bias_now():
+    for layer in (
+        nn.Conv2d(1, 2, 3),
+        nn.ConvTranspose1d(1, 2, 3),
+        nn.Linear(2, 3),
+        nn.LayerNorm(3),
+    ):
+        assert "bias=False" not in repr(layer)
+        layer.bias = None
+        assert "bias=False" in repr(layer)
+    layer = nn.Conv1d(1, 2, 3, bias=False)
+    layer.bias = nn.Parameter(tt.zeros(2))
+    assert repr(layer) == "Conv1d(1, 2, kernel_size=(3,), stride=(1,))"

@@ -866,3 +866,29 @@ def test_groups_are_copied_and_pickled_as_dicts():
         assert groups[0]["lr"] == 0.1 and groups[0]["params"][0].tolist() == [1, 1]
         groups[0]["lr"] = 5.0
     assert opt.param_groups[0]["lr"] == 0.1
+
+
+@pytest.mark.parametrize("dtype", [tt.float64, tt.float16, tt.bfloat16])
+@pytest.mark.parametrize(
+    "kind", [optim.SGD, optim.RMSprop, optim.Adagrad, optim.Adadelta, optim.Rprop]
+)
+def test_states_follow_the_dtype_of_their_parameter(kind, dtype):
+    """As in PyTorch, training goes on after module.double(), within the precision of the dtypes."""
+    given = {"lr": 0.125, **({"momentum": 0.5} if kind is optim.SGD else {})}
+    found = []
+    for converts in (False, True):
+        m = tt.nn.Linear(3, 1, bias=False)
+        with tt.no_grad():
+            m.weight.copy_(tt.tensor([[1.0, -2.0, 0.5]]))
+        opt = kind(m.parameters(), **given)
+        for step in range(4):
+            if step == 2 and converts:
+                m.to(dtype)
+            opt.zero_grad()
+            m(tt.tensor([[1.0, 2.0, 4.0]], dtype=m.weight.dtype)).square().sum().backward()
+            opt.step()
+        found.append(m.weight.double().flatten().tolist())
+    assert m.weight.dtype is dtype
+    assert all(not s.ndim or s.dtype is dtype for s in opt.state[m.weight].values())
+    precision = {tt.float64: 1e-5, tt.float16: 2e-2, tt.bfloat16: 1e-1}[dtype]
+    assert found[1] == pytest.approx(found[0], rel=precision, abs=precision)

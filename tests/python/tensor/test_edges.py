@@ -1084,3 +1084,79 @@ def test_forms_that_pytorch_takes():
         tt.index_add(x, 0, tt.tensor([0]), x[:1], alpha=2.5)
     empty = tt.stft(tt.zeros(0, 16), 4, window=tt.ones(4), pad_mode="circular", return_complex=True)
     assert empty.shape == (0, 3, 17)
+
+
+NARROW = [tt.int8, tt.uint8, tt.int16, tt.int32]
+
+
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1, 2**32, 2**62 + 1, -(2**63)])
+@pytest.mark.parametrize("dtype", NARROW)
+def test_numbers_beyond_32_bits_are_compared_as_they_are(dtype, number):
+    for values in ([0, 1, 100], [[7], [2]]):
+        x = tt.tensor(values, dtype=dtype).flatten()
+        items = x.tolist()
+        assert (x == number).tolist() == [False] * x.numel()
+        assert (x != number).all()
+        assert (x < number).tolist() == [i < number for i in items]
+        assert (x >= number).tolist() == [i >= number for i in items]
+        if dtype is not tt.uint8 or number > 0:
+            assert x.floor_divide(number).tolist() == [i // number for i in items]
+        assert x.fmod(number).tolist() == items
+        assert tt.nn.functional.hardtanh(x, -abs(number), abs(number)).tolist() == items
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_numbers_that_a_dtype_lacks_are_not_stored(dtype):
+    x = tt.tensor([0, 1], dtype=dtype)
+    for number in (2**40, 2**63, 2**64 - 1):
+        for store in (x.fill_, lambda n: x.masked_fill(x > 0, n), lambda n: tt.full_like(x, n)):
+            with pytest.raises(RuntimeError, match="cannot represent|64 bits"):
+                store(number)
+        with pytest.raises(RuntimeError, match="threshold is|64 bits"):
+            tt.nn.functional.threshold(x, number, 1)
+    assert x.tolist() == [0, 1]
+
+
+def test_large_ints_are_positive_where_the_result_is_floating():
+    x = tt.tensor([1, 2])
+    assert tt.copysign(x, 2**63).tolist() == [1, 2]
+    assert tt.xlogy(x, 2**64 - 1).tolist() == pytest.approx([64 * math.log(2), 128 * math.log(2)])
+
+
+def test_addcmul_of_integers_converts_its_factor():
+    x = tt.tensor([1, 2, 3], dtype=tt.int8)
+    for factor, expected in ((2.0, [3, 10, 21]), (2.5, [3, 10, 21]), (-3.7, [-2, -10, -24])):
+        assert tt.addcmul(x, x, x, value=factor).tolist() == expected
+        assert x.clone().addcmul_(x, x, value=factor).tolist() == expected
+    for factor in (math.nan, math.inf, 1e20, 1j):
+        with pytest.raises(RuntimeError, match="value is"):
+            tt.addcmul(x, x, x, value=factor)
+
+
+def test_sizes_are_of_integers():
+    made = tt.Size([tt.tensor(2), numpy.int64(3), True])
+    assert made == (2, 3, 1) and all(type(n) is int for n in made)
+    assert tt.Size() == () and tt.Size(range(3))[1:] == (1, 2)
+    for items in (["a"], [1.5], [None], "ab", [tt.tensor(2.0)]):
+        with pytest.raises(TypeError):
+            tt.Size(items)
+
+
+@pytest.mark.parametrize("arguments", [(), (5,), (5, None)])
+def test_randint_needs_a_size(arguments):
+    with pytest.raises(TypeError, match="size"):
+        tt.randint(*arguments)
+
+
+def test_what_copies_from_meta_tensors_raise():
+    x = tt.empty(2, device="meta")
+    for copy in (
+        x.cpu,
+        x.tolist,
+        lambda: tt.zeros(2).copy_(x),
+        tt.nn.Linear(2, 2, device="meta").cpu,
+    ):
+        with pytest.raises(NotImplementedError, match="meta tensor"):
+            copy()
+    with pytest.raises(TypeError, match="on meta"):
+        x.numpy()

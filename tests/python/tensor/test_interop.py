@@ -664,3 +664,15 @@ def test_names_past_the_end_are_none():
     state = StateDictHandle()
     state.set("a", tt.ones(1))
     assert (state.name(0), state.name(1), state.structure()) == ("a", None, None)
+
+
+def test_arrays_of_subclasses_share_their_memory():
+    masked = np.ma.masked_array([1.0, 2.0], mask=[True, False])
+    x = tt.from_numpy(masked)
+    assert x.tolist() == [1, 2] and x.dtype is tt.float64
+    x[1] = 5
+    assert masked.data[1] == 5
+    for convert in (tt.tensor, tt.as_tensor, tt.asarray):
+        assert convert(masked).tolist() == [1, 5]
+    own = np.zeros(2).view(type("Own", (np.ndarray,), {}))
+    assert tt.from_numpy(own).data_ptr() == own.ctypes.data

@@ -206,3 +206,19 @@ def test_generators_are_copied_and_pickled():
     for twin in twins:
         assert tt.equal(tt.rand(4, generator=twin), expected)
         assert twin.initial_seed() == 5 and twin.device == g.device
+
+
+def test_random_from_a_number_on():
+    x = tt.zeros(1000, dtype=tt.int8)
+    assert 100 <= x.random_(100, None).min() and x.max() > 110
+    assert x.random_(5).max() < 5 and x.random_(to=5).max() < 5
+    assert 2 <= x.random_(2, 5).min() and x.max() < 5
+    assert 100 <= x.random_(**{"from": 100}).min()
+    assert tt.zeros(10, dtype=tt.int64).random_(2**62, None).min() >= 2**62
+
+
+def test_rates_of_poisson_are_not_negative():
+    for rate in (-1.0, float("nan")):
+        with pytest.raises(RuntimeError, match="rate"):
+            tt.poisson(tt.tensor([1.0, rate]))
+    assert tt.poisson(tt.zeros(3)).tolist() == [0, 0, 0] and tt.poisson(tt.zeros(0)).shape == (0,)

@@ -738,3 +738,8 @@ def test_narrow_copy_and_any():
     with pytest.raises(IndexError, match="within the 2 entries"):
         a.narrow_copy(0, 1, 2)
     assert a.any().item() and not (a * 0).any().item()
+
+
+def test_any_sees_the_values_that_are_listed():
+    x = tt.sparse_coo_tensor(tt.tensor([[0, 0], [1, 1]]), tt.tensor([1.0, -1.0]), (2, 2))
+    assert tt.any(x).item() is True and x.any().item() is True

@@ -1519,13 +1519,13 @@ def copysign(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *,
                 instance(Tensor, out, "copysign", "out")
                 call, value = number_form(tt_copysign_f64_into, tt_copysign_i64_into,
                                           tt_copysign_scalar_into, other, "copysign", "other",
-                                          input)
+                                          input, True)
                 if call(local.ctx, input, value, out):
                     return refit(out, lambda: copysign(input, other), "copysign")
                 return out
             h = TensorHandle()
             call, value = number_form(tt_copysign_f64, tt_copysign_i64, tt_copysign_scalar, other,
-                                      "copysign", "other", input)
+                                      "copysign", "other", input, True)
             if call(local.ctx, input, value, byref(h)):
                 fail()
             return wrap(h)
@@ -1557,7 +1557,7 @@ def copysign_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) 
             return input
         elif is_number(other):
             call, value = number_form(tt_copysign_f64_, tt_copysign_i64_, tt_copysign_scalar_,
-                                      other, "copysign_", "other", input)
+                                      other, "copysign_", "other", input, True)
             if call(local.ctx, input, value):
                 fail()
             return input

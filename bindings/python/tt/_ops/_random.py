@@ -381,6 +381,8 @@ def randint(low: int | None = None, high: int | None = None,
     if device is None and out is None:
         device = local.device
     low, high, size = left_out(0, low, high, size)
+    if size is None:
+        raise wrong_kind("randint", "size", "tuple of ints", size)
     if out is not None:
         return (written(randint(low, high, size, dtype=dtype or out.dtype,
                                 device=device or out.device, generator=generator), out, "randint"))

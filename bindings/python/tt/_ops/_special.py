@@ -693,13 +693,14 @@ def xlogy(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED
             if out is not None:
                 instance(Tensor, out, "xlogy", "out")
                 call, value = number_form(tt_xlogy_f64_into, tt_xlogy_i64_into,
-                                          tt_xlogy_scalar_into, other, "xlogy", "other", input)
+                                          tt_xlogy_scalar_into, other, "xlogy", "other", input,
+                                          True)
                 if call(local.ctx, input, value, out):
                     return refit(out, lambda: xlogy(input, other), "xlogy")
                 return out
             h = TensorHandle()
             call, value = number_form(tt_xlogy_f64, tt_xlogy_i64, tt_xlogy_scalar, other, "xlogy",
-                                      "other", input)
+                                      "other", input, True)
             if call(local.ctx, input, value, byref(h)):
                 fail()
             return wrap(h)
@@ -730,7 +731,7 @@ def xlogy_(self: Tensor, other: Tensor | complex = REQUIRED, **aliases: Any) -> 
             return input
         elif is_number(other):
             call, value = number_form(tt_xlogy_f64_, tt_xlogy_i64_, tt_xlogy_scalar_, other,
-                                      "xlogy_", "other", input)
+                                      "xlogy_", "other", input, True)
             if call(local.ctx, input, value):
                 fail()
             return input
@@ -772,13 +773,14 @@ def xlog1py(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIR
             if out is not None:
                 instance(Tensor, out, "xlog1py", "out")
                 call, value = number_form(tt_xlog1py_f64_into, tt_xlog1py_i64_into,
-                                          tt_xlog1py_scalar_into, other, "xlog1py", "other", input)
+                                          tt_xlog1py_scalar_into, other, "xlog1py", "other", input,
+                                          True)
                 if call(local.ctx, input, value, out):
                     return refit(out, lambda: xlog1py(input, other), "xlog1py")
                 return out
             h = TensorHandle()
             call, value = number_form(tt_xlog1py_f64, tt_xlog1py_i64, tt_xlog1py_scalar, other,
-                                      "xlog1py", "other", input)
+                                      "xlog1py", "other", input, True)
             if call(local.ctx, input, value, byref(h)):
                 fail()
             return wrap(h)

@@ -451,6 +451,7 @@ class Layer(Module):
             self.get_submodule(name).train(self.training)
 
     def extra_repr(self) -> str:
+        self._follow()
         n, buffer = c_int64(), create_string_buffer(4096)
         if lib.tt_module_print(local.ctx, self._module, buffer, c_int64(4096), byref(n)):
             fail()

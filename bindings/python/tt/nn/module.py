@@ -90,6 +90,23 @@ class GlobalHook:
         self.remove()
 
 
+# kind of what modules register -> the hooks of all modules that see it, by the ids of their handles
+registration_hooks: dict[str, OrderedDict[int, Any]] = {
+    "parameter": OrderedDict(),
+    "buffer": OrderedDict(),
+    "module": OrderedDict(),
+}
+
+
+def hooked(kind: str, module: Module, name: str, value: Any) -> Any:
+    """Returns what a module registers: value, or what hooks of all modules put in its place."""
+    for hook in registration_hooks[kind].values():
+        replaced = hook(module, name, value)
+        if replaced is not None:
+            value = replaced
+    return value
+
+
 class IncompatibleKeys(NamedTuple):
     """The result of load_state_dict.
 
@@ -192,6 +209,8 @@ class Module:
         self._check_name(name, "parameter")
         self._check_free(name, self._parameters)
         self._check_kind(name, param, Parameter, "parameter")
+        if param is not None:
+            param = hooked("parameter", self, name, param)
         self._parameters[name] = param
         modes[0] = object()
 
@@ -203,7 +222,7 @@ class Module:
         self._check_name(name, "buffer")
         self._check_free(name, self._buffers)
         self._check_kind(name, tensor, Tensor, "buffer")
-        self._buffers[name] = tensor
+        self._buffers[name] = hooked("buffer", self, name, tensor)
         self._set_persistent(name, persistent)
         modes[0] = object()
 
@@ -219,19 +238,23 @@ class Module:
         self._check_free(name, self._modules)
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{class_name(module)} is not a Module")
-        self._modules[name] = module
+        self._modules[name] = hooked("module", self, name, module)
         modes[0] = object()
 
     add_module = register_module
 
     def _register_again(self) -> None:
-        """Calls what a program has put in place of register_parameter and register_buffer."""
-        if is_replaced("register_parameter"):
+        """Calls what a program has put in place of register_parameter and register_buffer, and the
+        hooks of all modules."""
+        if is_replaced("register_parameter") or registration_hooks["parameter"]:
             for name, p in list(self._parameters.items()):
                 Module.register_parameter(self, name, p)
-        if is_replaced("register_buffer"):
+        if is_replaced("register_buffer") or registration_hooks["buffer"]:
             for name, t in list(self._buffers.items()):
                 Module.register_buffer(self, name, t, name not in self._non_persistent)
+        if registration_hooks["module"]:
+            for name, m in list(self._modules.items()):
+                Module.register_module(self, name, m)
 
     def __setattr__(self, name: str, value: Any) -> None:
         groups = self.__dict__
@@ -241,25 +264,25 @@ class Module:
             if is_replaced("register_parameter"):
                 Module.register_parameter(self, name, value)
             else:
-                self._parameters[name] = value
+                self._parameters[name] = hooked("parameter", self, name, value)
         elif isinstance(value, Module):
             self._check_name(name, "module")
             self._forget(name, "_modules")
-            self._modules[name] = value
+            self._modules[name] = hooked("module", self, name, value)
         elif isinstance(value, Buffer):
             self._check_name(name, "buffer")
             self._forget(name, "_buffers")
-            self._buffers[name] = value
+            self._buffers[name] = hooked("buffer", self, name, value)
             self._set_persistent(name, value.persistent)
         elif name in groups.get("_parameters", ()):
             self._check_kind(name, value, Parameter, "parameter")
             self._parameters[name] = None
         elif name in groups.get("_modules", ()):
             self._check_kind(name, value, Module, "child module")
-            self._modules[name] = None
+            self._modules[name] = hooked("module", self, name, None)
         elif name in groups.get("_buffers", ()):
             self._check_kind(name, value, Tensor, "buffer")
-            self._buffers[name] = value
+            self._buffers[name] = hooked("buffer", self, name, value)
         else:
             object.__setattr__(self, name, value)
         modes[0] = object()
