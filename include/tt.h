@@ -1016,10 +1016,11 @@ tt_status tt_torch_save(tt_ctx *c, const char *path, const tt_state_dict *tensor
 
 /* ---- files of GGML: .gguf, versions 2 and 3 ----
    Tensors of floating and integer types have these dtypes. Those of packed types are the uint8
-   bytes of their rows: for the types q8_0 and q4_0, what tt_blockwise_linear takes. Sizes are in
-   the order of tt, the reverse of the file's. The structure (tt_state_dict_structure) is JSON:
-   {"version": 3, "metadata": {key: value, …}, "types": {name: "f32", …}}, where a value is a
-   number, a truth value, a text, a list of these, or {"float": "inf"} (also -inf, nan). */
+   bytes of their rows, which tt_blockwise_linear and tt_dequantize_blockwise take if
+   tt_blockformat has the type. Sizes are in the order of tt, the reverse of the file's. The
+   structure (tt_state_dict_structure) is JSON: {"version": 3, "metadata": {key: value, …},
+   "types": {name: "f32", …}}, where a value is a number, a truth value, a text, a list of these,
+   or {"float": "inf"} (also -inf, nan). */
 
 /* Loads all tensors of a GGUF file to the CPU, and its metadata. TT_FORMAT names the byte and the
    reason. */

@@ -46,7 +46,11 @@ enum { TT_QRMODE_REDUCED = 0, TT_QRMODE_COMPLETE = 1, TT_QRMODE_R = 2 };
 enum { TT_TRIANGLE_L = 0, TT_TRIANGLE_U = 1 };
 enum { TT_ACTIVATION_RELU = 0, TT_ACTIVATION_GELU = 1 };
 enum { TT_LINESEARCH_NONE = 0, TT_LINESEARCH_STRONG_WOLFE = 1 };
-enum { TT_BLOCKFORMAT_Q8_0 = 0, TT_BLOCKFORMAT_Q4_0 = 1 };
+enum { TT_BLOCKFORMAT_Q8_0 = 0, TT_BLOCKFORMAT_Q4_0 = 1, TT_BLOCKFORMAT_Q4_1 = 2,
+       TT_BLOCKFORMAT_Q5_0 = 3, TT_BLOCKFORMAT_Q5_1 = 4, TT_BLOCKFORMAT_Q2_K = 5,
+       TT_BLOCKFORMAT_Q3_K = 6, TT_BLOCKFORMAT_Q4_K = 7, TT_BLOCKFORMAT_Q5_K = 8,
+       TT_BLOCKFORMAT_Q6_K = 9, TT_BLOCKFORMAT_IQ4_NL = 10, TT_BLOCKFORMAT_IQ4_XS = 11,
+       TT_BLOCKFORMAT_MXFP4 = 12 };
 enum { TT_ADJUSTLR_NONE = 0, TT_ADJUSTLR_ORIGINAL = 1, TT_ADJUSTLR_MATCH_RMS_ADAMW = 2,
        TT_ADJUSTLR_SPECTRAL_UNCLAMPED = 3 };
 enum { TT_CYCLICMODE_TRIANGULAR = 0, TT_CYCLICMODE_TRIANGULAR2 = 1, TT_CYCLICMODE_EXP_RANGE = 2 };
@@ -5221,18 +5225,18 @@ tt_status tt_quantized_conv2d(tt_ctx *c, const tt_tensor *input, double input_sc
 /* Packs each row of input in blocks of 32 numbers with a scale of their own, as bytes. A block
    whose scale is beyond float16 unpacks as inf or nan.
      input: (…, k), k a multiple of 32
-     format: q8_0: 34 bytes a block, q4_0: 18 */
+     format: q8_0: 34 bytes a block, q4_0: 18; the others are refused */
 tt_status tt_quantize_blockwise(tt_ctx *c, const tt_tensor *input, int32_t format, tt_tensor **out);
 
 /* Computes the float32 numbers of packed rows.
      input: (…, bytes of a row), uint8, of quantize_blockwise or a GGUF file
-     format: q8_0: 34 bytes a block, q4_0: 18 */
+     format: that of the bytes */
 tt_status tt_dequantize_blockwise(tt_ctx *c, const tt_tensor *input, int32_t format,
                                   tt_tensor **out);
 
 /* Computes linear with a packed weight. Up to 8 rows of input are multiplied by the packed
    numbers, more by the unpacked matrix. The weight gets no gradient.
-     input: (…, in), in a multiple of 32
+     input: (…, in), whole blocks of format: in is a multiple of 32 or 256
      weight: (out, bytes of in numbers), uint8, of quantize_blockwise or a GGUF file
      bias: (out); none: no bias
      format: that of weight */

@@ -45,17 +45,24 @@ struct GgmlType {
   Dtype dtype;  // kU8: the bytes of packed rows
 };
 constexpr GgmlType kTypes[] = {
-    {0, "f32", 1, 4, Dtype::kF32},      {1, "f16", 1, 2, Dtype::kF16},
-    {2, "q4_0", 32, 18, Dtype::kU8},    {3, "q4_1", 32, 20, Dtype::kU8},
-    {6, "q5_0", 32, 22, Dtype::kU8},    {7, "q5_1", 32, 24, Dtype::kU8},
-    {8, "q8_0", 32, 34, Dtype::kU8},    {10, "q2_k", 256, 84, Dtype::kU8},
-    {11, "q3_k", 256, 110, Dtype::kU8}, {12, "q4_k", 256, 144, Dtype::kU8},
-    {13, "q5_k", 256, 176, Dtype::kU8}, {14, "q6_k", 256, 210, Dtype::kU8},
-    {20, "iq4_nl", 32, 18, Dtype::kU8}, {23, "iq4_xs", 256, 136, Dtype::kU8},
-    {24, "i8", 1, 1, Dtype::kI8},       {25, "i16", 1, 2, Dtype::kI16},
-    {26, "i32", 1, 4, Dtype::kI32},     {27, "i64", 1, 8, Dtype::kI64},
-    {28, "f64", 1, 8, Dtype::kF64},     {30, "bf16", 1, 2, Dtype::kBF16},
-    {39, "mxfp4", 32, 17, Dtype::kU8}};
+    {0, "f32", 1, 4, Dtype::kF32},        {1, "f16", 1, 2, Dtype::kF16},
+    {2, "q4_0", 32, 18, Dtype::kU8},      {3, "q4_1", 32, 20, Dtype::kU8},
+    {6, "q5_0", 32, 22, Dtype::kU8},      {7, "q5_1", 32, 24, Dtype::kU8},
+    {8, "q8_0", 32, 34, Dtype::kU8},      {9, "q8_1", 32, 40, Dtype::kU8},
+    {10, "q2_k", 256, 84, Dtype::kU8},    {11, "q3_k", 256, 110, Dtype::kU8},
+    {12, "q4_k", 256, 144, Dtype::kU8},   {13, "q5_k", 256, 176, Dtype::kU8},
+    {14, "q6_k", 256, 210, Dtype::kU8},   {15, "q8_k", 256, 292, Dtype::kU8},
+    {16, "iq2_xxs", 256, 66, Dtype::kU8}, {17, "iq2_xs", 256, 74, Dtype::kU8},
+    {18, "iq3_xxs", 256, 98, Dtype::kU8}, {19, "iq1_s", 256, 50, Dtype::kU8},
+    {20, "iq4_nl", 32, 18, Dtype::kU8},   {21, "iq3_s", 256, 110, Dtype::kU8},
+    {22, "iq2_s", 256, 82, Dtype::kU8},   {23, "iq4_xs", 256, 136, Dtype::kU8},
+    {24, "i8", 1, 1, Dtype::kI8},         {25, "i16", 1, 2, Dtype::kI16},
+    {26, "i32", 1, 4, Dtype::kI32},       {27, "i64", 1, 8, Dtype::kI64},
+    {28, "f64", 1, 8, Dtype::kF64},       {29, "iq1_m", 256, 56, Dtype::kU8},
+    {30, "bf16", 1, 2, Dtype::kBF16},     {34, "tq1_0", 256, 54, Dtype::kU8},
+    {35, "tq2_0", 256, 66, Dtype::kU8},   {39, "mxfp4", 32, 17, Dtype::kU8},
+    {40, "nvfp4", 64, 36, Dtype::kU8},    {41, "q1_0", 128, 18, Dtype::kU8},
+};
 
 // Reads the header of an open file, of which it loads more and more, and fills f: the tensors'
 // names are offsets in `text` first.

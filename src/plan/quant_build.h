@@ -66,7 +66,7 @@ inline void build_blocks(BlockPlan* p, int32_t format, int64_t m, int64_t n, int
 // The kernel takes a whole run of blocks at least.
 inline bool digits_pay(const BlockPlan& p) {
   const int64_t blocks = p.k / kBlockItems;
-  return p.format == kQ4Blocks && p.m == 1 && p.n >= kBlockColumns && blocks >= kDigitRun &&
+  return p.format == kBlockQ4_0 && p.m == 1 && p.n >= kBlockColumns && blocks >= kDigitRun &&
          digit_blocks(p.k) <= blocks + blocks / 4;
 }
 
@@ -78,6 +78,26 @@ inline void split_first(BlockPlan* p, int8_t* digits) {
   p->run.grain[1] = p->run.grain[0];
   p->run.units[0] = digit_blocks(p->k) / kDigitRun;
   p->run.grain[0] = 64;
+}
+
+// ---- block_linear by tiles ----
+
+// Sets the stages and, for up to `threads` threads, the rooms; returns the size of place_tiles'
+// memory.
+inline int64_t build_tiles(BlockPlan* p, int64_t threads) {
+  const int64_t tiles = ceil_div(p->m, kTileRows);
+  one_stage(&p->run, tiles, 1);
+  p->run.n = 2;
+  p->run.units[1] = tile_row_blocks(*p) * ceil_div(p->n, kTileColumns);
+  const int64_t rooms = build_rooms(&p->tiles.rooms, kTileRoom, threads);
+  return rooms + tiles * (kTileRows * p->k * kTilePieceBytes + 1);
+}
+inline void place_tiles(BlockPlan* p, char* memory) {
+  Rooms& rooms = p->tiles.rooms;
+  rooms.memory = memory;
+  p->tiles.pieces = memory + rooms.n * rooms.bytes;
+  const int64_t pieces = round_up(p->m, kTileRows) * p->k * kTilePieceBytes;
+  p->tiles.odd = reinterpret_cast<bool*>(p->tiles.pieces + pieces);
 }
 
 }  // namespace TT_NS

@@ -1,6 +1,7 @@
 // Plans of quantised arithmetic. POD, also device code.
 #pragma once
 
+#include "plan/rooms.h"
 #include "plan/stages.h"
 
 namespace TT_NS {
@@ -47,22 +48,97 @@ constexpr int64_t kInt8Rows = 48;   // rows of a unit
 TT_INLINE int64_t int8_panels(const Int8Plan& p) { return ceil_div(p.n, kInt8Panel); }
 TT_INLINE int64_t int8_blocks(const Int8Plan& p) { return ceil_div(p.m, kInt8Rows); }
 
-// Rows packed in blocks of kBlockItems numbers, in the layout of GGML (ggml-org/ggml, docs/gguf.md
-// and ggml-common.h):
-//   q8_0  float16 scale, 32 int8                 x[i] = scale * q[i]
-//   q4_0  float16 scale, 16 bytes of two numbers x[i] = scale * ((q[i] & 15) - 8)
-//                                                x[i + 16] = scale * ((q[i] >> 4) - 8)
-enum BlockFormat : int32_t { kQ8Blocks, kQ4Blocks };
-constexpr int64_t kBlockItems = 32;
+// Rows packed in blocks of 32 or 256 numbers, in the layouts of GGML (ggml-org/ggml, docs/gguf.md
+// and ggml-common.h; d, m are float16):
+//   q8_0    d, 32 int8                      x[i] = d * q[i]
+//   q4_0    d, 16 bytes of two numbers      x[i] = d * ((q[i] & 15) - 8)
+//                                           x[i + 16] = d * ((q[i] >> 4) - 8)
+//   q4_1    d, m, 16 bytes                  x[i] = d * (q[i] & 15) + m, and as above
+//   q5_0    d, 32 fifth bits, 16 bytes      x[i] = d * (q - 16), q of 5 bits
+//   q5_1    d, m, 32 fifth bits, 16 bytes   x[i] = d * q + m
+//   iq4_nl  as q4_0                         x[i] = d * an entry of a table of 16
+//   mxfp4   exponent of 8 bits, 16 bytes    x[i] = 2^e * a number of 4 bits in floating point
+// and of 256 numbers, with a scale s of their own for each 16 or 32 of them:
+//   q2_k    16 bytes of s and t, 64, d, m   x[i] = d * s * q - m * t, q of 2 bits
+//   q3_k    third bits, 64, 12, d           x[i] = d * (s - 32) * (q - 4), q of 3 bits
+//   q4_k    d, m, 12 bytes of s and t, 128  x[i] = d * s * q - m * t, q of 4 bits
+//   q5_k    d, m, 12, fifth bits, 128       likewise, q of 5 bits
+//   q6_k    128, upper bits, 16 int8 s, d   x[i] = d * s * (q - 32), q of 6 bits
+//   iq4_xs  d, upper bits of s, 4, 128      x[i] = d * (s - 32) * an entry of iq4_nl's table
+enum BlockFormat : int32_t {
+  kBlockQ8_0,
+  kBlockQ4_0,
+  kBlockQ4_1,
+  kBlockQ5_0,
+  kBlockQ5_1,
+  kBlockQ2K,
+  kBlockQ3K,
+  kBlockQ4K,
+  kBlockQ5K,
+  kBlockQ6K,
+  kBlockIq4Nl,
+  kBlockIq4Xs,
+  kBlockMxfp4
+};
+constexpr int64_t kBlockItems = 32;  // of q8_0 and q4_0; those of all are multiples
+constexpr int64_t kMaxBlockItems = 256;
 constexpr int64_t kQ8Bytes = 34, kQ4Bytes = 18;  // of a block
-TT_INLINE int64_t block_bytes(int32_t format) { return format == kQ8Blocks ? kQ8Bytes : kQ4Bytes; }
+
+struct BlockLayout {
+  int64_t items, bytes;
+};
+TT_FN BlockLayout block_layout(int32_t format) {
+  switch (format) {
+    case kBlockQ8_0: return {kBlockItems, kQ8Bytes};
+    case kBlockQ4_0: return {kBlockItems, kQ4Bytes};
+    case kBlockQ4_1: return {kBlockItems, 20};
+    case kBlockQ5_0: return {kBlockItems, 22};
+    case kBlockQ5_1: return {kBlockItems, 24};
+    case kBlockQ2K: return {kMaxBlockItems, 84};
+    case kBlockQ3K: return {kMaxBlockItems, 110};
+    case kBlockQ4K: return {kMaxBlockItems, 144};
+    case kBlockQ5K: return {kMaxBlockItems, 176};
+    case kBlockQ6K: return {kMaxBlockItems, 210};
+    case kBlockIq4Nl: return {kBlockItems, 18};
+    case kBlockIq4Xs: return {kMaxBlockItems, 136};
+    default: return {kBlockItems, 17};
+  }
+}
+// Bytes of k numbers, which are whole blocks.
+TT_FN int64_t packed_bytes(int32_t format, int64_t k) {
+  const BlockLayout of = block_layout(format);
+  return k / of.items * of.bytes;
+}
+// Formats that block_quantize packs; it and block_linear have loops of their own for these.
+TT_FN bool is_plain_block(int32_t format) { return format <= kBlockQ4_0; }
+
+// Sixteen int8, the first in the lowest byte: the numbers of iq4_nl and iq4_xs, and those of mxfp4
+// times two.
+constexpr uint64_t kIq4Low = 0xf6eaddcfbfad9881u, kIq4High = 0x7159453526190d01u;
+constexpr uint64_t kMxfp4Low = 0x0c08060403020100u, kMxfp4High = 0xf4f8fafcfdfeff00u;
 
 // Rows of input that block_linear takes; a unit is kBlockColumns rows of the weight.
 constexpr int64_t kBlockRows = 8;
 constexpr int64_t kBlockColumns = 16;
 
-// block_quantize: packed (n, k / 32 blocks) of input (n, k); a unit is a row. block_dequantize: out
-// (n, k) of packed. block_linear: out (m, n) of input (m, k) and packed (n, k / 32 blocks).
+// (CPU) Memory of block_linear by tiles of AMX: a float32 is three bf16, whose products tiles add.
+// A unit is kTileRowTiles * kTileRows rows by kTileColumns columns of the result.
+constexpr int64_t kTileRows = 16;
+constexpr int64_t kTileRowTiles = 16;
+constexpr int64_t kTileColumns = 256;
+constexpr int64_t kTilePieceBytes = 6;  // of a number in pieces
+// Pieces of kMaxBlockItems numbers of two tiles of columns, then the sums of a unit.
+constexpr int64_t kTileWeightBytes = 2 * kTileRows * kMaxBlockItems * kTilePieceBytes;
+constexpr int64_t kTileRoom =
+    kTileWeightBytes + kTileColumns * kTileRowTiles * kTileRows * int64_t(sizeof(float));
+struct BlockTiles {
+  char* pieces;  // of the input, its rows filled up to whole tiles
+  bool* odd;     // [tiles of rows] whether pieces do not express a row; it is computed in float32
+  Rooms rooms;   // kTileRoom
+};
+
+// block_quantize: packed (n, blocks of k) of input (n, k); a unit is a row. block_dequantize: out
+// (n, k) of packed. block_linear: out (m, n) of input (m, k) and packed (n, blocks of k).
 //
 // (CPU) block_linear of one row and q4_0 has a stage before, whose units are blocks: it splits the
 // row into digits, so that products become dot products of bytes. A block of the row is taken as
@@ -85,7 +161,12 @@ struct BlockPlan {
   // then the scale, NaN for a block that digits cannot express. Kernels that add pairs of lanes
   // (simd/bytes.h) have their sums instead of the four, and the scales between, in their order.
   int8_t* digits;  // NULL: products are computed in float32
+  // Two stages: tiles of rows are split into pieces, then units. pieces NULL: without tiles.
+  BlockTiles tiles;
 };
+TT_INLINE int64_t tile_row_blocks(const BlockPlan& p) {
+  return ceil_div(p.m, kTileRowTiles * kTileRows);
+}
 constexpr int64_t kDigitRun = 16;  // the blocks of `digits` are a multiple
 enum DigitPlane : int32_t { kDigitPlanes = 6, kOffsetPlane = 6, kScalePlane = 7 };
 TT_INLINE int64_t digit_blocks(int64_t k) { return round_up(k / kBlockItems, kDigitRun); }

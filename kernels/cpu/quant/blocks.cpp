@@ -1,6 +1,6 @@
-// Rows packed in blocks of 32 numbers with a scale: packing, unpacking, and products of few rows
-// with a packed matrix, whose time is that of reading it. The numbers of a block are exact in
-// float32: a scale has 11 bits, an integer at most 8.
+// Rows packed in q8_0 or q4_0, blocks of 32 numbers with a scale: packing, unpacking, and products
+// of few rows with a packed matrix, whose time is that of reading it. The numbers of a block are
+// exact in float32: a scale has 11 bits, an integer at most 8.
 #include "kernels/cpu/quant/blocks.h"
 #include "kernels/cpu/simd/bytes.h"
 #include "kernels/cpu/simd/load.h"
@@ -227,21 +227,27 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 TT_KERNEL(block_quantize)(const void* plan, int64_t begin, int64_t end) noexcept {
   const BlockPlan& p = *static_cast<const BlockPlan*>(plan);
-  if (p.format == kQ8Blocks) pack_rows<Q8Block>(p, begin, end);
+  if (p.format == kBlockQ8_0) pack_rows<Q8Block>(p, begin, end);
   else pack_rows<Q4Block>(p, begin, end);
   return TT_OK;
 }
 TT_KERNEL(block_dequantize)(const void* plan, int64_t begin, int64_t end) noexcept {
   const BlockPlan& p = *static_cast<const BlockPlan*>(plan);
-  if (p.format == kQ8Blocks) unpack_rows<Q8Block>(p, begin, end);
-  else unpack_rows<Q4Block>(p, begin, end);
+  if (p.format == kBlockQ8_0) unpack_rows<Q8Block>(p, begin, end);
+  else if (p.format == kBlockQ4_0) unpack_rows<Q4Block>(p, begin, end);
+  else block_spans_unpack(p, begin, end);
   return TT_OK;
 }
 TT_KERNEL(block_linear)(const void* plan, int64_t begin, int64_t end) noexcept {
   const BlockPlan& p = *static_cast<const BlockPlan*>(plan);
+  if (p.tiles.pieces) {
+    block_tiles(p, begin, end);
+    return TT_OK;
+  }
   if (p.digits && (block_digits(p, begin, end) || p.run.stage == 0)) return TT_OK;
-  if (p.format == kQ8Blocks) block_units<Q8Block>(p, begin, end);
-  else block_units<Q4Block>(p, begin, end);
+  if (p.format == kBlockQ8_0) block_units<Q8Block>(p, begin, end);
+  else if (p.format == kBlockQ4_0) block_units<Q4Block>(p, begin, end);
+  else block_spans_linear(p, begin, end);
   return TT_OK;
 }
 TT_ENTRY_END

@@ -1,4 +1,5 @@
 // Loads of kLanes<int32_t> bytes as integers: load_i8 of signed ones, load_u8 of unsigned ones.
+// byte_entries(table, v): of a table of 16 bytes the entry for each of 32 bytes below 16.
 // low_nibbles(v, scale): the low four bits of each lane, less 8, times scale.
 // If TT_NIBBLE_DOT, products of numbers below 16 and signed bytes, four of them to a lane:
 //   load_quads(p)                  runs of 16 bytes, kQuadStep apart: four lanes each
@@ -96,6 +97,30 @@ TT_INLINE Vec<int32_t> load_u8(const char* p) {
 }
 
 #endif
+
+TT_INLINE Vector<uint64_t, 4> byte_entries(Vector<uint64_t, 2> table, Vector<uint64_t, 4> v) {
+#if defined(__AVX2__)
+  const __m256i twice = _mm256_broadcastsi128_si256(__m128i(table));
+  return Vector<uint64_t, 4>(_mm256_shuffle_epi8(twice, __m256i(v)));
+#elif defined(__aarch64__)
+  uint8x16_t entries;
+  uint8x16x2_t index;
+  memcpy(&entries, &table, sizeof entries);
+  memcpy(&index, &v, sizeof index);
+  index.val[0] = vqtbl1q_u8(entries, index.val[0]);
+  index.val[1] = vqtbl1q_u8(entries, index.val[1]);
+  memcpy(&v, &index, sizeof index);
+  return v;
+#else
+  uint8_t entries[16];
+  uint8_t index[32];
+  memcpy(entries, &table, sizeof entries);
+  memcpy(index, &v, sizeof index);
+  for (uint8_t& i : index) i = entries[i];
+  memcpy(&v, index, sizeof index);
+  return v;
+#endif
+}
 
 constexpr int64_t kQuadStep = 18;
 

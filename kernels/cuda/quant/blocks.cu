@@ -1,8 +1,9 @@
-// Rows packed in blocks of 32 numbers with a scale (plan/quant_plan.h): a lane of a warp for each
-// number of a block. Packed bytes are those of the CPU, whose arithmetic this is.
+// Rows packed in blocks of 32 or 256 numbers with scales (plan/quant_plan.h): a lane of a warp for
+// each number of a block, or of an eighth of it. Packed bytes are those of the CPU, whose
+// arithmetic this is.
 //
 //   input    (n, k), of block_linear (m, k), m <= kBlockRows
-//   packed   (n, k / 32 blocks)
+//   packed   (n, blocks of k)
 //   out      (n, k), of block_linear (m, n)
 #include <math.h>
 
@@ -25,27 +26,113 @@ __device__ __forceinline__ int64_t first_warp() {
 }
 __device__ __forceinline__ int64_t warp_step() { return int64_t(gridDim.x) * kWarps; }
 
-__device__ __forceinline__ int64_t bytes_of(int32_t format) {
-  return format == kQ8Blocks ? kQ8Bytes : kQ4Bytes;
+// ---- number i of a block ----
+
+__device__ __forceinline__ int byte_at(const char* block, int i) { return int(uint8_t(block[i])); }
+__device__ __forceinline__ float half_at(const char* block) {
+  return widen(F16{uint16_t(byte_at(block, 0) | byte_at(block, 1) << 8)});
 }
-__device__ __forceinline__ float scale_of(const char* block) {
-  return widen(*reinterpret_cast<const F16*>(block));
+// Number i of 32 in 16 bytes, and bit i of four bytes.
+__device__ __forceinline__ int nibble_at(const char* bytes, int i) {
+  return byte_at(bytes, i % 16) >> i / 16 * 4 & 15;
 }
-// Number `lane` of a block, without its scale.
-__device__ __forceinline__ float number_of(int32_t format, const char* block, int lane) {
-  if (format == kQ8Blocks) return float(*reinterpret_cast<const int8_t*>(block + 2 + lane));
-  const int half = lane % int(kBlockItems / 2);
-  const int both = *reinterpret_cast<const uint8_t*>(block + 2 + half);
-  return float((lane < int(kBlockItems / 2) ? both & 15 : both >> 4) - 8);
+__device__ __forceinline__ int bit_at(const char* bytes, int i) {
+  return byte_at(bytes, i / 8) >> i % 8 & 1;
+}
+__device__ __forceinline__ float entry(uint64_t low, uint64_t high, int i) {
+  return float(int8_t((i < 8 ? low : high) >> i % 8 * 8));
+}
+
+// Blocks of 32.
+__device__ __forceinline__ float short_number(int32_t format, const char* b, int i) {
+  const float d = half_at(b);
+  switch (format) {
+    case kBlockQ8_0: return float(int8_t(byte_at(b, 2 + i))) * d;
+    case kBlockQ4_0: return float(nibble_at(b + 2, i) - 8) * d;
+    case kBlockQ4_1: return ::fmaf(float(nibble_at(b + 4, i)), d, half_at(b + 2));
+    case kBlockQ5_0: return float((nibble_at(b + 6, i) | bit_at(b + 2, i) << 4) - 16) * d;
+    case kBlockQ5_1:
+      return ::fmaf(float(nibble_at(b + 8, i) | bit_at(b + 4, i) << 4), d, half_at(b + 2));
+    case kBlockIq4Nl: return entry(kIq4Low, kIq4High, nibble_at(b + 2, i)) * d;
+    default: {  // mxfp4: the entries are twice the numbers
+      const int e = byte_at(b, 0);
+      const uint32_t power = e < 2 ? 0x200000u << e : uint32_t(e - 1) << 23;
+      return entry(kMxfp4Low, kMxfp4High, nibble_at(b + 1, i)) * bits_as<float>(power);
+    }
+  }
+}
+
+// Byte and shift of number i of 256, where fields of `bits` bits of 32 bytes are 32 numbers each.
+struct Field {
+  int byte, shift;
+};
+__device__ __forceinline__ Field field_of(int i, int bits) {
+  const int each = 8 / bits * 32;
+  return {i / each * 32 + i % 32, i % each / 32 * bits};
+}
+__device__ __forceinline__ int field_at(const char* bytes, int i, int bits) {
+  const Field f = field_of(i, bits);
+  return byte_at(bytes, f.byte) >> f.shift & ((1 << bits) - 1);
+}
+// Factor g of 8 scales, or with second of 8 shifts, of q4_k and q5_k.
+__device__ __forceinline__ int k_factor(const char* bytes, int g, bool second) {
+  const int first = byte_at(bytes, g % 4 + (second ? 4 : 0));
+  if (g < 4) return first & 63;
+  return (byte_at(bytes, 8 + g % 4) >> (second ? 4 : 0) & 15) | first >> 6 << 4;
+}
+// Factor g of 16 of q3_k.
+__device__ __forceinline__ int q3_factor(const char* bytes, int g) {
+  const int low = byte_at(bytes, g % 8) >> g / 8 * 4 & 15;
+  return (low | (byte_at(bytes, 8 + g % 4) >> g / 4 * 2 & 3) << 4) - 32;
+}
+__device__ __forceinline__ float long_number(int32_t format, const char* b, int i) {
+  switch (format) {
+    case kBlockQ2K: {
+      const int factors = byte_at(b, i / 16);
+      const float shift = float(factors >> 4) * -half_at(b + 82);
+      return ::fmaf(float(field_at(b + 16, i, 2)), float(factors & 15) * half_at(b + 80), shift);
+    }
+    case kBlockQ3K: {
+      const int q = (field_at(b + 32, i, 2) | field_at(b, i, 1) << 2) - 4;
+      return float(q) * (float(q3_factor(b + 96, i / 16)) * half_at(b + 108));
+    }
+    case kBlockQ4K:
+    case kBlockQ5K: {
+      const bool five = format == kBlockQ5K;
+      const int q = field_at(b + (five ? 48 : 16), i, 4);
+      const int fifth = five ? field_at(b + 16, i, 1) : 0;
+      const float shift = float(k_factor(b + 4, i / 32, true)) * -half_at(b + 2);
+      return ::fmaf(float(q | fifth << 4), float(k_factor(b + 4, i / 32, false)) * half_at(b),
+                    shift);
+    }
+    case kBlockQ6K: {
+      // 64 bytes are the low bits of 128 numbers.
+      const int low = byte_at(b, i / 128 * 64 + i % 64) >> i % 128 / 64 * 4 & 15;
+      const int q = (low | field_at(b + 128, i, 2) << 4) - 32;
+      return float(q) * (float(int8_t(byte_at(b, 192 + i / 16))) * half_at(b + 208));
+    }
+    default: {  // iq4_xs
+      const int g = i / 32;
+      const int high = byte_at(b, 2) | byte_at(b, 3) << 8;
+      const int factor = (byte_at(b, 4 + g / 2) >> g % 2 * 4 & 15) | (high >> 2 * g & 3) << 4;
+      const float x = entry(kIq4Low, kIq4High, nibble_at(b + 8 + 16 * g, i % 32));
+      return x * (float(factor - 32) * half_at(b));
+    }
+  }
+}
+__device__ __forceinline__ float number_of(int32_t format, BlockLayout layout, const char* row,
+                                           int64_t i) {
+  const char* const block = row + quotient(i, layout.items) * layout.bytes;
+  const int place = int(i % layout.items);
+  if (layout.items == kBlockItems) return short_number(format, block, place);
+  return long_number(format, block, place);
 }
 
 __global__ void __launch_bounds__(kThreads) unpack(const __grid_constant__ BlockPlan p) {
   const int64_t items = p.n * p.k;
-  const int64_t bytes = bytes_of(p.format);
-  for (int64_t i = first_item(); i < items; i += item_step()) {
-    const char* block = p.packed + quotient(i, kBlockItems) * bytes;
-    p.out[i] = number_of(p.format, block, int(i % kBlockItems)) * scale_of(block);
-  }
+  const BlockLayout layout = block_layout(p.format);
+  for (int64_t i = first_item(); i < items; i += item_step())
+    p.out[i] = number_of(p.format, layout, p.packed, i);
 }
 
 // ---- packing ----
@@ -81,8 +168,8 @@ __device__ __forceinline__ int32_t nibble(float steps) {
 __global__ void __launch_bounds__(kThreads) pack(const __grid_constant__ BlockPlan p) {
   const int lane = lane_here();
   const int64_t blocks = p.n * quotient(p.k, kBlockItems);
-  const int64_t bytes = bytes_of(p.format);
-  const bool q8 = p.format == kQ8Blocks;
+  const int64_t bytes = block_layout(p.format).bytes;
+  const bool q8 = p.format == kBlockQ8_0;
   for (int64_t b = first_warp(); b < blocks; b += warp_step()) {
     const float x = p.input[b * kBlockItems + lane];
     const float most = extreme(x);
@@ -105,18 +192,18 @@ __global__ void __launch_bounds__(kThreads) pack(const __grid_constant__ BlockPl
 
 __global__ void __launch_bounds__(kThreads) block_products(const __grid_constant__ BlockPlan p) {
   const int lane = lane_here();
-  const int64_t blocks = quotient(p.k, kBlockItems);
-  const int64_t bytes = bytes_of(p.format);
+  const BlockLayout layout = block_layout(p.format);
+  const int64_t bytes = packed_bytes(p.format, p.k);
   for (int64_t j = first_warp(); j < p.n; j += warp_step()) {
     float sum[kBlockRows];
 #pragma unroll
     for (int i = 0; i < int(kBlockRows); i++) sum[i] = 0.0f;
-    const char* block = p.packed + j * blocks * bytes;
-    for (int64_t b = 0; b < blocks; b++, block += bytes) {
-      const float w = number_of(p.format, block, lane) * scale_of(block);
+    const char* row = p.packed + j * bytes;
+    for (int64_t at = lane; at < p.k; at += kBlockItems) {
+      const float w = number_of(p.format, layout, row, at);
 #pragma unroll
       for (int i = 0; i < int(kBlockRows); i++)
-        if (i < p.m) sum[i] = ::fmaf(p.input[i * p.k + b * kBlockItems + lane], w, sum[i]);
+        if (i < p.m) sum[i] = ::fmaf(p.input[i * p.k + at], w, sum[i]);
     }
 #pragma unroll
     for (int i = 0; i < int(kBlockRows); i++) {

@@ -33,7 +33,7 @@ constinit const Enumeration enumerations[] = {
     {2, "L\0U"},
     {2, "relu\0gelu"},
     {2, "none\0strong_wolfe"},
-    {2, "q8_0\0q4_0"},
+    {13, "q8_0\0q4_0\0q4_1\0q5_0\0q5_1\0q2_k\0q3_k\0q4_k\0q5_k\0q6_k\0iq4_nl\0iq4_xs\0mxfp4"},
     {4, "none\0original\0match_rms_adamw\0spectral_unclamped"},
     {3, "triangular\0triangular2\0exp_range"},
     {2, "min\0max"},

@@ -156,6 +156,13 @@ void CExporter::emit_quantized_conv() {
   body_.add(call.span());
 }
 
+// The bytes of a block.
+int64_t CExporter::plain_block_bytes() {
+  const auto format = int32_t(integer("format"));
+  if (!is_plain_block(format)) refuse("is exported for q8_0 and q4_0");
+  return block_layout(format).bytes;
+}
+
 void CExporter::emit_quantize_blocks() {
   use("quantize_blockwise");
   const IrValue& y = value(node().outs[0]);
@@ -166,7 +173,7 @@ void CExporter::emit_quantize_blocks() {
   call.add(", ");
   add_address(call, node().outs[0], false, Dtype::kU8);
   call.add(", ").add(value(tensor("input")).numel() / kBlockItems).add(", ");
-  call.add(block_bytes(int32_t(integer("format")))).add(");\n");
+  call.add(plain_block_bytes()).add(");\n");
   body_.add(call.span());
 }
 
@@ -181,7 +188,7 @@ void CExporter::emit_dequantize_blocks() {
   call.add(", ");
   add_address(call, node().outs[0]);
   call.add(", ").add(y.numel() / kBlockItems).add(", ");
-  call.add(block_bytes(int32_t(integer("format")))).add(");\n");
+  call.add(plain_block_bytes()).add(");\n");
   body_.add(call.span());
 }
 
@@ -201,7 +208,7 @@ void CExporter::emit_blockwise_linear() {
   call.add(", ");
   add_address(call, node().outs[0]);
   call.add(", ").add(rows_of(x)).add(", ").add(k).add(", ").add(w.sizes[0]);
-  call.add(", ").add(block_bytes(int32_t(integer("format")))).add(");\n");
+  call.add(", ").add(plain_block_bytes()).add(");\n");
   body_.add(call.span());
 }
 

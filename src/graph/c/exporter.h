@@ -136,6 +136,7 @@ class CExporter {
   void emit_quantized_linear();
   void emit_quantized_conv();
   void emit_int_mm();
+  int64_t plain_block_bytes();
   void emit_quantize_blocks();
   void emit_dequantize_blocks();
   void emit_blockwise_linear();

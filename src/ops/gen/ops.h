@@ -1404,7 +1404,10 @@ enum : int64_t { kQrModeReduced = 0, kQrModeComplete = 1, kQrModeR = 2 };
 enum : int64_t { kTriangleL = 0, kTriangleU = 1 };
 enum : int64_t { kActivationRelu = 0, kActivationGelu = 1 };
 enum : int64_t { kLineSearchNone = 0, kLineSearchStrongWolfe = 1 };
-enum : int64_t { kBlockFormatQ80 = 0, kBlockFormatQ40 = 1 };
+enum : int64_t { kBlockFormatQ80 = 0, kBlockFormatQ40 = 1, kBlockFormatQ41 = 2, kBlockFormatQ50 = 3,
+                 kBlockFormatQ51 = 4, kBlockFormatQ2K = 5, kBlockFormatQ3K = 6, kBlockFormatQ4K = 7,
+                 kBlockFormatQ5K = 8, kBlockFormatQ6K = 9, kBlockFormatIq4Nl = 10,
+                 kBlockFormatIq4Xs = 11, kBlockFormatMxfp4 = 12 };
 enum : int64_t { kAdjustLrNone = 0, kAdjustLrOriginal = 1, kAdjustLrMatchRmsAdamw = 2,
                  kAdjustLrSpectralUnclamped = 3 };
 enum : int64_t { kCyclicModeTriangular = 0, kCyclicModeTriangular2 = 1, kCyclicModeExpRange = 2 };

@@ -1,7 +1,8 @@
-// Tensors packed in blocks of numbers with a scale: q8_0 and q4_0 of GGML, as uint8 bytes.
+// Tensors packed in blocks of numbers with a scale, in the formats of GGML, as uint8 bytes.
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
+#include "base/amx.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
 #include "plan/quant_build.h"
@@ -27,10 +28,13 @@ TensorRef quantize_blockwise(Call, const Tensor& input, int64_t format) {
   MaskGuard no_grad(bit(kKeyAutograd));
   if (!is_float(input.dtype))
     fail_arg(TT_DTYPE, "input", "input is {}: must be floating", fmt(input.dtype));
+  if (!is_plain_block(int32_t(format)))
+    fail_arg(TT_INVALID_ARG, "format",
+             "format is {}: must be q8_0 (0) or q4_0 (1), as the others are unpacked only", format);
   check_whole(input, "input", kBlockItems);
   const int64_t k = input.size(-1);
   Shape shape(input.sizes());
-  shape[shape.size() - 1] = k / kBlockItems * block_bytes(int32_t(format));
+  shape[shape.size() - 1] = packed_bytes(int32_t(format), k);
   TensorRef out = new_tensor(shape, Dtype::kU8, input.device);
   if (!out->numel) return out;
   TensorRef x = cast_input(input, Dtype::kF32);
@@ -45,11 +49,11 @@ TensorRef quantize_blockwise(Call, const Tensor& input, int64_t format) {
 TensorRef dequantize_blockwise(Call, const Tensor& input, int64_t format) {
   MaskGuard no_grad(bit(kKeyAutograd));
   check_packed(input, "input");
-  const int64_t bytes = block_bytes(int32_t(format));
-  check_whole(input, "input", bytes);
+  const BlockLayout block = block_layout(int32_t(format));
+  check_whole(input, "input", block.bytes);
   Shape shape(input.sizes());
   int64_t& k = shape[shape.size() - 1];
-  k = k / bytes * kBlockItems;
+  k = k / block.bytes * block.items;
   checked_numel(shape, Dtype::kF32, "result");
   TensorRef out = new_tensor(shape, Dtype::kF32, input.device);
   if (!out->numel) return out;
@@ -63,14 +67,14 @@ TensorRef dequantize_blockwise(Call, const Tensor& input, int64_t format) {
 }
 
 static void check_linear(const Tensor& input, const Tensor& weight, const Tensor* bias,
-                         int64_t bytes) {
+                         int32_t format) {
   if (!is_float(input.dtype))
     fail_arg(TT_DTYPE, "input", "input is {}: must be floating", fmt(input.dtype));
   check_same_device(input, "input", weight, "weight");
   check_packed(weight, "weight");
   check_ndim(weight, 2, "weight");
-  check_whole(input, "input", kBlockItems);
-  const int64_t row = input.size(-1) / kBlockItems * bytes;
+  check_whole(input, "input", block_layout(format).items);
+  const int64_t row = packed_bytes(format, input.size(-1));
   if (weight.size(1) != row)
     fail_arg(TT_SHAPE, "weight",
              "input is {}, weight is {}: weight.shape[1] must be {}, the bytes of {} numbers",
@@ -105,12 +109,18 @@ static int32_t digit_dots() {
   return bits;
 }
 
+// Whether block_linear multiplies rows of input by tiles.
+static bool takes_tiles(const Tensor& input) {
+  return input.device.type == TT_CPU && ctx().isa == kIsaAvx512 && has_amx_products();
+}
+
 TensorRef blockwise_linear(Call, const Tensor& input, const Tensor& weight, const Tensor* bias,
                            int64_t format) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  check_linear(input, weight, bias, block_bytes(int32_t(format)));
+  check_linear(input, weight, bias, int32_t(format));
   const int64_t m = rows_of(input);
-  if (m > kBlockRows || input.dtype == Dtype::kF64)
+  const bool tiles = m > kBlockRows && takes_tiles(input);
+  if ((m > kBlockRows && !tiles) || input.dtype == Dtype::kF64)
     return unpacked_linear(input, weight, bias, format);
   Shape shape(input.sizes());
   const int64_t n = weight.size(0);
@@ -128,6 +138,9 @@ TensorRef blockwise_linear(Call, const Tensor& input, const Tensor& weight, cons
   plan.bias = shift ? shift->as<float>() : nullptr;
   plan.out = out->as<float>();
   plan.dots = digit_dots();
+  const int64_t bytes = tiles ? build_tiles(&plan, pool_threads(ctx().rt->pool)) : 0;
+  const Workspace pieces(bytes, input.device);
+  if (tiles) place_tiles(&plan, pieces.data());
   const bool split = input.device.type == TT_CPU && plan.dots && digits_pay(plan);
   const Workspace digits(split ? digit_bytes(plan.k) : 0, input.device);
   if (split) split_first(&plan, reinterpret_cast<int8_t*>(digits.data()));

@@ -303,11 +303,35 @@ static void test_sequence(void** state) {
    is rounded once, and so is each addition of a chain, of which none has more than k / 4 + 12
    (4 lanes, their sum, the bias), and none of the unpacked matrix more than k + 12. One row of q4_0
    is split into digits, the last run of 16 blocks with zeros behind; numbers lose less by that. */
+static void check_rows(const tt_tensor* packed, int format, const float* numbers, int64_t n,
+                       int64_t k) {
+  const tt_tensor* bias = waves(SHAPE(n), 1);
+  int64_t m, i, j, l;
+  for (m = 1; m <= 9; m++) {
+    tt_tensor *x = waves(SHAPE(m, k), (double)m), *y;
+    const float *in = tt_tensor_data(x), *got;
+    const double rounding = (double)((m > 8 ? k : k / 4) + 12) * 0x1p-24;
+    OK(tt_blockwise_linear(c, x, packed, bias, format, &y));
+    got = tt_tensor_data(y);
+    for (i = 0; i < m; i++)
+      for (j = 0; j < n; j++) {
+        double sum = ((const float*)tt_tensor_data(bias))[j], size = fabs(sum);
+        for (l = 0; l < k; l++) {
+          const double product = (double)in[i * k + l] * (double)numbers[j * k + l];
+          sum += product;
+          size += fabs(product);
+        }
+        if (!(fabs((double)got[i * n + j] - sum) <= rounding * size))
+          fail_msg("format %d, %d rows: [%d,%d] is %g, not %g", format, (int)m, (int)i, (int)j,
+                   (double)got[i * n + j], sum);
+      }
+  }
+}
 static void test_blocks(void** state) {
   const int64_t k = 1248, n = 37;
-  tt_tensor *w = waves(SHAPE(n, k), 0), *bias = waves(SHAPE(n), 1), *packed, *exact;
+  tt_tensor *w = waves(SHAPE(n, k), 0), *packed, *exact;
   int format;
-  int64_t m, i, j, l;
+  int64_t i;
   (void)state;
   for (i = 0; i < n * k; i++) ((float*)tt_tensor_data(w))[i] *= (float)(1 + i / 32 % 7);
   for (format = 0; format < 2; format++) {
@@ -324,25 +348,51 @@ static void test_blocks(void** state) {
       if (fabs((double)(numbers[i] - want)) > bound)
         fail_msg("format %d: [%d] is %g, not %g", format, (int)i, (double)numbers[i], (double)want);
     }
-    for (m = 1; m <= 9; m++) {
-      tt_tensor *x = waves(SHAPE(m, k), (double)m), *y;
-      const float *in = tt_tensor_data(x), *got;
-      const double rounding = (double)((m > 8 ? k : k / 4) + 12) * 0x1p-24;
-      OK(tt_blockwise_linear(c, x, packed, bias, format, &y));
-      got = tt_tensor_data(y);
-      for (i = 0; i < m; i++)
-        for (j = 0; j < n; j++) {
-          double sum = ((const float*)tt_tensor_data(bias))[j], size = fabs(sum);
-          for (l = 0; l < k; l++) {
-            const double product = (double)in[i * k + l] * (double)numbers[j * k + l];
-            sum += product;
-            size += fabs(product);
-          }
-          if (!(fabs((double)got[i * n + j] - sum) <= rounding * size))
-            fail_msg("format %d, %d rows: [%d,%d] is %g, not %g", format, (int)m, (int)i, (int)j,
-                     (double)got[i * n + j], sum);
-        }
+    check_rows(packed, format, numbers, n, k);
+  }
+}
+
+/* The formats that GGUF files have besides, of any bytes but for the float16 numbers, which are
+   small. */
+static void test_formats(void** state) {
+  static const struct {
+    int format, items, bytes, halves[2];
+  } cases[] = {
+      {TT_BLOCKFORMAT_Q4_1, 32, 20, {0, 2}},       {TT_BLOCKFORMAT_Q5_0, 32, 22, {0, 0}},
+      {TT_BLOCKFORMAT_Q5_1, 32, 24, {0, 2}},       {TT_BLOCKFORMAT_Q2_K, 256, 84, {80, 82}},
+      {TT_BLOCKFORMAT_Q3_K, 256, 110, {108, 108}}, {TT_BLOCKFORMAT_Q4_K, 256, 144, {0, 2}},
+      {TT_BLOCKFORMAT_Q5_K, 256, 176, {0, 2}},     {TT_BLOCKFORMAT_Q6_K, 256, 210, {208, 208}},
+      {TT_BLOCKFORMAT_IQ4_NL, 32, 18, {0, 0}},     {TT_BLOCKFORMAT_IQ4_XS, 256, 136, {0, 0}},
+      {TT_BLOCKFORMAT_MXFP4, 32, 17, {0, 0}},
+  };
+  enum { kColumns = 7, kBlocks = 3 };
+  uint8_t bytes[kColumns * 9 * kBlocks * 24];
+  uint64_t random = 1;
+  size_t f;
+  (void)state;
+  for (f = 0; f < sizeof cases / sizeof *cases; f++) {
+    const int blocks = cases[f].items == 32 ? 9 * kBlocks : kBlocks, row = blocks * cases[f].bytes;
+    tt_tensor *packed, *exact, *refused;
+    int i, h;
+    assert_true((size_t)(kColumns * row) <= sizeof bytes);
+    for (i = 0; i < kColumns * row; i++) {
+      random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+      bytes[i] = (uint8_t)(random >> 33);
     }
+    for (i = 0; i < kColumns * row; i += cases[f].bytes)
+      for (h = 0; h < 2; h++) {
+        uint8_t* upper = &bytes[i + cases[f].halves[h] + 1]; /* sign, exponent */
+        *upper = (uint8_t)(0x20 + (*upper & 0x8f));
+        if (cases[f].format == TT_BLOCKFORMAT_MXFP4) bytes[i] = (uint8_t)(120 + bytes[i] % 16);
+      }
+    OK(tt_tensor_from_data(c, bytes, TT_U8, SHAPE(kColumns, row), &packed));
+    OK(tt_dequantize_blockwise(c, packed, cases[f].format, &exact));
+    assert_int_equal(tt_tensor_shape(exact)[1], blocks * cases[f].items);
+    check_rows(packed, cases[f].format, tt_tensor_data(exact), kColumns, blocks * cases[f].items);
+    FAILS(tt_quantize_blockwise(c, exact, cases[f].format, &refused), TT_INVALID_ARG, "unpacked");
+    FAILS(
+        tt_blockwise_linear(c, waves(SHAPE(1, 32 * 7), 0), packed, NULL, cases[f].format, &refused),
+        TT_SHAPE, cases[f].items == 32 ? "weight.shape[1]" : "multiple of 256");
   }
 }
 
@@ -674,10 +724,10 @@ static void test_memory(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCOPED(test_quantized), SCOPED(test_rows),        SCOPED(test_histogram),
-      SCOPED(test_sequence),  SCOPED(test_blocks),      SCOPED(test_digits),
-      SCOPED(test_no_blocks), SCOPED(test_block_graph), SCOPED(test_packs_blocks),
-      SCOPED(test_volume),    SCOPED(test_sizes),       SCOPED(test_refused),
-      SCOPED(test_memory)};
+      SCOPED(test_quantized),    SCOPED(test_rows),      SCOPED(test_histogram),
+      SCOPED(test_sequence),     SCOPED(test_blocks),    SCOPED(test_formats),
+      SCOPED(test_digits),       SCOPED(test_no_blocks), SCOPED(test_block_graph),
+      SCOPED(test_packs_blocks), SCOPED(test_volume),    SCOPED(test_sizes),
+      SCOPED(test_refused),      SCOPED(test_memory)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -107,12 +107,22 @@ static int ref_quantized_conv2d(const Inputs* in, Array* out) {
   return 1;
 }
 
-/* ---- blocks of 32 numbers with a float16 scale ---- */
+/* ---- blocks of 32 or 256 numbers with scales ---- */
 
-static int is_q8(const Inputs* in) { return number_arg(in, "format", 0) == 0; }
-static int64_t bytes_of_block(const Inputs* in) { return is_q8(in) ? 34 : 18; }
+enum { kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ2K, kQ3K, kQ4K, kQ5K, kQ6K, kIq4Nl, kIq4Xs, kMxfp4 };
+static int format_of(const Inputs* in) { return (int)number_arg(in, "format", 0); }
+static int is_q8(const Inputs* in) { return format_of(in) == kQ8_0; }
+static int64_t bytes_of_block(const Inputs* in) {
+  static const int64_t bytes[] = {34, 18, 20, 22, 24, 84, 110, 144, 176, 210, 18, 136, 17};
+  return bytes[format_of(in)];
+}
+static int64_t items_of_block(const Inputs* in) {
+  const int f = format_of(in);
+  return (f >= kQ2K && f <= kQ6K) || f == kIq4Xs ? 256 : 32;
+}
 static double half_value(int bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  if (exponent == 31) return fraction ? NAN : copysign(INFINITY, bits >> 15 ? -1 : 1);
   const double magnitude = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
   return bits >> 15 ? -magnitude : magnitude;
 }
@@ -125,13 +135,80 @@ static int half_bits(double x) {
   else bits = ((exponent + 13) << 10) + (int)nearbyint(ldexp(magnitude, 11 - exponent));
   return signbit(x) ? bits | 0x8000 : bits;
 }
-/* Number i of a packed row. */
+
+/* Bits [first, first + n) of bytes. */
+static int bits_of(const double* bytes, int64_t first, int n) {
+  int v = 0;
+  for (int i = 0; i < n; i++) v |= ((int)bytes[(first + i) / 8] >> (first + i) % 8 & 1) << i;
+  return v;
+}
+static double half_of(const double* bytes) { return half_value(bits_of(bytes, 0, 16)); }
+static int signed_of(double byte) { return byte < 128 ? (int)byte : (int)byte - 256; }
+
+/* Number i of a block of 32: the nibbles of 16 bytes, the low ones first. */
+static double of_short(int format, const double* b, int64_t i) {
+  static const int iq4[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                            1,    13,   25,  38,  53,  69,  89,  113};
+  static const double mxfp4[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  static const int header[] = {2, 2, 4, 6, 8, 0, 0, 0, 0, 0, 2, 0, 1};
+  const double d = half_of(b);
+  const int q = format == kQ8_0 ? 0 : bits_of(b + header[format] + i % 16, i / 16 * 4, 4);
+  switch (format) {
+    case kQ8_0: return d * signed_of(b[2 + i]);
+    case kQ4_0: return d * (q - 8);
+    case kQ4_1: return d * q + half_of(b + 2);
+    case kQ5_0: return d * (q + 16 * bits_of(b + 2, i, 1) - 16);
+    case kQ5_1: return d * (q + 16 * bits_of(b + 4, i, 1)) + half_of(b + 2);
+    case kIq4Nl: return d * iq4[q];
+    case kMxfp4: return ldexp(q < 8 ? mxfp4[q] : -mxfp4[q - 8], (int)b[0] - 127);
+    default: /* an eighth of iq4_xs, behind the two bytes of d */ return iq4[q];
+  }
+}
+/* Number i of a block of 256. Factor g of 16 numbers, or g / 2 of 32. */
+static double of_long(int format, const double* b, int64_t i) {
+  const int64_t g = i / 16, pair = i / 32;
+  switch (format) {
+    case kQ2K: {
+      const int q = bits_of(b + 16 + i / 128 * 32 + i % 32, i % 128 / 32 * 2, 2);
+      return half_of(b + 80) * bits_of(b + g, 0, 4) * q - half_of(b + 82) * bits_of(b + g, 4, 4);
+    }
+    case kQ3K: {
+      const int low = bits_of(b + 32 + i / 128 * 32 + i % 32, i % 128 / 32 * 2, 2);
+      const int high = bits_of(b + i % 32, pair, 1);
+      const int factor =
+          bits_of(b + 96 + g % 8, g / 8 * 4, 4) + 16 * bits_of(b + 104 + g % 4, g / 4 * 2, 2);
+      return half_of(b + 108) * (factor - 32) * (low + 4 * high - 4);
+    }
+    case kQ4K:
+    case kQ5K: {
+      const double* nibbles = b + (format == kQ4K ? 16 : 48);
+      int q = bits_of(nibbles + i / 64 * 32 + i % 32, pair % 2 * 4, 4);
+      int factor = bits_of(b + 4 + pair % 4, 0, 6), less = bits_of(b + 8 + pair % 4, 0, 6);
+      if (format == kQ5K) q += 16 * bits_of(b + 16 + i % 32, pair, 1);
+      if (pair >= 4) {
+        factor = bits_of(b + 8 + pair, 0, 4) + 16 * bits_of(b + pair, 6, 2);
+        less = bits_of(b + 8 + pair, 4, 4) + 16 * bits_of(b + 4 + pair, 6, 2);
+      }
+      return half_of(b) * factor * q - half_of(b + 2) * less;
+    }
+    case kQ6K: {
+      const int low = bits_of(b + i / 128 * 64 + i % 64, i % 128 / 64 * 4, 4);
+      const int high = bits_of(b + 128 + i / 128 * 32 + i % 32, i % 128 / 32 * 2, 2);
+      return half_of(b + 208) * signed_of(b[192 + g]) * (low + 16 * high - 32);
+    }
+    default: {
+      const int factor =
+          bits_of(b + 4 + pair / 2, pair % 2 * 4, 4) + 16 * bits_of(b + 2, 2 * pair, 2);
+      return half_of(b) * (factor - 32) * of_short(format, b + 8 + 16 * pair, i % 32);
+    }
+  }
+}
+/* Number i of a packed row, a float32: formats with a shift round once. */
 static double unpacked(const Inputs* in, const double* row, int64_t i) {
-  const double* block = row + i / 32 * bytes_of_block(in);
-  const double scale = half_value((int)block[0] | (int)block[1] << 8);
-  const int byte = (int)block[2 + (is_q8(in) ? i % 32 : i % 16)];
-  if (is_q8(in)) return scale * (byte < 128 ? byte : byte - 256);
-  return scale * ((i % 32 < 16 ? byte & 15 : byte >> 4) - 8);
+  const int64_t items = items_of_block(in);
+  const double* block = row + i / items * bytes_of_block(in);
+  if (items == 32) return (float)of_short(format_of(in), block, i % items);
+  return (float)of_long(format_of(in), block, i % items);
 }
 static void pack_block(const double* x, int q8, double* out) {
   float most = 0;
@@ -165,10 +242,9 @@ static int ref_quantize_blockwise(const Inputs* in, Array* out) {
 static Array unpacked_rows(const Inputs* in, const Array* t) {
   int64_t shape[kMaxDims];
   memcpy(shape, t->shape, sizeof shape);
-  shape[t->ndim - 1] = shape[t->ndim - 1] / bytes_of_block(in) * 32;
+  shape[t->ndim - 1] = shape[t->ndim - 1] / bytes_of_block(in) * items_of_block(in);
   Array out = new_array(shape, t->ndim);
-  for (int64_t i = 0; i < out.n; i++)
-    out.data[i] = unpacked(in, t->data + i / 32 * bytes_of_block(in), i % 32);
+  for (int64_t i = 0; i < out.n; i++) out.data[i] = unpacked(in, t->data, i);
   return out;
 }
 static int ref_dequantize_blockwise(const Inputs* in, Array* out) {

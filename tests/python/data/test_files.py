@@ -256,6 +256,10 @@ def gguf(tensors, pairs, version=3):
 
 def test_gguf(tmp_path):
     numbers = np.arange(6, dtype="<f4").reshape(2, 3)
+    # q4_k: d = 1, m = 0.5, factors 3 and 1 of the first four runs of 32 numbers and 2 and 1 of the
+    # others, nibbles 3.
+    factors = bytes([3] * 4 + [1] * 4 + [0x12] * 4)
+    block = np.array([1, 0.5], "<f2").tobytes() + factors + b"\x33" * 128
     weight = tt.randn(5, 64)
     packed = quantize_blockwise(weight, "q4_0")
     pairs = [
@@ -268,17 +272,22 @@ def test_gguf(tmp_path):
         (b"numbers", (3, 2), 0, numbers.tobytes()),
         (b"halves", (3, 2), 1, numbers.astype("<f2").tobytes()),
         (b"packed", (64, 5), 2, packed.numpy().tobytes()),
+        (b"k", (256, 2), 12, block * 2),
     ]
     path = written(tmp_path, gguf(tensors, pairs, 2), "a.gguf")
     for mmap in (False, True):
         f = files.gguf_load(path, mmap)
-        assert f.version == 2 and f.types == {"numbers": "f32", "halves": "f16", "packed": "q4_0"}
+        assert f.version == 2
+        assert [f.types[name] for name in ("numbers", "halves", "packed")] == ["f32", "f16", "q4_0"]
         assert f.metadata["general.name"] == "ä" and f.metadata["big"] == 2**64 - 1
         assert f.metadata["tokens"] == ["a", "\0"] and np.isnan(f.metadata["nan"])
         assert f.tensors["numbers"].tolist() == numbers.tolist()
         assert f.tensors["halves"].dtype is tt.float16
         assert f.tensors["packed"].tolist() == packed.tolist()
         layer = tt.ao.quantization.BlockwiseLinear(f.tensors["packed"], format=f.types["packed"])
+        assert f.types["k"] == "q4_k" and f.tensors["k"].shape == (2, 144)
+        of_k = tt.ao.quantization.BlockwiseLinear(f.tensors["k"], format=f.types["k"])
+        assert of_k(tt.ones(1, 256)).tolist() == [[128.0 * 9 + 128.0 * 6 - 256 * 0.5] * 2]
         want = weight @ weight.T
         assert float((layer(weight) - want).abs().max()) < 0.2 * float(want.abs().max())
     with pytest.raises(tt.errors.FormatError, match="byte"):

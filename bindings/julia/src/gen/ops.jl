@@ -29,7 +29,9 @@ const QRMODE = ("reduced" => 0, "complete" => 1, "r" => 2)
 const TRIANGLE = ("L" => 0, "U" => 1)
 const ACTIVATION = ("relu" => 0, "gelu" => 1)
 const LINESEARCH = ("none" => 0, "strong_wolfe" => 1)
-const BLOCKFORMAT = ("q8_0" => 0, "q4_0" => 1)
+const BLOCKFORMAT = ("q8_0" => 0, "q4_0" => 1, "q4_1" => 2, "q5_0" => 3, "q5_1" => 4, "q2_k" => 5,
+    "q3_k" => 6, "q4_k" => 7, "q5_k" => 8, "q6_k" => 9, "iq4_nl" => 10, "iq4_xs" => 11,
+    "mxfp4" => 12)
 const ADJUSTLR = ("none" => 0, "original" => 1, "match_rms_adamw" => 2, "spectral_unclamped" => 3)
 const CYCLICMODE = ("triangular" => 0, "triangular2" => 1, "exp_range" => 2)
 const PLATEAUMODE = ("min" => 0, "max" => 1)
@@ -9235,7 +9237,7 @@ Packs each row of input in blocks of 32 numbers with a scale of their own, as by
 scale is beyond float16 unpacks as inf or nan.
 
 - `input`: (…, k), k a multiple of 32
-- `format`: `q8_0`: 34 bytes a block, `q4_0`: 18
+- `format`: `q8_0`: 34 bytes a block, `q4_0`: 18; the others are refused
 """
 function quantize_blockwise(input::Tensor, format_=required;
     format::Union{Union{AbstractString, Symbol}, Required}=format_)
@@ -9251,7 +9253,7 @@ end
 Computes the float32 numbers of packed rows.
 
 - `input`: (…, bytes of a row), uint8, of `quantize_blockwise` or a GGUF file
-- `format`: `q8_0`: 34 bytes a block, `q4_0`: 18
+- `format`: that of the bytes
 """
 function dequantize_blockwise(input::Tensor, format_=required;
     format::Union{Union{AbstractString, Symbol}, Required}=format_)
@@ -9267,7 +9269,7 @@ end
 Computes linear with a packed weight. Up to 8 rows of input are multiplied by the packed numbers,
 more by the unpacked matrix. The weight gets no gradient.
 
-- `input`: (…, in), in a multiple of 32
+- `input`: (…, in), whole blocks of format: in is a multiple of 32 or 256
 - `weight`: (out, bytes of in numbers), uint8, of `quantize_blockwise` or a GGUF file
 - `bias`: (out); none: no bias
 - `format`: that of weight

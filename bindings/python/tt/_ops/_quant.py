@@ -12,7 +12,8 @@ from .._lib import fail, lib, local
 from .._tensor import Tensor, wrap, classed
 from .._types import dtype
 
-BLOCKFORMAT = {'q8_0': 0, 'q4_0': 1}
+BLOCKFORMAT = {'q8_0': 0, 'q4_0': 1, 'q4_1': 2, 'q5_0': 3, 'q5_1': 4, 'q2_k': 5, 'q3_k': 6,
+               'q4_k': 7, 'q5_k': 8, 'q6_k': 9, 'iq4_nl': 10, 'iq4_xs': 11, 'mxfp4': 12}
 tt_blockwise_embedding = lib.tt_blockwise_embedding
 tt_blockwise_linear = lib.tt_blockwise_linear
 tt_dequantize_blockwise = lib.tt_dequantize_blockwise
@@ -445,14 +446,15 @@ def quantized_conv2d(input: Tensor = REQUIRED, input_scale: float = REQUIRED,
         return retried(quantized_conv2d, locals())
 
 
-def quantize_blockwise(input: Tensor = REQUIRED, format: Literal['q8_0', 'q4_0'] = REQUIRED,
+def quantize_blockwise(input: Tensor = REQUIRED, format: Literal['q8_0', 'q4_0', 'q4_1', 'q5_0',
+        'q5_1', 'q2_k', 'q3_k', 'q4_k', 'q5_k', 'q6_k', 'iq4_nl', 'iq4_xs', 'mxfp4'] = REQUIRED,
                        **aliases: Any) -> Tensor:
     """quantize_blockwise(input, format)
 
     Packs each row of input in blocks of 32 numbers with a scale of their own, as bytes. A block
     whose scale is beyond float16 unpacks as inf or nan.
       input: (…, k), k a multiple of 32
-      format: q8_0: 34 bytes a block, q4_0: 18
+      format: q8_0: 34 bytes a block, q4_0: 18; the others are refused
     """
     if aliases:
         return renamed(quantize_blockwise, locals())
@@ -475,13 +477,14 @@ def quantize_blockwise(input: Tensor = REQUIRED, format: Literal['q8_0', 'q4_0']
         return retried(quantize_blockwise, locals())
 
 
-def dequantize_blockwise(input: Tensor = REQUIRED, format: Literal['q8_0', 'q4_0'] = REQUIRED,
+def dequantize_blockwise(input: Tensor = REQUIRED, format: Literal['q8_0', 'q4_0', 'q4_1', 'q5_0',
+        'q5_1', 'q2_k', 'q3_k', 'q4_k', 'q5_k', 'q6_k', 'iq4_nl', 'iq4_xs', 'mxfp4'] = REQUIRED,
                          **aliases: Any) -> Tensor:
     """dequantize_blockwise(input, format)
 
     Computes the float32 numbers of packed rows.
       input: (…, bytes of a row), uint8, of quantize_blockwise or a GGUF file
-      format: q8_0: 34 bytes a block, q4_0: 18
+      format: that of the bytes
     """
     if aliases:
         return renamed(dequantize_blockwise, locals())
@@ -506,13 +509,14 @@ def dequantize_blockwise(input: Tensor = REQUIRED, format: Literal['q8_0', 'q4_0
 
 
 def blockwise_linear(input: Tensor = REQUIRED, weight: Tensor = REQUIRED,
-                     bias: Tensor | None = REQUIRED, format: Literal['q8_0', 'q4_0'] = REQUIRED,
+                     bias: Tensor | None = REQUIRED, format: Literal['q8_0', 'q4_0', 'q4_1', 'q5_0',
+        'q5_1', 'q2_k', 'q3_k', 'q4_k', 'q5_k', 'q6_k', 'iq4_nl', 'iq4_xs', 'mxfp4'] = REQUIRED,
                      **aliases: Any) -> Tensor:
     """blockwise_linear(input, weight, bias, format)
 
     Computes linear with a packed weight. Up to 8 rows of input are multiplied by the packed
     numbers, more by the unpacked matrix. The weight gets no gradient.
-      input: (…, in), in a multiple of 32
+      input: (…, in), whole blocks of format: in is a multiple of 32 or 256
       weight: (out, bytes of in numbers), uint8, of quantize_blockwise or a GGUF file
       bias: (out); none: no bias
       format: that of weight
@@ -541,7 +545,10 @@ def blockwise_linear(input: Tensor = REQUIRED, weight: Tensor = REQUIRED,
         return retried(blockwise_linear, locals())
 
 
-def blockwise_embedding(weight: Tensor, indices: Tensor, format: Literal['q8_0', 'q4_0']) -> Tensor:
+def blockwise_embedding(weight: Tensor, indices: Tensor,
+                        format: Literal['q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q2_k', 'q3_k',
+                                        'q4_k', 'q5_k', 'q6_k', 'iq4_nl', 'iq4_xs',
+                                        'mxfp4']) -> Tensor:
     """blockwise_embedding(weight, indices, format)
 
     Looks up packed rows of weight at indices and computes their float32 numbers.

@@ -1,19 +1,41 @@
-"""Weights in blocks of 32 numbers with a scale, activations in floating point: quantize_, with the
-arguments of torchao's, and the layers that it puts in place of Linear and Embedding."""
+"""Weights in blocks of 32 or 256 numbers with scales, activations in floating point: quantize_,
+with the arguments of torchao's, and the layers that it puts in place of Linear and Embedding."""
 from __future__ import annotations
 
-from typing import Callable, Literal
+from typing import Callable, Literal, cast
 
-from ..._ops._quant import blockwise_embedding, blockwise_linear, quantize_blockwise
+from ..._ops._quant import BLOCKFORMAT, blockwise_embedding, blockwise_linear, quantize_blockwise
 from ..._tensor import Tensor
 from ...nn import Embedding, Linear
 from ...nn.module import Module
 from .dynamic import DynamicQuantizedLinear, Int8DynamicActivationInt8WeightConfig
 
 Format = Literal["q8_0", "q4_0"]
+# Of weights from a GGUF file, too.
+PackedFormat = Literal[
+    "q8_0",
+    "q4_0",
+    "q4_1",
+    "q5_0",
+    "q5_1",
+    "q2_k",
+    "q3_k",
+    "q4_k",
+    "q5_k",
+    "q6_k",
+    "iq4_nl",
+    "iq4_xs",
+    "mxfp4",
+]
 
 BLOCK = 32
 FORMATS = ("q8_0", "q4_0")
+
+
+def _checked(format: str) -> PackedFormat:
+    if format not in BLOCKFORMAT:
+        raise ValueError(f"format is {format!r}: must be one of {tuple(BLOCKFORMAT)}")
+    return cast(PackedFormat, format)
 
 
 class BlockwiseWeightOnlyConfig:
@@ -32,11 +54,12 @@ class BlockwiseLinear(Module):
     """A Linear whose weight is packed: a buffer of uint8 with a row for each output.
 
     weight: (out_features, bytes of in_features numbers), of quantize_blockwise or a GGUF file.
+    format: "q8_0", "q4_0", or any other type of a GGUF file that dequantize_blockwise takes.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None, format: Format = "q8_0") -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, format: str = "q8_0") -> None:
         super().__init__()
-        self.format = BlockwiseWeightOnlyConfig(format).format
+        self.format = _checked(format)
         self.register_buffer("weight", weight)
         self.bias = bias
 
@@ -57,11 +80,12 @@ class BlockwiseEmbedding(Module):
     """An Embedding whose weight is packed; its result is float32.
 
     weight: (num_embeddings, bytes of embedding_dim numbers), of quantize_blockwise or a GGUF file.
+    format: as of BlockwiseLinear.
     """
 
-    def __init__(self, weight: Tensor, format: Format = "q8_0") -> None:
+    def __init__(self, weight: Tensor, format: str = "q8_0") -> None:
         super().__init__()
-        self.format = BlockwiseWeightOnlyConfig(format).format
+        self.format = _checked(format)
         self.register_buffer("weight", weight)
 
     @classmethod

@@ -740,6 +740,17 @@ fn rows(out: &mut Vec<String>) {
     constant!(out, TT_LINESEARCH_STRONG_WOLFE);
     constant!(out, TT_BLOCKFORMAT_Q8_0);
     constant!(out, TT_BLOCKFORMAT_Q4_0);
+    constant!(out, TT_BLOCKFORMAT_Q4_1);
+    constant!(out, TT_BLOCKFORMAT_Q5_0);
+    constant!(out, TT_BLOCKFORMAT_Q5_1);
+    constant!(out, TT_BLOCKFORMAT_Q2_K);
+    constant!(out, TT_BLOCKFORMAT_Q3_K);
+    constant!(out, TT_BLOCKFORMAT_Q4_K);
+    constant!(out, TT_BLOCKFORMAT_Q5_K);
+    constant!(out, TT_BLOCKFORMAT_Q6_K);
+    constant!(out, TT_BLOCKFORMAT_IQ4_NL);
+    constant!(out, TT_BLOCKFORMAT_IQ4_XS);
+    constant!(out, TT_BLOCKFORMAT_MXFP4);
     constant!(out, TT_ADJUSTLR_NONE);
     constant!(out, TT_ADJUSTLR_ORIGINAL);
     constant!(out, TT_ADJUSTLR_MATCH_RMS_ADAMW);

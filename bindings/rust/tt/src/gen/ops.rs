@@ -10225,7 +10225,7 @@ impl Tensor {
     /// whose scale is beyond float16 unpacks as inf or nan.
     ///
     /// - `input`: (…, k), k a multiple of 32
-    /// - `format`: q8_0: 34 bytes a block, q4_0: 18
+    /// - `format`: q8_0: 34 bytes a block, q4_0: 18; the others are refused
     #[inline]
     pub fn quantize_blockwise(&self, format: BlockFormat) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -10234,7 +10234,7 @@ impl Tensor {
     /// Computes the float32 numbers of packed rows.
     ///
     /// - `input`: (…, bytes of a row), uint8, of quantize_blockwise or a GGUF file
-    /// - `format`: q8_0: 34 bytes a block, q4_0: 18
+    /// - `format`: that of the bytes
     #[inline]
     pub fn dequantize_blockwise(&self, format: BlockFormat) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
@@ -10243,7 +10243,7 @@ impl Tensor {
     /// Computes linear with a packed weight. Up to 8 rows of input are multiplied by the packed
     /// numbers, more by the unpacked matrix. The weight gets no gradient.
     ///
-    /// - `input`: (…, in), in a multiple of 32
+    /// - `input`: (…, in), whole blocks of format: in is a multiple of 32 or 256
     /// - `weight`: (out, bytes of in numbers), uint8, of quantize_blockwise or a GGUF file
     /// - `bias`: (out); none: no bias
     /// - `format`: that of weight

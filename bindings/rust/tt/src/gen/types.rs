@@ -792,8 +792,8 @@ impl LineSearch {
     }
 }
 
-/// How blocks of 32 numbers of a row are packed, by GGML's names: a float16 scale, then 32 integers
-/// of 8 bits (34 bytes) or of 4 bits (18 bytes).
+/// How blocks of a row are packed, by GGML's names: q8_0 and q4_0 have a float16 scale and 32
+/// integers of 8 or 4 bits; those with k and iq4_xs have 256 numbers, the others 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 #[non_exhaustive]
@@ -801,6 +801,17 @@ impl LineSearch {
 pub enum BlockFormat {
     Q80 = 0,
     Q40 = 1,
+    Q41 = 2,
+    Q50 = 3,
+    Q51 = 4,
+    Q2K = 5,
+    Q3K = 6,
+    Q4K = 7,
+    Q5K = 8,
+    Q6K = 9,
+    Iq4Nl = 10,
+    Iq4Xs = 11,
+    Mxfp4 = 12,
 }
 impl BlockFormat {
     /// Returns None for a value that a later library may have added.
@@ -808,6 +819,17 @@ impl BlockFormat {
         Some(match raw {
             0 => BlockFormat::Q80,
             1 => BlockFormat::Q40,
+            2 => BlockFormat::Q41,
+            3 => BlockFormat::Q50,
+            4 => BlockFormat::Q51,
+            5 => BlockFormat::Q2K,
+            6 => BlockFormat::Q3K,
+            7 => BlockFormat::Q4K,
+            8 => BlockFormat::Q5K,
+            9 => BlockFormat::Q6K,
+            10 => BlockFormat::Iq4Nl,
+            11 => BlockFormat::Iq4Xs,
+            12 => BlockFormat::Mxfp4,
             _ => return None,
         })
     }

@@ -1,0 +1,111 @@
+// blockwise_linear of many rows by what this processor has, or by emulated tiles of AMX, against
+// sums in double precision, and without tiles where numbers are not finite.
+#include "amx_fixture.h"
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace TT_NS {
+namespace {
+
+class BlockTiles : public AmxTest {
+ protected:
+  tt_tensor* floats(const std::vector<float>& values, int64_t rows, int64_t cols) {
+    tt_tensor* t = nullptr;
+    const int64_t shape[2] = {rows, cols};
+    EXPECT_EQ(tt_tensor_from_data(c, values.data(), TT_F32, shape, 2, &t), TT_OK);
+    return t;
+  }
+  static std::vector<float> numbers(const tt_tensor* t) {
+    const auto* data = static_cast<const float*>(tt_tensor_data(t));
+    return std::vector<float>(data, data + tt_tensor_numel(t));
+  }
+  std::vector<float> normal(int64_t n) {
+    std::normal_distribution<float> draw;
+    std::vector<float> out(static_cast<size_t>(n));
+    for (float& x : out) x = draw(rng);
+    return out;
+  }
+  std::vector<float> product(const tt_tensor* x, const tt_tensor* w, const tt_tensor* bias,
+                             int format, bool tiles) {
+    assume_amx_products(tiles);
+    tt_tensor* y = nullptr;
+    EXPECT_EQ(tt_blockwise_linear(c, x, w, bias, format, &y), TT_OK);
+    return y ? numbers(y) : std::vector<float>();
+  }
+  // Each result is within 2^-20 of the sum of the magnitudes of its products.
+  void check(int64_t m, int64_t n, int64_t k, int format) {
+    tt_tensor* packed = nullptr;
+    tt_tensor* exact = nullptr;
+    ASSERT_EQ(tt_quantize_blockwise(c, floats(normal(n * k), n, k), format, &packed), TT_OK);
+    ASSERT_EQ(tt_dequantize_blockwise(c, packed, format, &exact), TT_OK);
+    const std::vector<float> x = normal(m * k);
+    const std::vector<float> w = numbers(exact);
+    const std::vector<float> y = product(floats(x, m, k), packed, nullptr, format, usable);
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < n; j++) {
+        double sum = 0;
+        double size = 0;
+        for (int64_t l = 0; l < k; l++) {
+          const double term = double(x[size_t(i * k + l)]) * double(w[size_t(j * k + l)]);
+          sum += term;
+          size += std::fabs(term);
+        }
+        ASSERT_NEAR(y[size_t(i * n + j)], sum, size * 0x1p-20)
+            << m << "x" << n << "x" << k << " " << i << "," << j;
+      }
+  }
+
+  std::mt19937 rng{7};
+};
+
+TEST_F(BlockTiles, EqualsSums) {
+  for (const int format : {TT_BLOCKFORMAT_Q8_0, TT_BLOCKFORMAT_Q4_0}) {
+    ASSERT_NO_FATAL_FAILURE(check(9, 16, 32, format));
+    ASSERT_NO_FATAL_FAILURE(check(16, 33, 256, format));
+    ASSERT_NO_FATAL_FAILURE(check(47, 70, 288, format));
+  }
+  ASSERT_NO_FATAL_FAILURE(check(270, 300, 64, TT_BLOCKFORMAT_Q8_0));
+}
+
+// Rows with numbers that three bf16 do not express, and columns whose scales are not finite, are
+// those without tiles; their neighbours do not notice.
+TEST_F(BlockTiles, OddNumbers) {
+  constexpr int64_t kRows = 40;
+  constexpr int64_t kColumns = 37;
+  constexpr int64_t kTerms = 320;
+  const float special[] = {INFINITY, -INFINITY, NAN, 3e38f, -1e31f, 1e-39f, 1e-33f};
+  const std::vector<float> weight = normal(kColumns * kTerms);
+  tt_tensor* packed = nullptr;
+  ASSERT_EQ(
+      tt_quantize_blockwise(c, floats(weight, kColumns, kTerms), TT_BLOCKFORMAT_Q8_0, &packed),
+      TT_OK);
+  for (const uint16_t scale : {uint16_t(0), uint16_t(0x7c00), uint16_t(0x7e00)}) {
+    if (scale) memcpy(static_cast<char*>(tt_tensor_data(packed)) + 5 * kTerms / 32 * 34, &scale, 2);
+    for (const float number : special) {
+      std::vector<float> values = normal(kRows * kTerms);
+      for (int64_t l = 0; std::fabs(number) < 1e-30f && l < kTerms; l++)
+        values[size_t(20 * kTerms + l)] = number;  // a row of small numbers alone
+      values[size_t(20 * kTerms + 7)] = number;
+      const tt_tensor* x = floats(values, kRows, kTerms);
+      const tt_tensor* bias = floats(normal(kColumns), 1, kColumns);
+      const int64_t of_bias[1] = {kColumns};
+      tt_tensor* shift = nullptr;
+      ASSERT_EQ(tt_reshape(c, bias, of_bias, 1, &shift), TT_OK);
+      const auto want = product(x, packed, shift, TT_BLOCKFORMAT_Q8_0, false);
+      const auto got = product(x, packed, shift, TT_BLOCKFORMAT_Q8_0, usable);
+      ASSERT_EQ(want.size(), got.size());
+      for (size_t i = 0; i < want.size(); i++) {
+        const bool of_small = std::fabs(number) < 1e-30f && i / kColumns == 20;
+        const double bound = of_small ? std::fabs(number) * 0.05 : 1e-4;
+        if (std::isnan(want[i])) ASSERT_TRUE(std::isnan(got[i])) << number << " " << i;
+        else if (std::isinf(want[i])) ASSERT_EQ(got[i], want[i]) << number << " " << i;
+        else ASSERT_NEAR(got[i], want[i], bound + std::fabs(want[i]) * 1e-4) << number << " " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace TT_NS
