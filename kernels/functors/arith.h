@@ -153,16 +153,19 @@ struct Neg {
   }
 };
 
-// Extremes and limits propagate nan.
-template <class T> TT_FN T at_least(T a, T low) { return a < low || low != low ? low : a; }
-template <class T> TT_FN T at_most(T a, T high) { return a > high || high != high ? high : a; }
+// Extremes and limits propagate nan. Both tests read a, so that nothing is left to compute for a
+// limit that a loop repeats.
+template <class T> TT_FN T at_least(T a, T low) { return !(a >= low) && a == a ? low : a; }
+template <class T> TT_FN T at_most(T a, T high) { return !(a <= high) && a == a ? high : a; }
 
 struct Maximum {
   static constexpr NarrowOp kNarrow = NarrowOp::kMaximum;
+  static constexpr bool kRowsByOne = true;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return at_least(a, b); }
 };
 struct Minimum {
   static constexpr NarrowOp kNarrow = NarrowOp::kMinimum;
+  static constexpr bool kRowsByOne = true;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return at_most(a, b); }
 };
 struct ClampNumbers {

@@ -27,8 +27,8 @@
 //   kOfIntegers
 //       arity 1, result bool: what it is for every integer
 //   kRowsByOne, kCommutes
-//       arity 2: rows beside one element each have a loop of their own; a and b may be exchanged if
-//       there are no scalars
+//       arity 2: rows beside one element each have a loop of their own, or two, for either order;
+//       a and b may be exchanged if there are no scalars
 // T is a compute type: float double int32_t int64_t c64 c128, bool for logical ones; for the
 // compute set `all`, which only moves values, an unsigned type of the element's size. kBoolIn (bit
 // i = operand i, inputs count from 1) names the inputs that are bool whatever T is. Bodies are

@@ -647,6 +647,14 @@ std::vector<Layout> layouts() {
     l.op_size[2] = {49};
     l.op_size[3] = {1, 1};
   });
+  add({9, 200}, [](Layout& l) {  // the same, of longer rows
+    l.op_size[2] = {200};
+    l.op_size[3] = {9, 1};
+  });
+  add({3, 4, 140}, [](Layout& l) {  // rows, none of which fits a block or repeats
+    l.order[1] = {1, 0, 2};
+    l.op_size[2] = {3, 1, 140};
+  });
   add({6, 7, 30}, [](Layout& l) {
     l.order[1] = {2, 0, 1};
     l.op_size[2] = {7, 1};

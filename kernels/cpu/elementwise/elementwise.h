@@ -22,10 +22,10 @@ TT_ENTRY_BEGIN
 using Block = void (*)(const ElementPlan& plan, char* out, const char* a, const char* b,
                        const char* c, int64_t n);
 
-// Computes rows of n contiguous elements each, with one element of b for each row. From row to row
-// are stride[0] bytes of out, stride[1] of a and stride[2] of b.
-using RowsByOne = void (*)(const ElementPlan& plan, char* out, const char* a, const char* b,
-                           const int64_t stride[3], int64_t n, int64_t rows);
+// Computes rows of n contiguous elements each, with one element of an input for each row of the
+// other input. From row to row are stride[0] bytes of out, stride[1] of rows, stride[2] of ones.
+using RowsByOne = void (*)(const ElementPlan& plan, char* out, const char* rows, const char* ones,
+                           const int64_t stride[3], int64_t n, int64_t n_rows);
 
 // native: the dtypes that block reads and writes, 8 bits per operand, operand 0 lowest.
 int32_t run_elementwise(const ElementPlan& plan, int64_t begin, int64_t end, Block block,
@@ -35,10 +35,11 @@ int32_t run_indirect(const ElementPlan& plan, int64_t begin, int64_t end, Block 
                      uint32_t native) noexcept;
 // Runs a block of doubles whatever the dtypes of the operands.
 int32_t run_in_double(const ElementPlan& plan, int64_t begin, int64_t end, Block block) noexcept;
-// Runs the loop if input 2 (or 1, if they may be exchanged) has one element for each row of the
-// other one and of the output. Returns whether it has.
-bool run_by_one(const ElementPlan& plan, int64_t begin, int64_t end, RowsByOne loop,
-                uint32_t native, bool commutes) noexcept;
+// Runs the first loop if input 2 has one element for each row of input 1 and of the output, the
+// second one, unless it is NULL, if input 1 has one for each row of input 2. Returns whether one
+// of them ran.
+bool run_by_one(const ElementPlan& plan, int64_t begin, int64_t end, RowsByOne second_is_one,
+                RowsByOne first_is_one, uint32_t native) noexcept;
 // The copy kernel: any dtype to any dtype.
 int32_t run_copy(const ElementPlan& plan, int64_t begin, int64_t end) noexcept;
 // run_elementwise, or the block of 8- or 16-bit numbers if the operands are such and it has op.
@@ -362,19 +363,23 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     else run_loop<F>(p, out, a, b, c, n);
   }
 
-  // A RowsByOne.
-  static TT_NOINLINE void rows_by_one(const ElementPlan& plan, char* out, const char* a,
-                                      const char* b, const int64_t stride[3], int64_t n,
-                                      int64_t rows) {
+  // A RowsByOne. kFirst: of input 1, in place of input 2, there is one element for each row.
+  template <bool kFirst> static TT_NOINLINE void rows_by_one(const ElementPlan& plan, char* out,
+                                                             const char* rows, const char* ones,
+                                                             const int64_t stride[3], int64_t n,
+                                                             int64_t n_rows) {
     Param<T> p = param(plan);
     if constexpr (requires { F::prepare(p); }) F::prepare(p);
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < n_rows; r++) {
       auto* o = reinterpret_cast<Out*>(out);
-      const T y = load<2>(b, 0);
-      TT_VECTORIZE for (int64_t i = 0; i < n; i++) o[i] = F::op(load<1>(a, i), y, p);
+      const T one = load<2>(ones, 0);
+      TT_VECTORIZE for (int64_t i = 0; i < n; i++) {
+        const T of_row = load<1>(rows, i);
+        o[i] = kFirst ? F::op(one, of_row, p) : F::op(of_row, one, p);
+      }
       out += stride[0];
-      a += stride[1];
-      b += stride[2];
+      rows += stride[1];
+      ones += stride[2];
     }
   }
 
@@ -384,9 +389,10 @@ template <class F, class T, int kArity, OutKind kOut, bool kMoves> struct Loop {
     constexpr bool kFloats = kIsSame<T, float> || kIsSame<T, double>;
     if constexpr (kFloats && requires { F::kRowsByOne; }) {
       if (plan.dense) return false;
-      constexpr bool kCommutes = requires { F::kCommutes; };
-      const bool commutes = kCommutes && !plan.param[0].kind;
-      return run_by_one(plan, begin, end, rows_by_one, native(dtype), commutes);
+      RowsByOne first_is_one = nullptr;
+      if constexpr (!requires { F::kCommutes; }) first_is_one = rows_by_one<true>;
+      else if (!plan.param[0].kind) first_is_one = rows_by_one<false>;
+      return run_by_one(plan, begin, end, rows_by_one<false>, first_is_one, native(dtype));
     } else {
       return false;
     }

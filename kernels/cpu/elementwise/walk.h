@@ -14,34 +14,19 @@ struct Walk {
   TT_INLINE void start(const ElementPlan& p, int64_t position) {
     plan = &p;
     for (int k = 0; k < p.n_operands; k++) at[k] = p.ptr[k];
-    for (int d = 0; d < p.ndim; d++) {
-      index[d] = d + 1 == p.ndim ? position : position % p.size[d];
-      position = d + 1 == p.ndim ? 0 : position / p.size[d];
-      for (int k = 0; k < p.n_operands; k++) at[k] += index[d] * p.stride[k][d];
-    }
+    for (int d = 0; d < p.ndim; d++) index[d] = 0;
+    skip(position);
   }
 
   TT_INLINE int64_t row_left() const { return plan->size[0] - index[0]; }
-
-  // Advances by m elements; m <= row_left().
-  TT_INLINE void advance(int64_t m) {
-    const ElementPlan& p = *plan;
-    index[0] += m;
-    for (int k = 0; k < p.n_operands; k++) at[k] += m * p.stride[k][0];
-    for (int d = 0; d + 1 < p.ndim && index[d] == p.size[d]; d++) {
-      index[d] = 0;
-      index[d + 1]++;
-      for (int k = 0; k < p.n_operands; k++)
-        at[k] += p.stride[k][d + 1] - p.size[d] * p.stride[k][d];
-    }
-  }
 
   // Advances by m elements, over any number of rows, to an element that exists.
   TT_INLINE void skip(int64_t m) {
     const ElementPlan& p = *plan;
     for (int d = 0; m > 0; d++) {
       const int64_t to = index[d] + m;
-      const int64_t wraps = d + 1 == p.ndim ? 0 : to / p.size[d];
+      const bool ends = to >= p.size[d] && d + 1 < p.ndim;
+      const int64_t wraps = ends ? to / p.size[d] : 0;
       const int64_t step = m - wraps * p.size[d];  // of this dimension's index
       for (int k = 0; k < p.n_operands; k++) at[k] += step * p.stride[k][d];
       index[d] += step;
