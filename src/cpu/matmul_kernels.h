@@ -11,6 +11,9 @@ namespace TT_NS {
   int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept; \
   int32_t matmul_small(const void* plan, int64_t begin, int64_t end) noexcept;  \
   int32_t matmul_rows(const void* plan, int64_t begin, int64_t end) noexcept;   \
+  /* Of a MatmulTiles. */                                                       \
+  int32_t matmul_tiles_pack(const void*, int64_t begin, int64_t end) noexcept;  \
+  int32_t matmul_tiles_units(const void*, int64_t begin, int64_t end) noexcept; \
   /* Whether a group of bf16 is multiplied faster than its elements as f32. */  \
   bool matmul_bf16_groups_pay() noexcept;                                       \
   }

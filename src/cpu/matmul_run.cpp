@@ -5,6 +5,7 @@
 #include "cpu/blas.h"
 #include "cpu/matmul_kernels.h"
 #include "cpu/matmul_sums.h"
+#include "plan/matmul_tiles.h"
 
 namespace TT_NS {
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int64_t kMaxFlops = 128;                // per core and nanosecond
 constexpr int64_t kPollFlops = int64_t(1) << 30;  // about 5 to 10 ms
+constexpr int64_t kTilesSpeedup = 8;              // of tiles beside vectors
 
 struct Task {
   CpuKernel kernel;
@@ -120,6 +122,32 @@ int32_t run_packed(RunningBlock& k, const MatmulLayout& l, const MatmulKernels& 
   return TT_OK;
 }
 
+// Runs one matrix by tiles: block by block, packing, then units.
+int32_t run_tiles(MatmulTiles& k, const MatmulTilesLayout& l, Pool* pool, MatmulGoOn go_on) {
+  const MatmulPlan& p = *k.plan;
+  for (k.j0 = 0; k.j0 < p.n; k.j0 += l.cols) {
+    k.nj = matmul_min(l.cols, p.n - k.j0);
+    for (k.i0 = 0; k.i0 < p.m; k.i0 += l.rows) {
+      k.ni = matmul_min(l.rows, p.m - k.i0);
+      for (k.k0 = 0; k.k0 < p.k; k.k0 += l.depth) {
+        k.nk = matmul_min(l.depth, p.k - k.k0);
+        // All blocks of columns share a's panels if they fit.
+        const bool has_a = k.j0 > 0 && k.ni == p.m && k.nk == p.k;
+        k.packs_a = k.a_pack && !has_a;
+        if (go_on && !go_on()) return kKernelEnded;
+        const int64_t packed = kTilesPackCols * k.nk * 16;
+        int32_t status = run_units(pool, avx512::matmul_tiles_pack, &k, 0, k.pack_units(), packed);
+        if (status) return status;
+        const int64_t flops = 2 * k.unit_rows * k.unit_cols * k.nk / kTilesSpeedup;
+        const int64_t units = k.row_blocks() * k.col_blocks();
+        status = run_units(pool, avx512::matmul_tiles_units, &k, 0, units, flops);
+        if (status) return status;
+      }
+    }
+  }
+  return TT_OK;
+}
+
 // Packs the panels of all of b to p.c.
 int32_t pack_b(const MatmulPlan& p, Isa isa, Pool* pool) {
   const MatmulLayout l = matmul_layout(p, false);
@@ -148,7 +176,7 @@ int32_t pack_b(const MatmulPlan& p, Isa isa, Pool* pool) {
 }
 
 // Sets the operands of matrix `index` of the batch.
-void locate(MatmulBlock& k, int64_t index) {
+template <class Block> void locate(Block& k, int64_t index) {
   const MatmulPlan& p = *k.plan;
   k.a = p.a;
   k.b = p.b;
@@ -190,19 +218,46 @@ Bf16Products bf16_products(const MatmulPlan& p, int32_t factors, Isa isa) {
   return ways & kGroupsPay ? kBf16Groups : kBf16Widened;
 }
 
+// run_products() by tiles of AMX.
+int32_t run_tiled_products(const MatmulPlan& p, const MatmulTilesLayout& l, char* room,
+                           int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on) {
+  MatmulTiles k = {};
+  k.plan = &p;
+  k.unit_rows = l.unit_rows;
+  k.unit_cols = l.unit_cols;
+  k.unit_bytes = l.unit_bytes;
+  k.b_pack = room;
+  k.a_pack = l.a_pack ? room + l.a_pack : nullptr;
+  k.sum = l.sum ? room + l.sum : nullptr;
+  k.scratch = room + l.scratch;
+  k.rounds = has_bf16_products();
+  for (int64_t i = begin; i < end; i++) {
+    locate(k, i);
+    if (const int32_t status = run_tiles(k, l, pool, go_on)) return status;
+  }
+  return TT_OK;
+}
+
 // Runs matrices [begin, end) of the batch on panels in `room`. p's c may be f32 if its factors are
 // f16 or bf16.
 int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa,
                      void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on,
                      const MatmulFinish* finish = nullptr) {
   const MatmulKernels& kernels = kMatmulKernels[isa];
+  const Bf16Products bf16 = bf16_products(p, factors, isa);
+  if (bf16 == kBf16Tiles) {
+    const int64_t threads = pool ? pool_threads(pool) : 1;
+    const MatmulTilesLayout tiles = matmul_tiles_layout(p, l.bytes(), threads);
+    char* const at = static_cast<char*>(room);
+    if (tiles.rows) return run_tiled_products(p, tiles, at, begin, end, pool, go_on);
+  }
   RunningBlock k;
   k.finish = finish;
   k.plan = &p;
   k.a_pack = static_cast<char*>(room);
   k.b_pack = k.a_pack + l.a_bytes;
   k.factors = factors;
-  k.bf16 = bf16_products(p, factors, isa);
+  k.bf16 = bf16 == kBf16Tiles ? kBf16Widened : bf16;
   k.copy_b = (factors == TT_F32 || factors == TT_F64) && p.b_col == 1 && p.path != kMatmulPackedB;
   k.sum = l.sum_bytes ? k.b_pack + l.b_bytes : nullptr;
   for (int64_t i = begin; i < end; i++) {

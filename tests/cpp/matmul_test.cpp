@@ -479,6 +479,26 @@ TEST(Matmul, ManyBlocks) {
   ASSERT_NO_FATAL_FAILURE(check(simple(TT_F32, 70, 4200, 66)));
 }
 
+// bf16 by tiles: several passes along k, blocks of k and of columns, whole panels and their ends.
+TEST(Matmul, ManyTiles) {
+  struct Shape {
+    int64_t m, n, k;
+    int a_layout, d_columns;
+  };
+  for (const Shape& s : {Shape{64, 600, 96, kRowMajor, 600}, Shape{150, 70, 700, kRowMajor, 1},
+                         Shape{65, 40, 2112, kRowMajor, 40}, Shape{33, 48, 2100, kColMajor, 48},
+                         Shape{16, 33, 1280, kRowMajor, 33}, Shape{530, 17, 64, kPaddedRows, 17}})
+    for (bool with_d : {false, true}) {
+      Case c = simple(TT_BF16, s.m, s.n, s.k);
+      c.a_layout = s.a_layout;
+      c.with_d = with_d;
+      c.alpha = with_d && s.m % 2 ? 2 : 1;
+      c.beta = 1;
+      c.d_size = {s.m % 4 ? s.m : 1, s.d_columns};
+      ASSERT_NO_FATAL_FAILURE(check(c));
+    }
+}
+
 // The real parts of a matrix's elements, row by row.
 std::vector<double> values(Matrix& x) {
   std::vector<double> list;
@@ -627,6 +647,43 @@ TEST(Matmul, RoundingOfBf16IsBounded) {
         }
       }
     }
+}
+
+// Infinities, NaNs and sums that no bf16 holds are the same with groups and tiles as without.
+TEST(Matmul, Bf16KeepsInfinityAndNan) {
+  Matrix a = make(TT_BF16, {40, 64}, kRowMajor);
+  Matrix b = make(TT_BF16, {64, 50}, kRowMajor);
+  fill(a);
+  fill(b);
+  put(a.at({3, 5}), TT_BF16, HUGE_VAL);
+  put(a.at({20, 7}), TT_BF16, std::nan(""));
+  for (int64_t j = 0; j < 50; j++) {
+    put(b.at({9, j}), TT_BF16, 0x1.fep126);
+    put(b.at({10, j}), TT_BF16, 0x1p119);
+  }
+  for (int64_t i = 0; i < 40; i++) {
+    put(a.at({i, 9}), TT_BF16, double(i % 3 - 1));
+    put(a.at({i, 10}), TT_BF16, 0.0);
+  }
+  put(a.at({11, 9}), TT_BF16, 2.0);  // the sum is half a unit above the largest bf16
+  put(a.at({11, 10}), TT_BF16, 1.0);
+  Matrix want;
+  for (Variant v : variants(TT_BF16)) {
+    Matrix c = make(TT_BF16, {40, 50}, kRowMajor);
+    MatmulPlan plan;
+    matmul_build(&plan, TT_BF16, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne, {});
+    Workspace workspace;
+    plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+    ASSERT_EQ(run_variant(plan, v), TT_OK);
+    if (want.bytes.empty()) want = c;
+    for_each_index(c.size, [&](const auto& i) {
+      const double got = get(c.at(i), TT_BF16).real();
+      const double expected = get(want.at(i), TT_BF16).real();
+      ASSERT_TRUE(got == expected || (std::isnan(got) && std::isnan(expected)))
+          << isa_name(v.isa) << kWays[v.bf16] << " at " << i[0] << "," << i[1] << ": " << got
+          << " for " << expected;
+    });
+  }
 }
 
 // Instructions that multiply groups take subnormal factors as 0; widened ones are kept.

@@ -17,9 +17,6 @@ TT_ENTRY_BEGIN
     case TT_I64: TT_CASE(kIntegerProducts, i64, stage)    \
     case TT_F16: TT_CASE(is_built(TT_F16), f16, stage)    \
     case TT_BF16:                                         \
-      if (is_built(TT_BF16) && k.bf16 == kBf16Tiles) {    \
-        TT_CASE(true, bf16_amx, stage)                    \
-      }                                                   \
       if (is_built(TT_BF16) && k.bf16 == kBf16Groups) {   \
         TT_CASE(true, bf16_groups, stage)                 \
       }                                                   \
@@ -34,9 +31,8 @@ int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept {
 
 int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept {
   const MatmulBlock& k = *static_cast<const MatmulBlock*>(block);
-  if (is_built(TT_BF16) && k.bf16 != kBf16Widened && k.plan->dtype == TT_F32) {
-    if (k.bf16 == kBf16Tiles) matmul_bf16_amx_sums(k, begin, end);
-    else matmul_bf16_groups_sums(k, begin, end);
+  if (is_built(TT_BF16) && k.bf16 == kBf16Groups && k.plan->dtype == TT_F32) {
+    matmul_bf16_groups_sums(k, begin, end);
     return TT_OK;
   }
   TT_DISPATCH(tiles, k.plan->dtype)

@@ -486,7 +486,6 @@ TT_MATMUL_UNITS(matmul_f32)
 TT_MATMUL_UNITS(matmul_f16)
 TT_MATMUL_UNITS(matmul_bf16)
 TT_MATMUL_UNITS(matmul_bf16_groups)
-TT_MATMUL_UNITS(matmul_bf16_amx)
 TT_MATMUL_UNITS(matmul_f64)
 TT_MATMUL_UNITS(matmul_i32)
 TT_MATMUL_UNITS(matmul_i64)
@@ -494,7 +493,6 @@ TT_MATMUL_UNITS(matmul_c64)
 TT_MATMUL_UNITS(matmul_c128)
 // Tiles of groups of bf16 whose sums are stored in a c of f32.
 void matmul_bf16_groups_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
-void matmul_bf16_amx_sums(const MatmulBlock& k, int64_t begin, int64_t end) noexcept;
 TT_ENTRY_END
 
 #define TT_MATMUL_DEFINE_PACKED(name, S, T, P)                                   \

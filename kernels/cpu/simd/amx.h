@@ -50,6 +50,13 @@ template <int kTile> TT_INLINE void amx_load(const void* p, int64_t row_bytes) {
                    : "r"(p), "r"(row_bytes), "i"(kTile)
                    : "memory");
 }
+// The same for what is read once: the first-level cache keeps the rest.
+template <int kTile> TT_INLINE void amx_load_once(const void* p, int64_t row_bytes) {
+  __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2"
+                   :
+                   : "r"(p), "r"(row_bytes), "i"(kTile)
+                   : "memory");
+}
 template <int kTile> TT_INLINE void amx_store(void* p, int64_t row_bytes) {
   __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)"
                    :
@@ -68,6 +75,16 @@ TT_INLINE Vec<int32_t> upper_words(Vec<int32_t> first, Vec<int32_t> second) {
   return Vec<int32_t>(_mm512_permutex2var_epi16(__m512i(first), words, __m512i(second)));
 }
 
+// Stores the first n <= 32 words.
+TT_INLINE void store_words(void* p, Vec<int32_t> v, int n) {
+  _mm512_mask_storeu_epi16(p, n < 32 ? (1u << n) - 1 : ~0u, __m512i(v));
+}
+// The lower or the upper 16 words, as upper halves of floats.
+TT_INLINE Vec<float> floats_of_words(Vec<int32_t> words, bool upper) {
+  const __m256i half =
+      upper ? _mm512_extracti64x4_epi64(__m512i(words), 1) : _mm512_castsi512_si256(__m512i(words));
+  return Vec<float>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
 // Adds the products of a tile of rows and a tile of columns to a tile of sums.
 struct AmxBf16 {  // f32 sums; subnormals are 0
   template <int kSum, int kRow, int kCol> static TT_INLINE void add() {
@@ -88,18 +105,37 @@ struct AmxOperands {
   int64_t b_row, b_tile, b_step;
   void* out;  // sums, out_row bytes from row to row
   int64_t out_row;
-  bool add;  // out += a·b, else out = a·b
+  bool add;                      // out = addend + a·b, else out = a·b
+  const void* addend = nullptr;  // sums, addend_row bytes from row to row; NULL: out
+  int64_t addend_row = 0;
+  char* copy = nullptr;  // of kAmxCopiesA: the tiles of a are stored here one after the other
+};
+
+// What amx_block() is told about its operands.
+enum AmxHint : int {
+  kAmxPlain = 0,
+  kAmxStreamsB = 1,  // b comes from the second-level cache, and a stays in the first
+  kAmxCopiesA = 2,
+};
+
+// What else amx_block() does at each step: prefetches, of which there is room for a few.
+struct AmxNothingElse {
+  TT_INLINE void step() {}
 };
 
 // kHigh, kWide: 2 or 1 tiles of rows and of columns.
-template <class Products, int kHigh, int kWide> TT_INLINE void amx_block(const AmxOperands& o) {
+template <class Products, int kHigh, int kWide, int kHints, class Else>
+TT_INLINE void amx_block(const AmxOperands& o, Else& other) {
   char* const out = static_cast<char*>(o.out);
   char* const lower = out + kAmxRows * o.out_row;
   if (o.add) {
-    amx_load<0>(out, o.out_row);
-    if (kWide > 1) amx_load<1>(out + kAmxRowBytes, o.out_row);
-    if (kHigh > 1) amx_load<2>(lower, o.out_row);
-    if (kHigh > 1 && kWide > 1) amx_load<3>(lower + kAmxRowBytes, o.out_row);
+    const char* const from = o.addend ? static_cast<const char*>(o.addend) : out;
+    const int64_t row = o.addend ? o.addend_row : o.out_row;
+    const char* const from_lower = from + kAmxRows * row;
+    amx_load<0>(from, row);
+    if (kWide > 1) amx_load<1>(from + kAmxRowBytes, row);
+    if (kHigh > 1) amx_load<2>(from_lower, row);
+    if (kHigh > 1 && kWide > 1) amx_load<3>(from_lower + kAmxRowBytes, row);
   } else {
     amx_zero<0>();
     if (kWide > 1) amx_zero<1>();
@@ -108,12 +144,16 @@ template <class Products, int kHigh, int kWide> TT_INLINE void amx_block(const A
   }
   const char* a = static_cast<const char*>(o.a);
   const char* b = static_cast<const char*>(o.b);
+  char* copy = o.copy;
+  constexpr bool kOnce = (kHints & kAmxStreamsB) != 0;
   for (int64_t s = o.steps; s > 0; s--, a += o.a_step, b += o.b_step) {
-    amx_load<6>(b, o.b_row);
+    if constexpr (kOnce) amx_load_once<6>(b, o.b_row);
+    else amx_load<6>(b, o.b_row);
     amx_load<4>(a, o.a_row);
     Products::template add<0, 4, 6>();
     if constexpr (kWide > 1) {
-      amx_load<7>(b + o.b_tile, o.b_row);
+      if constexpr (kOnce) amx_load_once<7>(b + o.b_tile, o.b_row);
+      else amx_load<7>(b + o.b_tile, o.b_row);
       Products::template add<1, 4, 7>();
     }
     if constexpr (kHigh > 1) {
@@ -121,6 +161,12 @@ template <class Products, int kHigh, int kWide> TT_INLINE void amx_block(const A
       Products::template add<2, 5, 6>();
       if constexpr (kWide > 1) Products::template add<3, 5, 7>();
     }
+    if constexpr ((kHints & kAmxCopiesA) != 0) {
+      amx_store<4>(copy, kAmxRowBytes);
+      if constexpr (kHigh > 1) amx_store<5>(copy + kAmxTileBytes, kAmxRowBytes);
+      copy += 2 * kAmxTileBytes;
+    }
+    other.step();
   }
   amx_store<0>(out, o.out_row);
   if (kWide > 1) amx_store<1>(out + kAmxRowBytes, o.out_row);
@@ -128,11 +174,16 @@ template <class Products, int kHigh, int kWide> TT_INLINE void amx_block(const A
   if (kHigh > 1 && kWide > 1) amx_store<3>(lower + kAmxRowBytes, o.out_row);
 }
 
+template <class Products, int kHints = kAmxPlain, class Else>
+TT_INLINE void amx_block(const AmxOperands& o, bool high, bool wide, Else& other) {
+  if (high && wide) amx_block<Products, 2, 2, kHints>(o, other);
+  else if (high) amx_block<Products, 2, 1, kHints>(o, other);
+  else if (wide) amx_block<Products, 1, 2, kHints>(o, other);
+  else amx_block<Products, 1, 1, kHints>(o, other);
+}
 template <class Products> TT_INLINE void amx_block(const AmxOperands& o, bool high, bool wide) {
-  if (high && wide) amx_block<Products, 2, 2>(o);
-  else if (high) amx_block<Products, 2, 1>(o);
-  else if (wide) amx_block<Products, 1, 2>(o);
-  else amx_block<Products, 1, 1>(o);
+  AmxNothingElse nothing;
+  amx_block<Products, kAmxPlain>(o, high, wide, nothing);
 }
 
 TT_ISA_END
