@@ -101,10 +101,13 @@ int32_t value_of(Capture& c, const Tensor& t, int32_t storage, uint32_t version,
                  int32_t out) {
   Graph& g = *c.graph;
   const int64_t offset = t.data - t.storage->data;
-  const int32_t newest = g.storages[storage].last_value;  // versions only grow
-  if (newest >= 0 && g.values[newest].version < version)
-    return g.add_value(storage, version, t.dtype, offset, t.sizes(), t.strides(), node, out);
-  return g.value(storage, version, t.dtype, offset, t.sizes(), t.strides(), node, out);
+  // Versions only grow, so values of this one are the newest.
+  for (int32_t i = g.storages[storage].last_value; i >= 0; i = g.values[i].previous) {
+    const IrValue& v = g.values[i];
+    if (v.version < version) break;
+    if (v.has_form(version, t.dtype, offset, t.sizes(), t.strides())) return i;
+  }
+  return g.add_value(storage, version, t.dtype, offset, t.sizes(), t.strides(), node, out);
 }
 
 // The version is read once: another thread may write the tensor meanwhile.

@@ -1,5 +1,6 @@
 #include "graph/edit.h"
 
+#include "base/pointer_map.h"
 #include "core/graph_hooks.h"
 #include "graph/capture.h"
 #include "graph/guards.h"
@@ -46,14 +47,13 @@ class Rebuild {
  private:
   void prepare_storages();
   TensorRef tensor_of(int32_t value);
-  Key key_of(const Tensor& t) const;
+  Key key_of(const Tensor& t);
   void keep(int32_t value, const TensorRef& t);
   void add_draws_before(int32_t node);
   SmallVec<TensorRef, 2> written_by(const IrNode& n);
   void run_node(int32_t i);
   bool reads_others(const IrNode& n);
   void take_outs(IrNode& n, const TensorList& outs, Span<const TensorRef> written);
-  int32_t find(const Graph& to, const Key& key) const;
   void keep_numbers(Graph& to);
   void keep_scopes(Graph& to);
   void keep_storages(Graph& to);
@@ -68,6 +68,7 @@ class Rebuild {
   SmallVec<Rng, 1> draws_;
   SmallVec<TensorRef, 16> memory_;    // of each storage that exists
   SmallVec<const Storage*, 16> own_;  // the storages in memory_ that come from outside
+  PointerMap places_;                 // of these in own_
   SmallVec<TensorRef, 16> tensors_;   // of each value that a node made
   SmallVec<Key, 16> keys_;            // of each value
 };
@@ -93,6 +94,7 @@ void Rebuild::prepare_storages() {
       t = new_tensor(Ints(&s.bytes, 1), Dtype::kU8, kCpuDevice);
       memset(t->data, 0, size_t(s.bytes));
     }
+    if (t) places_.find_or_add(t->storage, own_.size());
     own_.push_back(t ? t->storage : nullptr);
     memory_.push_back(std::move(t));
   }
@@ -112,11 +114,10 @@ TensorRef Rebuild::tensor_of(int32_t value) {
   return t;
 }
 
-Key Rebuild::key_of(const Tensor& t) const {
+Key Rebuild::key_of(const Tensor& t) {
   Key k;
   k.exists = true;
-  for (const Storage* s : own_)
-    if (s == t.storage) k.outside = s;
+  if (places_.find(t.storage) >= 0) k.outside = t.storage;
   if (!k.outside) k.made = t.storage->reserved_[1];
   k.version = t.version();
   k.dtype = t.dtype;
@@ -235,14 +236,10 @@ void Rebuild::take_outs(IrNode& n, const TensorList& outs, Span<const TensorRef>
     if (n.outs[n.n_results + k] >= 0) keep(n.outs[n.n_results + k], written[k]);
 }
 
-int32_t Rebuild::find(const Graph& to, const Key& k) const {
+// The value of `to` that has a key, or -1. outside: positions of the storages from outside.
+int32_t find(const Graph& to, PointerMap& outside, const Key& k) {
   if (!k.exists) return -1;
-  int64_t storage = k.made;
-  if (k.outside) {
-    storage = -1;
-    for (int64_t i = 0; i < to.storages.size(); i++)
-      if (to.storages[i].tensor && to.storages[i].tensor->storage == k.outside) storage = i;
-  }
+  const int64_t storage = k.outside ? outside.find(k.outside) : k.made;
   if (storage < 0 || storage >= to.storages.size()) return -1;
   return to.find_value(int32_t(storage), k.version, k.dtype, k.offset, k.sizes, k.strides);
 }
@@ -276,9 +273,12 @@ void Rebuild::keep_numbers(Graph& to) {
   SmallVec<int32_t, 16> place;  // of each value of `to`
   place.resize(to.values.size(), -1);
   SmallVec<IrValue, 1> values;
+  PointerMap outside;
+  for (int64_t i = 0; i < to.storages.size(); i++)
+    if (to.storages[i].tensor) outside.find_or_add(to.storages[i].tensor->storage, i);
   int32_t nowhere = -1;
   for (int64_t i = 0; i < keys_.size(); i++) {
-    const int32_t found = find(to, keys_[i]);
+    const int32_t found = find(to, outside, keys_[i]);
     IrValue v;
     if (found >= 0) {
       v = to.values[found];
@@ -334,15 +334,12 @@ void Rebuild::keep_scopes(Graph& to) {
 
 void Rebuild::keep_storages(Graph& to) {
   for (IrStorage& s : to.storages) {
-    if (!s.tensor) continue;
-    for (int64_t i = 0; i < g_.storages.size(); i++) {
-      if (s.tensor->storage != own_[i]) continue;
-      const IrStorage& before = g_.storages[i];
-      s.tensor = before.tensor;
-      s.name = before.name;
-      s.writable = before.writable;
-      break;
-    }
+    const int64_t place = s.tensor ? places_.find(s.tensor->storage) : -1;
+    if (place < 0) continue;
+    const IrStorage& before = g_.storages[place];
+    s.tensor = before.tensor;
+    s.name = before.name;
+    s.writable = before.writable;
   }
 }
 

@@ -18,10 +18,7 @@ Ref<Graph> new_graph() {
 int32_t Graph::find_value(int32_t storage, uint32_t version, Dtype dtype, int64_t offset,
                           Ints sizes, Ints strides) const {
   for (int32_t i = storages[storage].last_value; i >= 0; i = values[i].previous) {
-    const IrValue& v = values[i];
-    if (v.version == version && v.dtype == dtype && v.offset == offset && same(v.sizes, sizes) &&
-        same(v.strides, strides))
-      return i;
+    if (values[i].has_form(version, dtype, offset, sizes, strides)) return i;
   }
   return -1;
 }

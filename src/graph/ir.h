@@ -59,6 +59,11 @@ struct IrValue {
     for (const int64_t size : sizes) n *= size;
     return n;
   }
+  bool has_form(uint32_t its_version, Dtype its_dtype, int64_t its_offset, Ints its_sizes,
+                Ints its_strides) const {
+    return version == its_version && dtype == its_dtype && offset == its_offset &&
+           same(sizes, its_sizes) && same(strides, its_strides);
+  }
 };
 
 // One argument of a call, as the operator's schema names it (IrNode::op->schema->args).

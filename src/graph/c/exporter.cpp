@@ -160,9 +160,7 @@ void CExporter::add_pointer(Text& out, int32_t v, int64_t more_offset) {
   places_[x.storage].is_named = true;
   out.add("(");
   if (s.role == IrRole::kInput) {
-    int64_t n = 0;
-    while (value(g_.inputs[n]).storage != x.storage) n++;
-    out.add("in").add(n);
+    out.add("in").add(int64_t(input_of_[x.storage]));
   } else if (s.role != IrRole::kMade && blob_) {
     out.add("(const ").add(type).add(" *)(weights + ").add(places_[x.storage].offset).add(")");
   } else if (s.role != IrRole::kMade) {
@@ -305,7 +303,10 @@ void CExporter::find_lives() {
     places_.push_back(StoragePlace());
     places_[i].bytes = round_up(max(g_.storages[i].bytes, int64_t(1)), kAlign);
     out_of_.push_back(-1);
+    input_of_.push_back(-1);
   }
+  for (int64_t k = 0; k < g_.inputs.size(); k++)
+    input_of_[value(g_.inputs[k]).storage] = int32_t(k);
   for (at_ = 0; at_ < n_nodes; at_++) {
     const auto touch = [&](int32_t v) {
       StoragePlace& p = places_[value(v).storage];
@@ -408,9 +409,7 @@ static bool fits_in_comment(const Text& name) {
 
 void CExporter::add_constant(Text& out, int32_t storage) {
   const IrStorage& s = g_.storages[storage];
-  Dtype dtype = Dtype::kNone;
-  for (const IrValue& v : g_.values)
-    if (v.storage == storage) dtype = v.dtype;
+  const Dtype dtype = s.last_value < 0 ? Dtype::kNone : value(s.last_value).dtype;
   const char* type = c_type(dtype);
   if (!type) fail(TT_NOT_IMPLEMENTED, "a constant that is not floating or integer");
   const int64_t size = item_size(dtype);

@@ -203,8 +203,9 @@ class CExporter {
   int64_t blob_bytes_ = 0;
   int32_t at_ = 0;
   SmallVec<StoragePlace, 8> places_;
-  SmallVec<int32_t, 8> out_of_;  // storage -> the output that is computed in place, or -1
-  SmallVec<uint32_t, 16> used_;  // of each template the dtypes, as bits
+  SmallVec<int32_t, 8> out_of_;    // storage -> the output that is computed in place, or -1
+  SmallVec<int32_t, 8> input_of_;  // storage -> the input that it is, or -1
+  SmallVec<uint32_t, 16> used_;    // of each template the dtypes, as bits
   int64_t arena_ = 0;
   int64_t scratch_ = 0;
   int64_t max_scratch_ = 0;
