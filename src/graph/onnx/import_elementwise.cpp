@@ -125,41 +125,6 @@ TensorRef OnnxImporter::rms_norm() const {
 
 // ---- quantization ----
 
-// Input i, the scale or the zero point of all elements or of each index of an axis, for elements
-// that it broadcasts to.
-TensorRef OnnxImporter::along_axis(int64_t i) const {
-  if (in(i).ndim > 1 || integer("block_size", 0)) refuse("blocks with scales of their own");
-  if (in(i).numel == 1) return op::reshape(in(i), {});
-  Shape shape;
-  shape.resize(in(0).ndim, 1);
-  shape[dim(integer("axis", 1), in(0).ndim)] = in(i).numel;
-  return op::reshape(in(i), shape);
-}
-// The dtype of the result where the node does not name it is `inferred`.
-Dtype OnnxImporter::output_dtype(Dtype inferred) const {
-  const int64_t named = integer("output_dtype", 0);
-  return named ? model_dtype(named) : inferred;
-}
-// Quantizes to 8 bits; the bounds of either dtype are 255 apart.
-TensorRef OnnxImporter::quantize() const {
-  const Dtype to = has(2) ? in(2).dtype : output_dtype(Dtype::kU8);
-  const bool is_signed = to == Dtype::kI8;
-  if (!is_signed && to != Dtype::kU8) refuse("a dtype other than int8 and uint8");
-  TensorRef y = op::round(*op::div_true(in(0), *along_axis(1)));
-  if (has(2)) y = op::add(*y, *op::to_dtype(*along_axis(2), y->dtype));
-  const int64_t least = is_signed ? -128 : 0;
-  const Scalar low(least);
-  const Scalar high(least + 255);
-  return op::to_dtype(*op::clamp(*y, &low, &high), to);
-}
-TensorRef OnnxImporter::dequantize() const {
-  const Dtype to = in(1).dtype;
-  TensorRef y = op::to_dtype(in(0), to);
-  if (has(2)) y = op::sub(*y, *op::to_dtype(*along_axis(2), to));
-  y = op::mul(*y, *along_axis(1));
-  return op::to_dtype(*y, output_dtype(to));
-}
-
 // Add, Max and so on, of one input or more.
 TensorRef OnnxImporter::folded(TensorRef (*join)(const Tensor&, const Tensor&)) const {
   TensorRef y = TensorRef::share(&in(0));
@@ -174,7 +139,6 @@ bool OnnxImporter::elementwise() {
       {"CastLike", [](Node& n) { return op::to_dtype(n.in(0), n.in(1).dtype); }},
       {"Celu", [](Node& n) { return op::celu(n.in(0), n.real("alpha", 1)); }},
       {"Clip", [](Node& n) { return n.clip(); }},
-      {"DequantizeLinear", [](Node& n) { return n.dequantize(); }},
       {"Elu", [](Node& n) { return op::elu(n.in(0), n.real("alpha", 1)); }},
       {"Gelu", [](Node& n) { return op::gelu(n.in(0), n.text_is("approximate", "tanh", false)); }},
       {"HardSigmoid", [](Node& n) { return n.hard_sigmoid(); }},
@@ -189,7 +153,6 @@ bool OnnxImporter::elementwise() {
          return truncates ? op::fmod(n.in(0), n.in(1)) : op::remainder(n.in(0), n.in(1));
        }},
       {"Pow", [](Node& n) { return n.power(); }},
-      {"QuantizeLinear", [](Node& n) { return n.quantize(); }},
       {"RMSNormalization", [](Node& n) { return n.rms_norm(); }},
       {"Softmax", [](Node& n) { return n.softmax(); }},
       {"Sum", [](Node& n) { return n.folded(sum); }},

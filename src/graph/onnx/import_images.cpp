@@ -47,19 +47,20 @@ TensorRef OnnxImporter::padded(const Tensor& x, const Shape& pads, double v) con
 }
 
 // Conv and ConvTranspose.
-TensorRef OnnxImporter::convolution() const {
+TensorRef OnnxImporter::convolution(const Tensor& input, const Tensor& w,
+                                    const Tensor* bias) const {
   const bool transposed = is(type_, "ConvTranspose");
-  const int64_t n = in(0).ndim - 2;
+  const int64_t n = input.ndim - 2;
   if (n < 1 || n > 3) refuse("an input without one to three spatial dimensions");
   if (attr("output_shape")) refuse("output_shape");
   if (transposed &&
       (text_is("auto_pad", "SAME_UPPER", false) || text_is("auto_pad", "SAME_LOWER", false)))
     refuse("auto_pad");
-  const Ints window = in(1).sizes();
+  const Ints window = w.sizes();
   const Shape pads = pads_of(n, window.slice(min(window.n, int64_t(2)), window.n));
   bool even = true;
   for (int64_t i = 0; i < n; i++) even = even && pads[i] == pads[n + i];
-  TensorRef x = TensorRef::share(&in(0));
+  TensorRef x = TensorRef::share(&input);
   if (!even && transposed) refuse("pads that differ at the ends");
   if (!even) x = padded(*x, pads, 0);
   Shape padding;
@@ -70,7 +71,7 @@ TensorRef OnnxImporter::convolution() const {
   if (strides.empty()) strides.resize(n, 1);
   if (dilations.empty()) dilations.resize(n, 1);
   if (more.empty()) more.resize(n);
-  return op::convolution(*x, in(1), opt(2), strides, padding, dilations, transposed, more,
+  return op::convolution(*x, w, bias, strides, padding, dilations, transposed, more,
                          integer("group", 1));
 }
 
@@ -102,8 +103,8 @@ TensorRef OnnxImporter::layer_norm() const {
 bool OnnxImporter::image() {
   static constexpr OneResult kImages[] = {
       {"BatchNormalization", [](Node& n) { return n.batch_norm(); }},
-      {"Conv", [](Node& n) { return n.convolution(); }},
-      {"ConvTranspose", [](Node& n) { return n.convolution(); }},
+      {"Conv", [](Node& n) { return n.convolution(n.in(0), n.in(1), n.opt(2)); }},
+      {"ConvTranspose", [](Node& n) { return n.convolution(n.in(0), n.in(1), n.opt(2)); }},
       {"GlobalAveragePool", [](Node& n) { return n.pooled_whole(); }},
       {"GlobalMaxPool", [](Node& n) { return n.pooled_whole(); }},
       {"LayerNormalization", [](Node& n) { return n.layer_norm(); }},

@@ -147,8 +147,9 @@ bool OnnxImporter::give_one(Span<const OneResult> readers, bool known) {
 // Whether the node at hand computes with small constants only, or makes a view of one.
 bool OnnxImporter::may_compute() const {
   if (inputs_.empty() || computed_ > kMaxComputed) return false;
-  for (const char* larger : {"Pad", "Tile", "Expand", "Conv", "ConvTranspose", "MaxPool",
-                             "AveragePool", "Resize", "Einsum", "OneHot", "GridSample"})
+  for (const char* larger :
+       {"Pad", "Tile", "Expand", "Conv", "ConvTranspose", "MaxPool", "AveragePool", "Resize",
+        "Einsum", "OneHot", "GridSample", "ConvInteger", "QLinearConv"})
     if (is(type_, larger)) return false;
   for (const Name& name : inputs_)
     if (name.n && !item(name).known) return false;
@@ -164,8 +165,8 @@ void OnnxImporter::call() {
   n_given_ = 0;
   const int64_t before = items_.size();
   const auto any = [&] {
-    return constant() || elementwise() || product() || image() || layer() || recurrent() ||
-           reduction() || arrangement() || indexing();
+    return constant() || elementwise() || quantized() || product() || image() || layer() ||
+           recurrent() || reduction() || arrangement() || indexing();
   };
   bool done;
   if (may_compute()) {

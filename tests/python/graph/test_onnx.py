@@ -621,7 +621,13 @@ def test_lengths_beyond_the_steps(lengths, tmp_path):
         program.run(arrays[0], lens)
 
 
-TYPES = {tt.float32: (F32, "f"), tt.int64: (I64, "q"), tt.uint8: (2, "B"), tt.int8: (3, "b")}
+TYPES = {
+    tt.float32: (F32, "f"),
+    tt.int64: (I64, "q"),
+    tt.int32: (I32, "i"),
+    tt.uint8: (2, "B"),
+    tt.int8: (3, "b"),
+}
 
 
 def constant(t):
@@ -662,9 +668,23 @@ def steps_of(t, zero):
     return tt.round(t / SCALES) + zero.float()
 
 
+def quantized_by_range(t):
+    low, high = t.min().clamp(max=0), t.max().clamp(min=0)
+    scale = (high - low) / 255
+    zero = tt.round((-low / scale).clamp(0, 255))
+    return (tt.round(t / scale) + zero).clamp(0, 255).to(tt.uint8)
+
+
+def of_sums(sums, factor, zero):
+    """Exact sums of products as int8."""
+    return (tt.round(sums.float() * factor) + zero).clamp(-128, 127).to(tt.int8)
+
+
 SCALES = tt.tensor([0.1, 0.2, 0.3, 0.05, 1.0]).view(5)
 ZEROS = tt.tensor([1, -2, 3, 0, 5], dtype=tt.int8)
 X, V, W3 = image(2, 8, 6, 5), image(8), image(1, 2, 4, 4, 4)
+BYTES = (tt.arange(240) * 37 % 256).to(tt.uint8).view(2, 4, 6, 5)
+KERNEL = (tt.arange(108) * 29 % 256 - 128).to(tt.int8).view(3, 4, 3, 3)
 ROWS_OF = tt.tensor([[0, 1], [-1, 2]])
 MODE = "coordinate_transformation_mode"
 NODES = {
@@ -683,6 +703,55 @@ NODES = {
     "dequantize": (
         lambda p: node(p, "DequantizeLinear", ZEROS.expand(2, 5), SCALES, ZEROS + 1),
         lambda: -SCALES.expand(2, 5),
+    ),
+    "quantize_by_range": (
+        lambda p: node(p, "DynamicQuantizeLinear", X),
+        lambda: quantized_by_range(X),
+    ),
+    "quantize_zeros_by_range": (
+        lambda p: node(p, "DynamicQuantizeLinear", X * 0),
+        lambda: tt.zeros(X.shape, dtype=tt.uint8),
+    ),
+    "convolve_integers": (
+        lambda p: node(p, "ConvInteger", BYTES, KERNEL, tt.tensor(7, dtype=tt.uint8), pads=[1] * 4),
+        lambda: F.conv2d(BYTES.double() - 7, KERNEL.double(), padding=1).to(tt.int32),
+    ),
+    "multiply_integers": (
+        lambda p: node(
+            p, "MatMulInteger", BYTES, ZEROS.view(5, 1) * 20, BYTES[0, 0, 0, 0], ZEROS[:1]
+        ),
+        lambda: (BYTES.double() @ (ZEROS.view(5, 1) * 20 - 1).double()).to(tt.int32),
+    ),
+    "convolve_quantized": (
+        lambda p: node(
+            p,
+            "QLinearConv",
+            *(BYTES, tt.tensor(0.1), tt.tensor(9, dtype=tt.uint8)),
+            *(KERNEL, SCALES[:3], ZEROS[[3, 3, 3]]),
+            *(tt.tensor(64.0), tt.tensor(-5, dtype=tt.int8), tt.tensor([1000, -70, 0]).int()),
+            strides=[2, 1],
+        ),
+        lambda: of_sums(
+            F.conv2d(
+                BYTES.double() - 9, KERNEL.double(), tt.tensor([1000.0, -70, 0]).double(), (2, 1)
+            ),
+            (tt.tensor(0.1) * SCALES[:3] / 64).view(3, 1, 1),
+            -5,
+        ),
+    ),
+    "multiply_quantized": (
+        lambda p: node(
+            p,
+            "QLinearMatMul",
+            *(BYTES, tt.tensor(0.1), tt.tensor(9, dtype=tt.uint8)),
+            *(ZEROS.view(5, 1).expand(5, 2), SCALES[:2], ZEROS[:2]),
+            *(tt.tensor(0.75), tt.tensor(3, dtype=tt.int8)),
+        ),
+        lambda: of_sums(
+            (BYTES.double() - 9) @ (ZEROS.view(5, 1).double() - ZEROS[:2].double()),
+            tt.tensor(0.1) * SCALES[:2] / 0.75,
+            3,
+        ),
     ),
     "softmax_of_axes": (
         lambda p: node(p, "Softmax", X, axis=1, opset=11),
