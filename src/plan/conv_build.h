@@ -301,8 +301,8 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   const bool reads_y = mode == kConvData && p->path != kConvScatter;
   p->gather = reads_y ? conv_gather_y(s) : conv_gather_x(s, conv_merged_width(s));
   // Rows of a tile then reach the padding above and below an image together.
-  p->across_images = (p->path == kConvPixels || p->path == kConvColumns || p->path == kConvTiles) &&
-                     s.n > 1 && s.pad[1] > 0 && grid[1] <= 32;
+  p->across_images = (p->path == kConvPixels || p->path == kConvColumns) && s.n > 1 &&
+                     s.pad[1] > 0 && grid[1] <= 32;
   build_conv_units(p, phases, phase_pixels);
   if (cols == 0 || conv_pixels(s, grid) == 0) p->run.units[0] = p->run.units[1] = 0;
   const double weight = double(s.groups * cols) * double(s.taps() * depth);

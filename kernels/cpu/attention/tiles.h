@@ -13,6 +13,7 @@
 
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/matmul/bf16_pack.h"
+#include "kernels/cpu/matmul/narrow_bf16.h"
 #include "kernels/cpu/simd/amx.h"
 
 #if TT_AMX
@@ -157,12 +158,6 @@ TT_INLINE Floats exp2_of(Floats x) {
   return Floats(p) * Floats(Words(Vec<uint32_t>(shifted) << 23));
 }
 
-// 32 bf16, rounded to nearest: those of `low`, then those of `high`.
-TT_INLINE Words narrow_two(Floats low, Floats high) {
-  __m512i out;
-  __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(out) : "v"(__m512(low)), "v"(__m512(high)));
-  return Words(out);
-}
 // Pairs of bf16, of a lane of each.
 TT_INLINE Words narrow_pairs(Floats even, Floats odd) {
   const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -239,11 +234,6 @@ TT_INLINE int32_t* take_words(Scratch<float>& room, int64_t n) {
 }
 
 // ---- results ----
-
-TT_INLINE void store_halves(Bf16* out, Words halves, int64_t n) {
-  if (n < kStep) _mm512_mask_storeu_epi16(out, (uint32_t(1) << n) - 1, __m512i(halves));
-  else store(reinterpret_cast<int32_t*>(out), halves);
-}
 
 // Stores n rows, column j of acc times factor[j] each; rows of acc are `lanes` elements apart.
 TT_NOINLINE void store_columns(const HalfRows& out, const float* acc, int64_t lanes, int64_t n,

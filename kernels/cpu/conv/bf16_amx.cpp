@@ -13,6 +13,7 @@
 #include "kernels/cpu/conv/bf16_amx.h"
 #include "kernels/cpu/conv/conv_tile.h"
 #include "kernels/cpu/matmul/bf16_pack.h"
+#include "kernels/cpu/matmul/narrow_bf16.h"
 #include "kernels/cpu/simd/amx.h"
 #include "kernels/cpu/simd/room.h"
 
@@ -96,29 +97,39 @@ static_assert(kRowItems >= kConvDepth + kConvTaps + 2 * kStep);
 static_assert(kConvTilesRoom >= int64_t(sizeof(float)) * kConvTilesRows * kConvTilesCols +
                                     kAmxBlock * kRowItems * int64_t(sizeof(Bf16)));
 
-TT_INLINE void copy_terms(const Bf16* from, int64_t n, Bf16* to) {
-  for (int64_t i = 0; i < n; i += kStep)
-    store(reinterpret_cast<int32_t*>(to + i), load_words(from + i, int(min(n - i, kStep))));
+// Copies n terms, from `begin` on, of 32 rows side by side, with zeros up to a whole vector.
+TT_NOINLINE void copy_tap(const Bf16* const* rows, int64_t begin, int64_t n, Bf16* out) {
+  const int64_t whole = n / kStep * kStep;
+  const int rest = int(n - whole);
+  for (int i = 0; i < kAmxBlock; i++, out += kRowItems) {
+    const Bf16* from = rows[i] + begin;
+    int32_t* to = reinterpret_cast<int32_t*>(out);
+    for (int64_t k = 0; k < whole; k += kStep)
+      store(to + k / 2, load(reinterpret_cast<const int32_t*>(from + k)));
+    if (rest) store(to + whole / 2, load_words(from + whole, rest));
+  }
 }
 // Copies the current terms of 32 rows; each tap overwrites the zeros behind the one before.
 void copy_windows(const ConvTile<Bf16>& tile, int64_t row, Bf16* out) {
   const int64_t pitch = tap_pitch(tile);
-  const int64_t terms = tile.to - tile.from;
-  for (int64_t t = 0; t < tile.n_taps; t++) {
-    const Bf16* const* from = tile.indirection + t * kConvRows + row;
-    for (int i = 0; i < kAmxBlock; i++)
-      copy_terms(from[i] + tile.from, terms, out + i * kRowItems + t * pitch);
-  }
+  for (int64_t t = 0; t < tile.n_taps; t++)
+    copy_tap(tile.indirection + t * kConvRows + row, tile.from, tile.to - tile.from,
+             out + t * pitch);
   for (int i = 0; i < kAmxBlock; i++)
     store(reinterpret_cast<int32_t*>(out + i * kRowItems + tile.n_taps * pitch), Words{});
 }
 
+// Steps of a pass over the panels: 32 windows of so many stay in the first-level cache.
+constexpr int64_t kPassSteps = 12;
+
 struct ConvTileUnit {
   ConvTile<Bf16> tile;
   const Room room;
-  float* const sums;       // [rows][kConvTilesCols]
+  int64_t ld;              // columns, whole panels
+  float* const sums;       // [rows][ld]
   Bf16* const rows;        // [32][kRowItems]
   const Bf16Pair* packed;  // the current terms of the first panel
+  int64_t finished = 0;    // rows
 
   ConvTileUnit(const ConvPlan& p, const Phase& phase, int64_t group, int64_t col_block,
                int64_t steps)
@@ -128,6 +139,7 @@ struct ConvTileUnit {
         rows(reinterpret_cast<Bf16*>(sums + kConvTilesRows * kConvTilesCols)) {
     tile.col_begin = col_block * kConvTilesCols;
     tile.col_end = min(tile.col_begin + kConvTilesCols, tile.cols);
+    ld = round_up(tile.col_end - tile.col_begin, kConvCols);
     const int64_t panel = group * ceil_div(tile.cols, kConvCols) + tile.col_begin / kConvCols;
     packed =
         reinterpret_cast<const Bf16Pair*>(p.packed) + (panel * p.tiles.steps + steps) * kPanelStep;
@@ -135,21 +147,41 @@ struct ConvTileUnit {
 
   void run() {
     if (!tile.next_terms() || tile.n_taps == 0) {
-      memset(sums, 0, size_t(tile.n_rows * kConvTilesCols) * sizeof(float));
+      memset(sums, 0, size_t(tile.n_rows * ld) * sizeof(float));
     } else {
       const AmxTiles tiles;
       do add_terms();
       while (tile.next_terms());
     }
-    for (int64_t i = 0; i < tile.n_rows; i++) finish_row(i);
+    finish_rows(tile.n_rows);
   }
 
-  // Adds the current terms to all sums.
+  // Whether no terms follow the current ones.
+  bool is_last() const {
+    const ConvGather& g = tile.p.gather;
+    return tile.to == g.run && tile.next_tap == g.taps[0] * g.taps[1] * g.taps[2];
+  }
+
+  // Adds the current terms to all sums. Those that are complete are rounded at once, while a cache
+  // holds them.
   void add_terms() {
     const int64_t blocks = ceil_div(tile.n_rows, int64_t(kAmxBlock));
     for (int64_t t = 0; tile.from == 0 && t < tile.n_taps; t++)
       tile.source.addresses(blocks * kAmxBlock, tile.shift[t], tile.indirection + t * kConvRows);
-    AmxOperands o = {.steps = steps_of(tile),
+    const bool last = is_last();
+    for (int64_t i = 0; i < tile.n_rows; i += kAmxBlock) {
+      copy_windows(tile, i, rows);
+      add_windows(i);
+      if (last) finish_rows(min(i + kAmxBlock, tile.n_rows));
+    }
+    packed += steps_of(tile) * kPanelStep;
+  }
+
+  // Adds the products of the copied windows, those of rows [i, i + 32).
+  TT_NOINLINE void add_windows(int64_t i) {
+    const int64_t steps = steps_of(tile);
+    const int64_t pass = ceil_div(steps, ceil_div(steps, kPassSteps));
+    AmxOperands o = {.steps = pass,
                      .a = rows,
                      .a_row = kRowItems * int64_t(sizeof(Bf16)),
                      .a_tile = kAmxRows * kRowItems * int64_t(sizeof(Bf16)),
@@ -159,26 +191,38 @@ struct ConvTileUnit {
                      .b_tile = kAmxRowBytes,
                      .b_step = 2 * kAmxTileBytes,
                      .out = sums,
-                     .out_row = kConvTilesCols * int64_t(sizeof(float)),
+                     .out_row = ld * int64_t(sizeof(float)),
                      .add = !tile.first};
-    for (int64_t i = 0; i < tile.n_rows; i += kAmxBlock) {
-      copy_windows(tile, i, rows);
+    for (int64_t from = 0; from < steps; from += pass) {
+      o.steps = min(pass, steps - from);
+      o.a = rows + from * kStep;
+      o.add = !tile.first || from > 0;
       for (int64_t j = tile.col_begin; j < tile.col_end; j += kConvCols) {
-        o.b = packed + (j - tile.col_begin) / kConvCols * tile.p.tiles.steps * kPanelStep;
-        o.out = sums + i * kConvTilesCols + j - tile.col_begin;
+        const int64_t panel = (j - tile.col_begin) / kConvCols * tile.p.tiles.steps;
+        o.b = packed + (panel + from) * kPanelStep;
+        o.out = sums + i * ld + j - tile.col_begin;
         amx_block<AmxBf16>(o, tile.n_rows - i > kAmxRows, tile.col_end - j > kAmxRows);
       }
     }
-    packed += o.steps * kPanelStep;
   }
 
-  void finish_row(int64_t i) {
-    float* sum = sums + i * kConvTilesCols;
+  // Rounds the sums of the next rows up to `end`, with the bias, to results.
+  TT_NOINLINE void finish_rows(int64_t end) {
+    constexpr int kL = kLanes<float>;
     const int64_t n = tile.col_end - tile.col_begin;
     const float* bias = reinterpret_cast<const float*>(tile.p.bias);
     if (bias) bias += tile.group * tile.cols + tile.col_begin;
-    for (int64_t j = 0; bias && j < n; j++) sum[j] += bias[j];
-    narrow_run(sum, n, tile.out[i] + tile.col_begin);
+    for (int64_t j = 0; j < n; j += 2 * kL) {
+      Vec<float> add[2] = {};
+      for (int h = 0; bias && h < 2; h++)
+        add[h] = load(bias + j + h * kL, Part<float>(int(clamp<int64_t>(n - j - h * kL, 0, kL))));
+      for (int64_t i = finished; i < end; i++) {
+        const float* sum = sums + i * ld + j;
+        store_halves(tile.out[i] + tile.col_begin + j,
+                     narrow_two(load(sum) + add[0], load(sum + kL) + add[1]), n - j);
+      }
+    }
+    finished = end;
   }
 };
 
