@@ -1,4 +1,4 @@
-"""multi_head_attention_forward: nn.MultiheadAttention with parameters as arguments."""
+"""Multi-head attention as a function: nn.MultiheadAttention with its parameters as arguments."""
 from __future__ import annotations
 
 import math
@@ -12,7 +12,7 @@ from .._tensor import Tensor
 __all__ = ["multi_head_attention_forward"]
 
 
-def additive(mask: Tensor | None, name: str, like: Tensor) -> Tensor | None:
+def additive_mask(mask: Tensor | None, name: str, like: Tensor) -> Tensor | None:
     """Returns the mask as numbers to add to the scores."""
     if mask is None or mask.dtype.is_floating_point:
         return None if mask is None else mask.to(like.dtype)
@@ -33,6 +33,11 @@ def projections(
     if len(weights) == 1:
         weights = ops.chunk(weights[0], 3)
     return [linear(x, w, b) for x, w, b in zip(inputs, weights, parts)]
+
+
+def split_heads(x: Tensor, rows: int, width: int) -> Tensor:
+    """Returns x of shape (S, N, E) as (rows, S, width), a row for each head of each sample."""
+    return x.reshape(x.shape[0], rows, width).transpose(0, 1)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -93,12 +98,12 @@ def multi_head_attention_forward(
             key_padding_mask = key_padding_mask.unsqueeze(0)
     steps, n, width = query.shape
     head = width // num_heads
-    padding = additive(key_padding_mask, "key_padding_mask", query)
-    mask = additive(attn_mask, "attn_mask", query)
+    padding = additive_mask(key_padding_mask, "key_padding_mask", query)
+    mask = additive_mask(attn_mask, "attn_mask", query)
     weights = [in_proj_weight]
     if use_separate_proj_weight:
         weights = [q_proj_weight, k_proj_weight, v_proj_weight]
-    q, k, v = projections((query, key, value), given(weights), in_proj_bias)
+    q, k, v = projections((query, key, value), present(weights), in_proj_bias)
     appended = 0
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
@@ -106,12 +111,9 @@ def multi_head_attention_forward(
         k = ops.cat([k, bias_k.expand(1, n, width)])
         v = ops.cat([v, bias_v.expand(1, n, width)])
         appended += 1
-    q = q.reshape(steps, n * num_heads, head).transpose(0, 1)
-    if static_k is None:
-        static_k = k.reshape(k.shape[0], n * num_heads, head).transpose(0, 1)
-    if static_v is None:
-        static_v = v.reshape(v.shape[0], n * num_heads, head).transpose(0, 1)
-    k, v = static_k, static_v
+    q = split_heads(q, n * num_heads, head)
+    k = split_heads(k, n * num_heads, head) if static_k is None else static_k
+    v = split_heads(v, n * num_heads, head) if static_v is None else static_v
     if add_zero_attn:
         zeros = ops.zeros(n * num_heads, 1, head, dtype=k.dtype, device=k.device)
         k, v = ops.cat([k, zeros], 1), ops.cat([v, zeros], 1)
@@ -154,7 +156,7 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_
         )
 
 
-def given(weights: Sequence[Tensor | None]) -> list[Tensor]:
+def present(weights: Sequence[Tensor | None]) -> list[Tensor]:
     """Returns the weights of the projections; raises if one is missing."""
     found = [w for w in weights if w is not None]
     if len(found) < len(weights):
