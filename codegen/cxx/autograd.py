@@ -426,13 +426,16 @@ def schema_fields(op, v):
     """Field of an OpSchema -> its value, in the order of the struct; fields with their default are
     left out."""
     into_argument = bool(v)
+    names = variant_names(op, v)
+    prefix = f"{op.name}_" if v == "_" else op.name
+    n_outs = -1 if op.list_out else len(op.outs)
     fields = {
         "name": f'"{op.name}{v}"',
         "call": f'"{api_name(op)}{v}"',
         "text": '"' + op.schema.replace('"', '\\"') + '"',
-        "args": f"{op.name}{'_' if v == '_' else ''}_args" if variant_names(op, v) else "nullptr",
-        "n_args": str(len(variant_names(op, v))),
-        "n_outs": str(0 if v else (-1 if op.list_out else len(op.outs))),
+        "args": f"{prefix}_args" if names else "nullptr",
+        "n_args": str(len(names)),
+        "n_outs": str(0 if v else n_outs),
     }
     flags = {
         "differentiable": op.has_grad or bool(op.composite),

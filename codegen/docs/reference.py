@@ -159,7 +159,10 @@ def signature(op):
     function = Shown(op.host, [Form(op)])
     name, _, rest = function.shown_signature().partition("(")
     out = {1: "Tensor"}.get(len(op.outs), f"({', '.join(o.name for o in op.outs)})")
-    out = "list of Tensor" if op.list_out else "self" if op.void else out
+    if op.list_out:
+        out = "list of Tensor"
+    elif op.void:
+        out = "self"
     found = places(function.forms)
     place = found[0] if found else "tt"
     prefix = place if place in ("tt", "Tensor") else f"tt.{place}"

@@ -122,8 +122,10 @@ class Line:
         self.language = language
         self.inside = inside
         self.indent = len(code) - len(code.lstrip())
-        opens = language == PYTHON and code.endswith(":")
-        self.plain = self.indent + (8 if opens else 0 if inside else 4)
+        further = 0 if inside else 4
+        if language == PYTHON and code.endswith(":"):
+            further = 8
+        self.plain = self.indent + further
         self.columns = {}  # place in code -> column in the output
         self.lines = []
         self.aligns = language in (C, PYTHON)

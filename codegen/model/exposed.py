@@ -250,13 +250,11 @@ def rust_file(path, text):
         if m and m.group("fn"):
             owner = stack[-1] if stack and stack[-1][1] == "impl" else None
             public = (m.group(2) == "pub ") or bool(owner and owner[3])
-            home = (
-                owner[2] + "::"
-                if owner
-                else f"{module}::"
-                if module in ("nn", "optim", "lr") or not public
-                else ""
-            )
+            home = ""
+            if owner:
+                home = owner[2] + "::"
+            elif module in ("nn", "optim", "lr") or not public:
+                home = f"{module}::"
             stack.append((indent, "fn", home + m.group("fn"), public))
         elif m:
             name, trait = rust_type(m.group("type")) if m.group("impl") else (m.group("mod"), False)

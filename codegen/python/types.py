@@ -130,11 +130,10 @@ def row(c):
     kind = {"bool": "b", "uint": "i", "bfloat": "f"}.get(
         KINDS.get(letters, name), KINDS.get(letters, name)[0]
     )
-    typestr = (
-        ""
-        if letters == "BF"
-        else f"{'|' if size == 1 else '<'}{ {'b': 'b', 'i': letters.lower(), 'f': 'f', 'c': 'c'}[kind] }{size}"
-    )
+    typestr = ""
+    if letters != "BF":
+        order = "|" if size == 1 else "<"
+        typestr = f"{order}{letters.lower() if kind == 'i' else kind}{size}"
     method = METHODS.get(name, name)
     return (
         name,

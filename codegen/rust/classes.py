@@ -23,7 +23,10 @@ def constructor(cls, made, with_opts):
     name = cls.rust_name + ("_with" if with_opts else "")
     if with_opts:
         ps.append(f"opts: {opts_type(cls.rust_name)}")
-    values += ["&opts.0"] if with_opts else ["std::ptr::null()"] if cls.options else []
+    if with_opts:
+        values.append("&opts.0")
+    elif cls.options:
+        values.append("std::ptr::null()")
     out = doc_lines(cls, "") + [
         f'#[doc(alias = "{cls.host}")]',
         f"pub fn {name}({', '.join(ps)}) -> Result<{made}> {{",

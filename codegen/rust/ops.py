@@ -142,7 +142,9 @@ class Method:
         elif not self.variant and not op.void:
             outs = ["outs", "cap", "n"] if op.list_out else [f"o{k}" for k in range(len(op.outs))]
             helper = "call_list" if op.list_out else "call1"
-        given = outs[: 3 if op.list_out else 1] if helper != "call" else []
+        given = []
+        if helper != "call":
+            given = outs if op.list_out else outs[:1]
         opening = f"{helper}(|{', '.join(['c'] + given)}| "
         body = self.c_call(
             values,
@@ -171,13 +173,9 @@ class Method:
             args = list(values)
             if scalar:
                 args.insert([a.name for a in op.positional].index(op.scalar_arg), scalar)
-            more = (
-                options
-                if rows[suffix] and self.with_opts
-                else ["std::ptr::null()"]
-                if rows[suffix]
-                else []
-            )
+            more = []
+            if rows[suffix]:
+                more = options or ["std::ptr::null()"]
             return (
                 f"sys::{c_name(op, suffix, self.variant)}({', '.join(['c'] + args + more + outs)})"
             )

@@ -112,7 +112,8 @@ struct NetworkCall {
   }
 
   int64_t batch() const {
-    return batch_sizes.empty() ? input->size(sizes.batch_first ? 0 : 1) : batch_sizes[0];
+    if (!batch_sizes.empty()) return batch_sizes[0];
+    return input->size(sizes.batch_first ? 0 : 1);
   }
   // The initial state; zeros if it is left out.
   TensorRef state(const Tensor* given, const char* name, int64_t width) const {

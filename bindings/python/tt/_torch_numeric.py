@@ -183,7 +183,8 @@ def ormqr(
 
     input, tau: what geqrf returns. transpose: multiplies by Q's conjugate transpose.
     """
-    size = other.shape[-2 if left else -1] if other.ndim >= 2 else -1
+    dim = -2 if left else -1
+    size = other.shape[dim] if other.ndim >= 2 else -1
     if input.ndim < 2 or other.ndim < 2 or input.shape[-2] != size:
         raise ShapeError(
             f"ormqr: input has shape {tuple(input.shape)}, other {tuple(other.shape)}: input's "

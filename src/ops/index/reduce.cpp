@@ -33,8 +33,9 @@ TensorRef scatter_reduce(Call, const Tensor& self, int64_t dim, const Tensor& in
   }
   if (reduce == kScatterReduceSum || reduce == kScatterReduceProd) {
     const bool adds = reduce == kScatterReduceSum;
+    const int neutral = adds ? 0 : 1;
     TensorRef start =
-        include_self ? TensorRef::share(&self) : op::scatter_fill(self, dim, index, adds ? 0 : 1);
+        include_self ? TensorRef::share(&self) : op::scatter_fill(self, dim, index, neutral);
     return op::scatter(*start, dim, index, src, adds ? kScatterAdd : kScatterMultiply);
   }
   if (reduce == kScatterReduceMean) return mean_of(self, dim, index, src, include_self);
