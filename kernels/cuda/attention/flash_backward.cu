@@ -153,7 +153,8 @@ __device__ __forceinline__ void store_changes(const typename Shape::Halves& ds, 
 
 template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(kTileThreads, 2)
     flash_gradients(const __grid_constant__ GradientArguments a) {
-  constexpr int kWidth = Shape::kWidth, kKeys = Shape::kKeys;
+  constexpr int kWidth = Shape::kWidth;
+  constexpr int kKeys = Shape::kKeys, kColumns = Shape::kColumns;
   TT_SHARED_DYNAMIC(char, memory);
   TT_SHARED(int32_t, ticket, 1);
   const AttentionPlan& p = a.p;
@@ -165,7 +166,6 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
   load_tile<kKeys, kWidth>(memory, k, first_key, p.keys);
   load_tile<kKeys, kWidth>(memory + Shape::kKeyBytes, v, first_key, p.keys);
   char* const beside = memory + 2 * Shape::kKeyBytes;
-  char* const changes = beside + 2 * Shape::kBufferBytes;
   const auto load_queries = [&](int buffer) {
     char* const to = beside + buffer * Shape::kBufferBytes;
     const int first = s.tile * kQueries;
@@ -180,12 +180,10 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
   if (s.more()) load_queries(0);
 
   const int warp_row = int(threadIdx.x) / kWarp * 16 * Shape::kRowTiles;
-  ScorePlace at;
-  at.batch = its.batch;
-  at.first_row = first_key + warp_row;
-  ScoreOperands x;
-  x.rows = memory + warp_row * kWidth * 2;
-  x.other_rows = x.rows + Shape::kKeyBytes;
+  const int warp_first = first_key + warp_row;
+  const char* const keys = memory + warp_row * kWidth * 2;
+  const char* const values = keys + Shape::kKeyBytes;
+  const int key = warp_first + int(threadIdx.x) % kWarp / 4;
   typename Shape::Sum dk, dv;
   clear(dk);
   clear(dv);
@@ -195,40 +193,44 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
     device::wait_for_copies<0>();
     __syncthreads();
     given.pass_on(its.block);
-    at.head = s.head;
-    const int first = s.tile * kQueries;
-    const int64_t head = int64_t(its.batch) * p.heads + s.head;
-    const int64_t tile = head * a.tiles + s.tile;
+    const int query_head = s.head;
+    const int tile = s.tile;
     s.next();
     if (s.more()) load_queries(buffer ^ 1);
     const char* const queries = beside + buffer * Shape::kBufferBytes;
     const char* const grads = queries + Shape::kQueryBytes;
     const float* const numbers = reinterpret_cast<const float*>(grads + Shape::kQueryBytes);
+    char* const changes = beside + 2 * Shape::kBufferBytes;
 #pragma unroll 1
-    for (int c = 0; c < kQueries; c += Shape::kColumns) {
+    for (int c = 0; c < kQueries; c += kColumns) {
       typename Shape::Halves ds = {};
-      at.first_column = first + c;
-      x.columns = queries + c * kWidth * 2;
-      x.other_columns = grads + c * kWidth * 2;
-      x.shift = numbers + c;
-      x.delta = x.shift + kQueries;
-      if (!p.causal || at.first_column + Shape::kColumns > at.first_row)
+      const int query = tile * kQueries + c;
+      if (!p.causal || query + kColumns > warp_first) {
+        const ScorePlace at = {its.batch, query_head, warp_first, query};
+        const ScoreOperands x = {keys,
+                                 values,
+                                 queries + c * kWidth * 2,
+                                 grads + c * kWidth * 2,
+                                 numbers + c,
+                                 numbers + c + kQueries};
         add_block<S, Shape, kPlain>(a, at, x, RowNumbers<Shape>{}, dk, dv, ds);
+      }
       store_changes<Shape>(ds, changes, warp_row, c);
     }
-    const Turn turn = {a.turns + tile};
+    const int64_t head = int64_t(its.batch) * p.heads + query_head;
+    const Turn turn = {a.turns + head * a.tiles + tile};
     turn.wait(its.block);
     __syncthreads();
     QueryTile<S, Shape> sum;
-    if (its.block) sum.load(a.sums, tile);
+    if (its.block) sum.load(a.sums, head * a.tiles + tile);
     else clear(sum.sum);
     sum.add_product(changes, memory);
     given = {};
-    if (its.block < last_block_of<kKeys>(a, first)) {
+    if (its.block < last_block_of<kKeys>(a, tile * kQueries)) {
       given = turn;
-      sum.store(a.sums, tile);
+      sum.store(a.sums, head * a.tiles + tile);
     } else {
-      sum.store_result(p, head, first);
+      sum.store_result(p, head, tile * kQueries);
     }
   }
   device::wait_for_copies<0>();
@@ -237,9 +239,9 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
     given.pass_on(its.block);
   }
 
-  store_sum<S, Shape>(dk, p.dk + its.key_head * p.keys * p.width * 2, at.row(), p.keys,
-                      int(p.width), float(p.scale));
-  store_sum<S, Shape>(dv, p.dv + its.key_head * p.keys * p.value_width * 2, at.row(), p.keys,
+  store_sum<S, Shape>(dk, p.dk + its.key_head * p.keys * p.width * 2, key, p.keys, int(p.width),
+                      float(p.scale));
+  store_sum<S, Shape>(dv, p.dv + its.key_head * p.keys * p.value_width * 2, key, p.keys,
                       int(p.value_width), 1.0f);
 }
 
