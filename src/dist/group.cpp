@@ -38,7 +38,7 @@ static const DistEngine* open_engine(const char* backend, const char* path) {
   return engine;
 }
 
-// What moves bytes between processes: an engine, and NCCL beside it, whose ranks meet by the engine.
+// What moves bytes between processes: an engine, and NCCL, whose ranks meet by the engine.
 struct Backend {
   const DistEngine* engine;
   NcclLibrary nccl;
