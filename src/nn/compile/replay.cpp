@@ -100,27 +100,29 @@ void copy_out(const CompiledRecord& r, int64_t i, Tensor& to) {
   copy_elements(to, *plan_slot(*r.plan, true, i));
 }
 
-// A gradient in the memory of a result, which is as new as eager's.
-TensorRef new_shared_grad(const CompiledRecord& r, const GradRule& rule, const Tensor& result) {
-  const Graph& g = *r.plan->graph;
-  const IrValue& v = g.values[g.outputs[rule.out]];
-  return new_alias(result, v.sizes, v.strides, result.storage->data + v.offset, v.dtype);
-}
-
+// Memory for a gradient that is new in each call: that of a result, or its own.
 TensorRef new_grad(const CompiledRecord& r, const GradRule& rule, const TensorList& outs) {
   if (!rule.grad) return {};
   const Graph& g = *r.plan->graph;
   const IrValue& v = g.values[g.outputs[rule.out]];
-  TensorRef grad = rule.result >= 0 ? new_shared_grad(r, rule, *outs[rule.result])
-                                    : new_copied_out(v, g.storages[v.storage].device);
-  if (grad->numel) copy_elements(*grad, *rule.grad);
-  return grad;
+  if (rule.result < 0) return new_copied_out(v, g.storages[v.storage].device);
+  const Tensor& result = *outs[rule.result];
+  return new_alias(result, v.sizes, v.strides, result.storage->data + v.offset, v.dtype);
+}
+TensorList new_grads(const CompiledRecord& r, const TensorList& outs) {
+  TensorList grads;
+  for (const GradRule& rule : r.grads)
+    if (rule.is_new()) grads.push_back(new_grad(r, rule, outs));
+  return grads;
 }
 
-void set_leaves(const CompiledRecord& r, TensorSpan inputs, const TensorList& outs) {
+void set_leaves(const CompiledRecord& r, TensorSpan inputs, TensorList& new_ones) {
+  int64_t next = 0;
   for (const GradRule& rule : r.grads) {
     if (rule.is_new()) {
-      set_grad(rule.of(inputs), new_grad(r, rule, outs));
+      TensorRef grad = std::move(new_ones[next++]);
+      if (grad && grad->numel) copy_elements(*grad, *rule.grad);
+      set_grad(rule.of(inputs), std::move(grad));
       continue;
     }
     {
@@ -145,6 +147,7 @@ TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64
   TensorList outs;
   outs.reserve(n);
   for (int64_t i = 0; i < n; i++) outs.push_back(new_out(r, outs, inputs));
+  TensorList grads = new_grads(r, outs);
   for (int64_t i = 0; i < inputs.n; i++)
     if (!bind_input(r, inputs, i)) feed(r.feeds[i], *inputs[i]);
   for (int64_t i = 0; i < n; i++) bind_output(r, i, *outs[i]);
@@ -158,7 +161,7 @@ TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64
   for (int64_t i = 0; i < n; i++)
     if (is_copied(r.outs[i]) && !is_at(r.plan->bound_outputs[i], *outs[i]))
       copy_out(r, i, *outs[i]);
-  if (!r.grads.empty()) set_leaves(r, inputs, outs);
+  if (!r.grads.empty()) set_leaves(r, inputs, grads);
   return outs;
 }
 
