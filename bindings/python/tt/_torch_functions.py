@@ -14,7 +14,7 @@ from . import errors
 from ._convert import written
 from ._interception import overridable
 from ._tensor import Tensor
-from ._types import int64
+from ._types import contiguous_format, int64
 from .random import Generator
 
 # Methods that are functions, too
@@ -91,7 +91,7 @@ def method_function(name: str) -> Callable[..., Any]:
 
 
 def view_copy(name: str) -> Callable[..., Any]:
-    """Returns a function that copies the views that `view` returns."""
+    """Returns a function that copies the views that `view` returns, in row-major order."""
     method = "clone" if name == "alias" else name
     view = getattr(Tensor, method, None) or ops.find("tt", name)
 
@@ -100,8 +100,8 @@ def view_copy(name: str) -> Callable[..., Any]:
         if out is not None:
             return written(views, out, name + "_copy", exact=True)
         if isinstance(views, tuple):
-            return tuple(x.clone() for x in views)
-        return views.clone()
+            return tuple(x.clone(memory_format=contiguous_format) for x in views)
+        return views.clone(memory_format=contiguous_format)
 
     call.__name__ = name + "_copy"
     return call
@@ -590,7 +590,7 @@ ELSEWHERE = {
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule",
     "serialization": "PyTorchFileReader",
-    "_types": "DeviceObjType",
+    "_types": "DeviceObjType legacy_contiguous_format",
     "utils.dlpack": "to_dlpack",
 }
 HOME = {name: module for module, names in ELSEWHERE.items() for name in names.split()}

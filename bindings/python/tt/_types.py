@@ -107,6 +107,7 @@ float32, float64 = BY_NAME["float32"], BY_NAME["float64"]
 complex64, complex128 = BY_NAME["complex64"], BY_NAME["complex128"]
 contiguous_format = MEMORY_FORMATS["contiguous_format"]
 preserve_format = MEMORY_FORMATS["preserve_format"]
+legacy_contiguous_format = contiguous_format
 
 
 class Defaults:

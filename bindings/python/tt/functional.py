@@ -5,8 +5,8 @@ from typing import Any
 
 __all__ = (
     "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors "
-    "cartesian_prod cdist chain_matmul einsum meshgrid norm split stft tensordot unique "
-    "unique_consecutive unravel_index"
+    "cartesian_prod cdist chain_matmul einsum istft lu meshgrid norm pca_lowrank split stft "
+    "svd_lowrank tensordot unique unique_consecutive unravel_index"
 ).split()
 
 

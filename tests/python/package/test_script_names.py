@@ -1222,3 +1222,23 @@ def test_kinds_of_losses():
     assert isinstance(nn.CTCLoss(), _Loss) and isinstance(nn.TripletMarginLoss(), _Loss)
     assert issubclass(nn.TripletMarginWithDistanceLoss, _Loss) and isinstance(Own(), _Loss)
     assert not isinstance(nn.Linear(1, 1), _Loss) and not isinstance(nn.MSELoss(), Own)
+
+
+def test_names_of_scripts_around_layers():
+    from tt import functional
+    from tt.nn.modules.utils import consume_prefix_in_state_dict_if_present
+
+    assert tt.legacy_contiguous_format is tt.contiguous_format
+    state = tt.nn.Sequential(tt.nn.Linear(2, 1)).state_dict(prefix="module.")
+    consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["0.weight", "0.bias"]
+    with tt.autograd.set_multithreading_enabled(False):
+        assert functional.lu(tt.eye(2))[0].tolist() == [[1, 0], [0, 1]]
+    assert functional.istft is tt.istft
+
+
+def test_copies_of_views_are_row_major():
+    x = tt.arange(24.0).reshape(2, 3, 4)
+    assert tt.permute_copy(x, (2, 0, 1)).is_contiguous()
+    assert tt.diagonal_copy(x).stride() == (2, 1)
+    assert all(part.is_contiguous() for part in tt.unbind_copy(x, 2))

@@ -11,6 +11,7 @@ from ._gradients import backward, grad
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import Mode, enable_grad, inference_mode, no_grad, set_grad_enabled
+from .grad_mode import set_multithreading_enabled
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .variable import Variable
 
@@ -42,6 +43,7 @@ __all__ = [
     "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 

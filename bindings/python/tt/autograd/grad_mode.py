@@ -4,7 +4,7 @@ Another thread records, even if it is started in a no_grad block.
 """
 from __future__ import annotations
 
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, nullcontext
 from functools import wraps
 from inspect import isgeneratorfunction
 from typing import Any, Callable, Generator, TypeVar, overload
@@ -14,7 +14,14 @@ from .._handles import is_grad_enabled, switch_grad
 F = TypeVar("F", bound=Callable[..., Any])
 Switch = Callable[[bool], int]
 
-__all__ = ["Mode", "enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Mode",
+    "enable_grad",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
 
 
 class Mode(ContextDecorator):
@@ -129,3 +136,8 @@ class set_grad_enabled(Mode):
         """As a decorator, switches within the function only."""
         self.__exit__()
         return super().__call__(function)
+
+
+def set_multithreading_enabled(mode: bool) -> nullcontext[None]:
+    """Does nothing, at once or in a block: a backward runs in the thread that calls it."""
+    return nullcontext()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import Any, Callable
 
-__all__: list[str] = []
+__all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
@@ -28,3 +28,10 @@ _quadruple = _ntuple(4, "_quadruple")
 def _reverse_repeat_tuple(t: tuple[Any, ...], n: int) -> tuple[Any, ...]:
     """Returns the items of t from the last to the first, each n times."""
     return tuple(x for x in reversed(t) for _ in range(n))
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Removes a prefix such as "module." from the names of a state dict that have it, in place."""
+    for name in list(state_dict):
+        if name.startswith(prefix):
+            state_dict[name[len(prefix) :]] = state_dict.pop(name)
