@@ -126,6 +126,12 @@ void tt_ctx_release(tt_ctx *c);
    @borrowed until the next failing call of the ctx */
 const tt_error *tt_ctx_error(const tt_ctx *c);
 
+/* Sets the error of the ctx and returns its code: a callback that fails says why by
+   `return tt_ctx_set_error(ctx, TT_IO, "level 3 is missing")`, which becomes the cause of the error
+   of the call that it ends, also where that is on another thread, as of a loader. The error of a
+   call of tt is set already. code: TT_OK counts as TT_CALLBACK. The message is copied. */
+tt_status tt_ctx_set_error(tt_ctx *c, tt_status code, const char *message);
+
 /* Returns the runtime of the ctx. */
 tt_status tt_ctx_runtime(tt_ctx *c, tt_runtime **out);
 

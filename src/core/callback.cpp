@@ -37,15 +37,16 @@ const char* status_name(tt_status s) noexcept {
   return s >= 0 && s <= TT_DISTRIBUTED ? kNames[s] : "UNKNOWN";
 }
 
+void record_text(ErrorRecord& e, tt_status code, const char* text) noexcept {
+  const FmtArg args[] = {text};
+  if (e.view.code == TT_OK || strcmp(e.message, text) != 0) set_error(&e, code, "", "", "{}", args);
+}
+
 tt_status record_exception() noexcept {
   try {
     throw;
   } catch (const std::exception& thrown) {
-    ErrorRecord& e = ctx().error;
-    const char* text = thrown.what();
-    const FmtArg args[] = {text};
-    if (e.view.code == TT_OK || strcmp(e.message, text) != 0)
-      set_error(&e, TT_CALLBACK, "", "", "{}", args);
+    record_text(ctx().error, TT_CALLBACK, thrown.what());
   } catch (...) {}
   return TT_CALLBACK;
 }

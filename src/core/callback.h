@@ -49,8 +49,10 @@ const char* status_name(tt_status s) noexcept;  // such as "SHAPE"
 // inner error as cause.
 [[noreturn]] TT_COLD void fail_callback(const char* what, tt_status status);
 
-// For the handler of an exception that left a callback: records the text of a std::exception,
-// unless it is that of the tt call that failed in the callback, and returns CALLBACK.
+// Records why a callback fails, unless that is the text of the tt call that failed in it.
+TT_COLD void record_text(ErrorRecord& e, tt_status code, const char* text) noexcept;
+// For the handler of an exception that left a callback: records the text of a std::exception, and
+// returns CALLBACK.
 TT_COLD tt_status record_exception() noexcept;
 
 // Calls f() in a CallbackScope. A C++ exception that leaves it becomes CALLBACK, with its text as

@@ -304,7 +304,7 @@ static tt_status make_sample(void* user, tt_ctx* c, int64_t index, tt_tensor** o
   const float values[3] = {value, value, value};
   (void)cap;
   __atomic_fetch_add(&m->calls, 1, __ATOMIC_RELAXED);
-  if (index == m->fail_at) return tt_view(c, NULL, NULL, 0, &outs[0]);
+  if (index == m->fail_at) return tt_ctx_set_error(c, TT_IO, "sample 9 is missing");
   if (index >= m->size) return TT_OK; /* of a stream */
   *n_outs = 1;
   return tt_tensor_from_data(c, values, TT_F32, &size, 1, &outs[0]);
@@ -338,7 +338,8 @@ static void test_callbacks(void** state) {
         assert_int_equal(s, failed++ ? TT_SHAPE : TT_CALLBACK);
         if (s == TT_CALLBACK) { /* the cause comes from the thread of a worker, too */
           assert_non_null(tt_ctx_error(c)->cause);
-          assert_int_equal(tt_ctx_error(c)->cause->code, TT_BAD_HANDLE);
+          assert_int_equal(tt_ctx_error(c)->cause->code, TT_IO);
+          assert_string_equal(tt_ctx_error(c)->cause->message, "sample 9 is missing");
         }
         continue;
       }

@@ -2529,6 +2529,7 @@ tt_ctx_runtime
 tt_ctx_set_cancel
 tt_ctx_set_cuda_math
 tt_ctx_set_default_dtype
+tt_ctx_set_error
 tt_ctx_set_poll
 tt_ctx_set_print_options
 tt_ctx_trace_dispatch
@@ -4044,7 +4045,7 @@ tt_zeta_into
 """)
 
 # Addresses of the functions, in the order of NAMES.
-const FN = fill(C_NULL, 1847)
+const FN = fill(C_NULL, 1848)
 address_of(i::Int) = @inbounds FN[i]
 
 @inline tt_abs(c, self, out) = ccall(address_of(1), Int32,
@@ -4772,3276 +4773,3278 @@ out)
 (Ptr{Cvoid}, Ptr{tt_cuda_math_opts}), c, opts)
 @inline tt_ctx_set_default_dtype(c, dtype) = ccall(address_of(335), Int32, (Ptr{Cvoid}, Int32), c,
 dtype)
-@inline tt_ctx_set_poll(c, fn, user, drop) = ccall(address_of(336), Int32,
+@inline tt_ctx_set_error(c, code, message) = ccall(address_of(336), Int32,
+(Ptr{Cvoid}, Int32, Cstring), c, code, message)
+@inline tt_ctx_set_poll(c, fn, user, drop) = ccall(address_of(337), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, fn, user, drop)
 @inline tt_ctx_set_print_options(c, precision, threshold, edgeitems, linewidth, sci_mode) =
-ccall(address_of(337), Int32, (Ptr{Cvoid}, Int64, Int64, Int64, Int64, Int32), c, precision,
+ccall(address_of(338), Int32, (Ptr{Cvoid}, Int64, Int64, Int64, Int64, Int32), c, precision,
 threshold, edgeitems, linewidth, sci_mode)
-@inline tt_ctx_trace_dispatch(c, fn, user) = ccall(address_of(338), Int32,
+@inline tt_ctx_trace_dispatch(c, fn, user) = ccall(address_of(339), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, fn, user)
-@inline tt_cummax(c, self, dim, values, indices) = ccall(address_of(339), Int32,
+@inline tt_cummax(c, self, dim, values, indices) = ccall(address_of(340), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, dim, values, indices)
-@inline tt_cummax_into(c, self, dim, dst_values, dst_indices) = ccall(address_of(340), Int32,
+@inline tt_cummax_into(c, self, dim, dst_values, dst_indices) = ccall(address_of(341), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, dst_values, dst_indices)
-@inline tt_cummin(c, self, dim, values, indices) = ccall(address_of(341), Int32,
+@inline tt_cummin(c, self, dim, values, indices) = ccall(address_of(342), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, dim, values, indices)
-@inline tt_cummin_into(c, self, dim, dst_values, dst_indices) = ccall(address_of(342), Int32,
+@inline tt_cummin_into(c, self, dim, dst_values, dst_indices) = ccall(address_of(343), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, dst_values, dst_indices)
-@inline tt_cumprod(c, self, dim, opts, out) = ccall(address_of(343), Int32,
+@inline tt_cumprod(c, self, dim, opts, out) = ccall(address_of(344), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_cumprod_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_cumprod_(c, self, dim, opts) = ccall(address_of(344), Int32,
+@inline tt_cumprod_(c, self, dim, opts) = ccall(address_of(345), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_cumprod_opts}), c, self, dim, opts)
-@inline tt_cumprod_into(c, self, dim, opts, dst) = ccall(address_of(345), Int32,
+@inline tt_cumprod_into(c, self, dim, opts, dst) = ccall(address_of(346), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_cumprod_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_cumsum(c, self, dim, opts, out) = ccall(address_of(346), Int32,
+@inline tt_cumsum(c, self, dim, opts, out) = ccall(address_of(347), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_cumsum_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_cumsum_(c, self, dim, opts) = ccall(address_of(347), Int32,
+@inline tt_cumsum_(c, self, dim, opts) = ccall(address_of(348), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_cumsum_opts}), c, self, dim, opts)
-@inline tt_cumsum_into(c, self, dim, opts, dst) = ccall(address_of(348), Int32,
+@inline tt_cumsum_into(c, self, dim, opts, dst) = ccall(address_of(349), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_cumsum_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_cumulative_trapezoid(c, y, x, opts, out) = ccall(address_of(349), Int32,
+@inline tt_cumulative_trapezoid(c, y, x, opts, out) = ccall(address_of(350), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_cumulative_trapezoid_opts}, Ptr{Ptr{Cvoid}}), c, y, x,
 opts, out)
-@inline tt_dataset_concat(c, datasets, n, out) = ccall(address_of(350), Int32,
+@inline tt_dataset_concat(c, datasets, n, out) = ccall(address_of(351), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, datasets, n, out)
-@inline tt_dataset_get(c, d, index, outs, cap, n_outs) = ccall(address_of(351), Int32,
+@inline tt_dataset_get(c, d, index, outs, cap, n_outs) = ccall(address_of(352), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, d, index, outs, cap, n_outs)
-@inline tt_dataset_map(c, size, fn, user, drop, out) = ccall(address_of(352), Int32,
+@inline tt_dataset_map(c, size, fn, user, drop, out) = ccall(address_of(353), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, size, fn, user, drop,
 out)
-@inline tt_dataset_release(d) = ccall(address_of(353), Cvoid, (Ptr{Cvoid},), d)
-@inline tt_dataset_retain(d) = ccall(address_of(354), Cvoid, (Ptr{Cvoid},), d)
-@inline tt_dataset_size(d) = ccall(address_of(355), Int64, (Ptr{Cvoid},), d)
-@inline tt_dataset_stream(c, fn, user, drop, out) = ccall(address_of(356), Int32,
+@inline tt_dataset_release(d) = ccall(address_of(354), Cvoid, (Ptr{Cvoid},), d)
+@inline tt_dataset_retain(d) = ccall(address_of(355), Cvoid, (Ptr{Cvoid},), d)
+@inline tt_dataset_size(d) = ccall(address_of(356), Int64, (Ptr{Cvoid},), d)
+@inline tt_dataset_stream(c, fn, user, drop, out) = ccall(address_of(357), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, fn, user, drop, out)
-@inline tt_dataset_subset(c, d, indices, n, out) = ccall(address_of(357), Int32,
+@inline tt_dataset_subset(c, d, indices, n, out) = ccall(address_of(358), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, d, indices, n, out)
-@inline tt_dataset_tensors(c, tensors, n, out) = ccall(address_of(358), Int32,
+@inline tt_dataset_tensors(c, tensors, n, out) = ccall(address_of(359), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, tensors, n, out)
-@inline tt_ddp_new(c, m, g, opts, out) = ccall(address_of(359), Int32,
+@inline tt_ddp_new(c, m, g, opts, out) = ccall(address_of(360), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_ddp_opts}, Ptr{Ptr{Cvoid}}), c, m, g, opts, out)
-@inline tt_ddp_prepare_forward(c, d) = ccall(address_of(360), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, d)
-@inline tt_ddp_reduce(c, d) = ccall(address_of(361), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, d)
-@inline tt_ddp_release(d) = ccall(address_of(362), Cvoid, (Ptr{Cvoid},), d)
-@inline tt_ddp_retain(d) = ccall(address_of(363), Cvoid, (Ptr{Cvoid},), d)
-@inline tt_ddp_set_hook(c, d, start, finish, user, drop) = ccall(address_of(364), Int32,
+@inline tt_ddp_prepare_forward(c, d) = ccall(address_of(361), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, d)
+@inline tt_ddp_reduce(c, d) = ccall(address_of(362), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, d)
+@inline tt_ddp_release(d) = ccall(address_of(363), Cvoid, (Ptr{Cvoid},), d)
+@inline tt_ddp_retain(d) = ccall(address_of(364), Cvoid, (Ptr{Cvoid},), d)
+@inline tt_ddp_set_hook(c, d, start, finish, user, drop) = ccall(address_of(365), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, d, start, finish, user,
 drop)
-@inline tt_ddp_set_sync(c, d, on) = ccall(address_of(365), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32),
+@inline tt_ddp_set_sync(c, d, on) = ccall(address_of(366), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32),
 c, d, on)
-@inline tt_deg2rad(c, self, out) = ccall(address_of(366), Int32,
+@inline tt_deg2rad(c, self, out) = ccall(address_of(367), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_deg2rad_(c, self) = ccall(address_of(367), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_deg2rad_into(c, self, dst) = ccall(address_of(368), Int32,
+@inline tt_deg2rad_(c, self) = ccall(address_of(368), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_deg2rad_into(c, self, dst) = ccall(address_of(369), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_dequantize_blockwise(c, input, format, out) = ccall(address_of(369), Int32,
+@inline tt_dequantize_blockwise(c, input, format, out) = ccall(address_of(370), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, input, format, out)
 @inline tt_dequantize_per_channel(c, input, scales, zero_points, axis, quant_min, quant_max, dtype,
-out) = ccall(address_of(370), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64,
+out) = ccall(address_of(371), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64,
 Int64, Int32, Ptr{Ptr{Cvoid}}), c, input, scales, zero_points, axis, quant_min, quant_max, dtype,
 out)
 @inline tt_dequantize_per_tensor(c, input, scale, zero_point, quant_min, quant_max, dtype, out) =
-ccall(address_of(371), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Int64, Int64, Int32,
+ccall(address_of(372), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Int64, Int64, Int32,
 Ptr{Ptr{Cvoid}}), c, input, scale, zero_point, quant_min, quant_max, dtype, out)
-@inline tt_det(c, self, out) = ccall(address_of(372), Int32,
+@inline tt_det(c, self, out) = ccall(address_of(373), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_detach(c, self, out) = ccall(address_of(373), Int32,
+@inline tt_detach(c, self, out) = ccall(address_of(374), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_device_can_access_peer(c, device, peer, out) = ccall(address_of(374), Int32,
+@inline tt_device_can_access_peer(c, device, peer, out) = ccall(address_of(375), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{tt_device}, Ptr{Int32}), c, device, peer, out)
-@inline tt_device_count(c, type_, out) = ccall(address_of(375), Int32,
+@inline tt_device_count(c, type_, out) = ccall(address_of(376), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, type_, out)
-@inline tt_device_get_properties(c, device, out) = ccall(address_of(376), Int32,
+@inline tt_device_get_properties(c, device, out) = ccall(address_of(377), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{tt_device_properties}), c, device, out)
-@inline tt_device_memory_stats(c, device, out) = ccall(address_of(377), Int32,
+@inline tt_device_memory_stats(c, device, out) = ccall(address_of(378), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{tt_device_memory}), c, device, out)
-@inline tt_device_parse(c, text, out) = ccall(address_of(378), Int32,
+@inline tt_device_parse(c, text, out) = ccall(address_of(379), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{tt_device}), c, text, out)
-@inline tt_device_reset_peak(c, device) = ccall(address_of(379), Int32,
+@inline tt_device_reset_peak(c, device) = ccall(address_of(380), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}), c, device)
-@inline tt_diag(c, self, diagonal, out) = ccall(address_of(380), Int32,
+@inline tt_diag(c, self, diagonal, out) = ccall(address_of(381), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, diagonal, out)
-@inline tt_diag_embed(c, self, opts, out) = ccall(address_of(381), Int32,
+@inline tt_diag_embed(c, self, opts, out) = ccall(address_of(382), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_diag_embed_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_diag_into(c, self, diagonal, dst) = ccall(address_of(382), Int32,
+@inline tt_diag_into(c, self, diagonal, dst) = ccall(address_of(383), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, diagonal, dst)
-@inline tt_diagflat(c, self, opts, out) = ccall(address_of(383), Int32,
+@inline tt_diagflat(c, self, opts, out) = ccall(address_of(384), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_diagflat_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_diagonal(c, self, opts, out) = ccall(address_of(384), Int32,
+@inline tt_diagonal(c, self, opts, out) = ccall(address_of(385), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_diagonal_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_diagonal_scatter(c, self, src, opts, out) = ccall(address_of(385), Int32,
+@inline tt_diagonal_scatter(c, self, src, opts, out) = ccall(address_of(386), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_diagonal_scatter_opts}, Ptr{Ptr{Cvoid}}), c, self, src,
 opts, out)
-@inline tt_diff(c, self, n, dim, opts, out) = ccall(address_of(386), Int32,
+@inline tt_diff(c, self, n, dim, opts, out) = ccall(address_of(387), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{tt_diff_opts}, Ptr{Ptr{Cvoid}}), c, self, n, dim, opts,
 out)
-@inline tt_diff_into(c, self, n, dim, opts, dst) = ccall(address_of(387), Int32,
+@inline tt_diff_into(c, self, n, dim, opts, dst) = ccall(address_of(388), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{tt_diff_opts}, Ptr{Cvoid}), c, self, n, dim, opts, dst)
-@inline tt_digamma(c, self, out) = ccall(address_of(388), Int32,
+@inline tt_digamma(c, self, out) = ccall(address_of(389), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_digamma_(c, self) = ccall(address_of(389), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_digamma_into(c, self, dst) = ccall(address_of(390), Int32,
+@inline tt_digamma_(c, self) = ccall(address_of(390), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_digamma_into(c, self, dst) = ccall(address_of(391), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_dist(c, self, other, p, out) = ccall(address_of(391), Int32,
+@inline tt_dist(c, self, other, p, out) = ccall(address_of(392), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, p, out)
-@inline tt_div(c, self, other, opts, out) = ccall(address_of(392), Int32,
+@inline tt_div(c, self, other, opts, out) = ccall(address_of(393), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_div_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_div_(c, self, other, opts) = ccall(address_of(393), Int32,
+@inline tt_div_(c, self, other, opts) = ccall(address_of(394), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_div_opts}), c, self, other, opts)
-@inline tt_div_f64(c, self, other, opts, out) = ccall(address_of(394), Int32,
+@inline tt_div_f64(c, self, other, opts, out) = ccall(address_of(395), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_div_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_div_f64_(c, self, other, opts) = ccall(address_of(395), Int32,
+@inline tt_div_f64_(c, self, other, opts) = ccall(address_of(396), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_div_opts}), c, self, other, opts)
-@inline tt_div_f64_into(c, self, other, opts, dst) = ccall(address_of(396), Int32,
+@inline tt_div_f64_into(c, self, other, opts, dst) = ccall(address_of(397), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_div_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_div_i64(c, self, other, opts, out) = ccall(address_of(397), Int32,
+@inline tt_div_i64(c, self, other, opts, out) = ccall(address_of(398), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_div_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_div_i64_(c, self, other, opts) = ccall(address_of(398), Int32,
+@inline tt_div_i64_(c, self, other, opts) = ccall(address_of(399), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_div_opts}), c, self, other, opts)
-@inline tt_div_i64_into(c, self, other, opts, dst) = ccall(address_of(399), Int32,
+@inline tt_div_i64_into(c, self, other, opts, dst) = ccall(address_of(400), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_div_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_div_into(c, self, other, opts, dst) = ccall(address_of(400), Int32,
+@inline tt_div_into(c, self, other, opts, dst) = ccall(address_of(401), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_div_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_div_scalar(c, self, other, opts, out) = ccall(address_of(401), Int32,
+@inline tt_div_scalar(c, self, other, opts, out) = ccall(address_of(402), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_div_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_div_scalar_(c, self, other, opts) = ccall(address_of(402), Int32,
+@inline tt_div_scalar_(c, self, other, opts) = ccall(address_of(403), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_div_opts}), c, self, other, opts)
-@inline tt_div_scalar_into(c, self, other, opts, dst) = ccall(address_of(403), Int32,
+@inline tt_div_scalar_into(c, self, other, opts, dst) = ccall(address_of(404), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_div_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_dot(c, self, tensor, out) = ccall(address_of(404), Int32,
+@inline tt_dot(c, self, tensor, out) = ccall(address_of(405), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, tensor, out)
-@inline tt_dot_into(c, self, tensor, dst) = ccall(address_of(405), Int32,
+@inline tt_dot_into(c, self, tensor, dst) = ccall(address_of(406), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, tensor, dst)
-@inline tt_dropout(c, input, opts, out) = ccall(address_of(406), Int32,
+@inline tt_dropout(c, input, opts, out) = ccall(address_of(407), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_dropout_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_dropout1d(c, input, opts, out) = ccall(address_of(407), Int32,
+@inline tt_dropout1d(c, input, opts, out) = ccall(address_of(408), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_dropout1d_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_dropout1d_(c, input, opts) = ccall(address_of(408), Int32,
+@inline tt_dropout1d_(c, input, opts) = ccall(address_of(409), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_dropout1d_opts}), c, input, opts)
-@inline tt_dropout2d(c, input, opts, out) = ccall(address_of(409), Int32,
+@inline tt_dropout2d(c, input, opts, out) = ccall(address_of(410), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_dropout2d_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_dropout2d_(c, input, opts) = ccall(address_of(410), Int32,
+@inline tt_dropout2d_(c, input, opts) = ccall(address_of(411), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_dropout2d_opts}), c, input, opts)
-@inline tt_dropout3d(c, input, opts, out) = ccall(address_of(411), Int32,
+@inline tt_dropout3d(c, input, opts, out) = ccall(address_of(412), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_dropout3d_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_dropout3d_(c, input, opts) = ccall(address_of(412), Int32,
+@inline tt_dropout3d_(c, input, opts) = ccall(address_of(413), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_dropout3d_opts}), c, input, opts)
-@inline tt_dropout_(c, input, opts) = ccall(address_of(413), Int32,
+@inline tt_dropout_(c, input, opts) = ccall(address_of(414), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_dropout_opts}), c, input, opts)
-@inline tt_dsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(414), Int32,
+@inline tt_dsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(415), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, sections, outs, cap,
 n_outs)
-@inline tt_dsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(415),
+@inline tt_dsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(416),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 indices, n_indices, outs, cap, n_outs)
-@inline tt_dstack(c, tensors, n_tensors, out) = ccall(address_of(416), Int32,
+@inline tt_dstack(c, tensors, n_tensors, out) = ccall(address_of(417), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors, out)
-@inline tt_dstack_into(c, tensors, n_tensors, dst) = ccall(address_of(417), Int32,
+@inline tt_dstack_into(c, tensors, n_tensors, dst) = ccall(address_of(418), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}), c, tensors, n_tensors, dst)
-@inline tt_dtype_name(d) = ccall(address_of(418), Ptr{UInt8}, (Int32,), d)
-@inline tt_dtype_size(d) = ccall(address_of(419), Int64, (Int32,), d)
-@inline tt_dual_level_pop(c) = ccall(address_of(420), Int32, (Ptr{Cvoid},), c)
-@inline tt_dual_level_push(c) = ccall(address_of(421), Int32, (Ptr{Cvoid},), c)
-@inline tt_einsum(c, equation, operands, n_operands, out) = ccall(address_of(422), Int32,
+@inline tt_dtype_name(d) = ccall(address_of(419), Ptr{UInt8}, (Int32,), d)
+@inline tt_dtype_size(d) = ccall(address_of(420), Int64, (Int32,), d)
+@inline tt_dual_level_pop(c) = ccall(address_of(421), Int32, (Ptr{Cvoid},), c)
+@inline tt_dual_level_push(c) = ccall(address_of(422), Int32, (Ptr{Cvoid},), c)
+@inline tt_einsum(c, equation, operands, n_operands, out) = ccall(address_of(423), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, equation, operands, n_operands,
 out)
-@inline tt_elu(c, input, opts, out) = ccall(address_of(423), Int32,
+@inline tt_elu(c, input, opts, out) = ccall(address_of(424), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_elu_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_elu_(c, input, opts) = ccall(address_of(424), Int32,
+@inline tt_elu_(c, input, opts) = ccall(address_of(425), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_elu_opts}), c, input, opts)
-@inline tt_embedding(c, weight, indices, opts, out) = ccall(address_of(425), Int32,
+@inline tt_embedding(c, weight, indices, opts, out) = ccall(address_of(426), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_embedding_opts}, Ptr{Ptr{Cvoid}}), c, weight, indices,
 opts, out)
-@inline tt_embedding_bag(c, weight, indices, offsets, opts, out) = ccall(address_of(426), Int32,
+@inline tt_embedding_bag(c, weight, indices, offsets, opts, out) = ccall(address_of(427), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_embedding_bag_opts}, Ptr{Ptr{Cvoid}}), c,
 weight, indices, offsets, opts, out)
-@inline tt_embedding_renorm_(c, self, indices, max_norm, norm_type) = ccall(address_of(427), Int32,
+@inline tt_embedding_renorm_(c, self, indices, max_norm, norm_type) = ccall(address_of(428), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Float64, Float64), c, self, indices, max_norm, norm_type)
-@inline tt_empty(c, size, n_size, opts, out) = ccall(address_of(428), Int32,
+@inline tt_empty(c, size, n_size, opts, out) = ccall(address_of(429), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_empty_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_empty_like(c, self, opts, out) = ccall(address_of(429), Int32,
+@inline tt_empty_like(c, self, opts, out) = ccall(address_of(430), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_empty_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_empty_strided(c, size, n_size, stride, n_stride, opts, out) = ccall(address_of(430),
+@inline tt_empty_strided(c, size, n_size, stride, n_stride, opts, out) = ccall(address_of(431),
 Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}, Int64, Ptr{tt_empty_strided_opts},
 Ptr{Ptr{Cvoid}}), c, size, n_size, stride, n_stride, opts, out)
-@inline tt_entr(c, self, out) = ccall(address_of(431), Int32,
+@inline tt_entr(c, self, out) = ccall(address_of(432), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_entr_into(c, self, dst) = ccall(address_of(432), Int32,
+@inline tt_entr_into(c, self, dst) = ccall(address_of(433), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_eq(c, self, other, out) = ccall(address_of(433), Int32,
+@inline tt_eq(c, self, other, out) = ccall(address_of(434), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_eq_(c, self, other) = ccall(address_of(434), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}),
+@inline tt_eq_(c, self, other) = ccall(address_of(435), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}),
 c, self, other)
-@inline tt_eq_f64(c, self, other, out) = ccall(address_of(435), Int32,
+@inline tt_eq_f64(c, self, other, out) = ccall(address_of(436), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_eq_f64_(c, self, other) = ccall(address_of(436), Int32,
+@inline tt_eq_f64_(c, self, other) = ccall(address_of(437), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_eq_f64_into(c, self, other, dst) = ccall(address_of(437), Int32,
+@inline tt_eq_f64_into(c, self, other, dst) = ccall(address_of(438), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_eq_i64(c, self, other, out) = ccall(address_of(438), Int32,
+@inline tt_eq_i64(c, self, other, out) = ccall(address_of(439), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_eq_i64_(c, self, other) = ccall(address_of(439), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
+@inline tt_eq_i64_(c, self, other) = ccall(address_of(440), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
 c, self, other)
-@inline tt_eq_i64_into(c, self, other, dst) = ccall(address_of(440), Int32,
+@inline tt_eq_i64_into(c, self, other, dst) = ccall(address_of(441), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_eq_into(c, self, other, dst) = ccall(address_of(441), Int32,
+@inline tt_eq_into(c, self, other, dst) = ccall(address_of(442), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_eq_scalar(c, self, other, out) = ccall(address_of(442), Int32,
+@inline tt_eq_scalar(c, self, other, out) = ccall(address_of(443), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_eq_scalar_(c, self, other) = ccall(address_of(443), Int32,
+@inline tt_eq_scalar_(c, self, other) = ccall(address_of(444), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_eq_scalar_into(c, self, other, dst) = ccall(address_of(444), Int32,
+@inline tt_eq_scalar_into(c, self, other, dst) = ccall(address_of(445), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_equal(c, t, other, out) = ccall(address_of(445), Int32,
+@inline tt_equal(c, t, other, out) = ccall(address_of(446), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, t, other, out)
-@inline tt_erf(c, self, out) = ccall(address_of(446), Int32,
+@inline tt_erf(c, self, out) = ccall(address_of(447), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_erf_(c, self) = ccall(address_of(447), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_erf_into(c, self, dst) = ccall(address_of(448), Int32,
+@inline tt_erf_(c, self) = ccall(address_of(448), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_erf_into(c, self, dst) = ccall(address_of(449), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_erfc(c, self, out) = ccall(address_of(449), Int32,
+@inline tt_erfc(c, self, out) = ccall(address_of(450), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_erfc_(c, self) = ccall(address_of(450), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_erfc_into(c, self, dst) = ccall(address_of(451), Int32,
+@inline tt_erfc_(c, self) = ccall(address_of(451), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_erfc_into(c, self, dst) = ccall(address_of(452), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_erfcx(c, self, out) = ccall(address_of(452), Int32,
+@inline tt_erfcx(c, self, out) = ccall(address_of(453), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_erfcx_into(c, self, dst) = ccall(address_of(453), Int32,
+@inline tt_erfcx_into(c, self, dst) = ccall(address_of(454), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_erfinv(c, self, out) = ccall(address_of(454), Int32,
+@inline tt_erfinv(c, self, out) = ccall(address_of(455), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_erfinv_(c, self) = ccall(address_of(455), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_erfinv_into(c, self, dst) = ccall(address_of(456), Int32,
+@inline tt_erfinv_(c, self) = ccall(address_of(456), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_erfinv_into(c, self, dst) = ccall(address_of(457), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_event_elapsed(c, start, stop, out) = ccall(address_of(457), Int32,
+@inline tt_event_elapsed(c, start, stop, out) = ccall(address_of(458), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}), c, start, stop, out)
-@inline tt_event_new(c, device, timing, out) = ccall(address_of(458), Int32,
+@inline tt_event_new(c, device, timing, out) = ccall(address_of(459), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Int32, Ptr{Ptr{Cvoid}}), c, device, timing, out)
-@inline tt_event_query(c, e, out) = ccall(address_of(459), Int32,
+@inline tt_event_query(c, e, out) = ccall(address_of(460), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, e, out)
-@inline tt_event_record(c, e, s) = ccall(address_of(460), Int32,
+@inline tt_event_record(c, e, s) = ccall(address_of(461), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, e, s)
-@inline tt_event_release(e) = ccall(address_of(461), Cvoid, (Ptr{Cvoid},), e)
-@inline tt_event_retain(e) = ccall(address_of(462), Cvoid, (Ptr{Cvoid},), e)
-@inline tt_event_synchronize(c, e) = ccall(address_of(463), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, e)
-@inline tt_exp(c, self, out) = ccall(address_of(464), Int32,
+@inline tt_event_release(e) = ccall(address_of(462), Cvoid, (Ptr{Cvoid},), e)
+@inline tt_event_retain(e) = ccall(address_of(463), Cvoid, (Ptr{Cvoid},), e)
+@inline tt_event_synchronize(c, e) = ccall(address_of(464), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, e)
+@inline tt_exp(c, self, out) = ccall(address_of(465), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_exp2(c, self, out) = ccall(address_of(465), Int32,
+@inline tt_exp2(c, self, out) = ccall(address_of(466), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_exp2_(c, self) = ccall(address_of(466), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_exp2_into(c, self, dst) = ccall(address_of(467), Int32,
+@inline tt_exp2_(c, self) = ccall(address_of(467), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_exp2_into(c, self, dst) = ccall(address_of(468), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_exp_(c, self) = ccall(address_of(468), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_exp_into(c, self, dst) = ccall(address_of(469), Int32,
+@inline tt_exp_(c, self) = ccall(address_of(469), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_exp_into(c, self, dst) = ccall(address_of(470), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_expand(c, self, size, n_size, out) = ccall(address_of(470), Int32,
+@inline tt_expand(c, self, size, n_size, out) = ccall(address_of(471), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_expm1(c, self, out) = ccall(address_of(471), Int32,
+@inline tt_expm1(c, self, out) = ccall(address_of(472), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_expm1_(c, self) = ccall(address_of(472), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_expm1_into(c, self, dst) = ccall(address_of(473), Int32,
+@inline tt_expm1_(c, self) = ccall(address_of(473), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_expm1_into(c, self, dst) = ccall(address_of(474), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_exponential_(c, self, lambd, opts) = ccall(address_of(474), Int32,
+@inline tt_exponential_(c, self, lambd, opts) = ccall(address_of(475), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_exponential__opts}), c, self, lambd, opts)
-@inline tt_eye(c, n, opts, out) = ccall(address_of(475), Int32,
+@inline tt_eye(c, n, opts, out) = ccall(address_of(476), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_eye_opts}, Ptr{Ptr{Cvoid}}), c, n, opts, out)
 @inline tt_fake_quantize_per_channel_affine(c, input, scale, zero_point, axis, quant_min, quant_max,
-out) = ccall(address_of(476), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64,
+out) = ccall(address_of(477), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64,
 Int64, Ptr{Ptr{Cvoid}}), c, input, scale, zero_point, axis, quant_min, quant_max, out)
 @inline tt_fake_quantize_per_tensor_affine(c, input, scale, zero_point, quant_min, quant_max, out) =
-ccall(address_of(477), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Int64, Int64,
+ccall(address_of(478), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Int64, Int64,
 Ptr{Ptr{Cvoid}}), c, input, scale, zero_point, quant_min, quant_max, out)
 @inline tt_fake_quantize_per_tensor_affine_tensor(c, input, scale, zero_point, quant_min, quant_max,
-out) = ccall(address_of(478), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64,
+out) = ccall(address_of(479), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64,
 Ptr{Ptr{Cvoid}}), c, input, scale, zero_point, quant_min, quant_max, out)
-@inline tt_feature_alpha_dropout(c, input, opts, out) = ccall(address_of(479), Int32,
+@inline tt_feature_alpha_dropout(c, input, opts, out) = ccall(address_of(480), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_feature_alpha_dropout_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_feature_alpha_dropout_(c, input, opts) = ccall(address_of(480), Int32,
+@inline tt_feature_alpha_dropout_(c, input, opts) = ccall(address_of(481), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_feature_alpha_dropout_opts}), c, input, opts)
-@inline tt_fft_fft(c, self, opts, out) = ccall(address_of(481), Int32,
+@inline tt_fft_fft(c, self, opts, out) = ccall(address_of(482), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_fft_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_fft2(c, self, opts, out) = ccall(address_of(482), Int32,
+@inline tt_fft_fft2(c, self, opts, out) = ccall(address_of(483), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_fft2_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_fft2_into(c, self, opts, dst) = ccall(address_of(483), Int32,
+@inline tt_fft_fft2_into(c, self, opts, dst) = ccall(address_of(484), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_fft2_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_fft_into(c, self, opts, dst) = ccall(address_of(484), Int32,
+@inline tt_fft_fft_into(c, self, opts, dst) = ccall(address_of(485), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_fft_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_fftfreq(c, n, d, opts, out) = ccall(address_of(485), Int32,
+@inline tt_fft_fftfreq(c, n, d, opts, out) = ccall(address_of(486), Int32,
 (Ptr{Cvoid}, Int64, Float64, Ptr{tt_fft_fftfreq_opts}, Ptr{Ptr{Cvoid}}), c, n, d, opts, out)
-@inline tt_fft_fftfreq_into(c, n, d, opts, dst) = ccall(address_of(486), Int32,
+@inline tt_fft_fftfreq_into(c, n, d, opts, dst) = ccall(address_of(487), Int32,
 (Ptr{Cvoid}, Int64, Float64, Ptr{tt_fft_fftfreq_opts}, Ptr{Cvoid}), c, n, d, opts, dst)
-@inline tt_fft_fftn(c, self, opts, out) = ccall(address_of(487), Int32,
+@inline tt_fft_fftn(c, self, opts, out) = ccall(address_of(488), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_fftn_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_fftn_into(c, self, opts, dst) = ccall(address_of(488), Int32,
+@inline tt_fft_fftn_into(c, self, opts, dst) = ccall(address_of(489), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_fftn_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_fftshift(c, self, opts, out) = ccall(address_of(489), Int32,
+@inline tt_fft_fftshift(c, self, opts, out) = ccall(address_of(490), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_fftshift_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_hfft(c, self, opts, out) = ccall(address_of(490), Int32,
+@inline tt_fft_hfft(c, self, opts, out) = ccall(address_of(491), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_hfft_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_hfft2(c, self, opts, out) = ccall(address_of(491), Int32,
+@inline tt_fft_hfft2(c, self, opts, out) = ccall(address_of(492), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_hfft2_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_hfft2_into(c, self, opts, dst) = ccall(address_of(492), Int32,
+@inline tt_fft_hfft2_into(c, self, opts, dst) = ccall(address_of(493), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_hfft2_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_hfft_into(c, self, opts, dst) = ccall(address_of(493), Int32,
+@inline tt_fft_hfft_into(c, self, opts, dst) = ccall(address_of(494), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_hfft_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_hfftn(c, self, opts, out) = ccall(address_of(494), Int32,
+@inline tt_fft_hfftn(c, self, opts, out) = ccall(address_of(495), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_hfftn_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_hfftn_into(c, self, opts, dst) = ccall(address_of(495), Int32,
+@inline tt_fft_hfftn_into(c, self, opts, dst) = ccall(address_of(496), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_hfftn_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_ifft(c, self, opts, out) = ccall(address_of(496), Int32,
+@inline tt_fft_ifft(c, self, opts, out) = ccall(address_of(497), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ifft_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_ifft2(c, self, opts, out) = ccall(address_of(497), Int32,
+@inline tt_fft_ifft2(c, self, opts, out) = ccall(address_of(498), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ifft2_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_ifft2_into(c, self, opts, dst) = ccall(address_of(498), Int32,
+@inline tt_fft_ifft2_into(c, self, opts, dst) = ccall(address_of(499), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ifft2_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_ifft_into(c, self, opts, dst) = ccall(address_of(499), Int32,
+@inline tt_fft_ifft_into(c, self, opts, dst) = ccall(address_of(500), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ifft_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_ifftn(c, self, opts, out) = ccall(address_of(500), Int32,
+@inline tt_fft_ifftn(c, self, opts, out) = ccall(address_of(501), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ifftn_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_ifftn_into(c, self, opts, dst) = ccall(address_of(501), Int32,
+@inline tt_fft_ifftn_into(c, self, opts, dst) = ccall(address_of(502), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ifftn_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_ifftshift(c, self, opts, out) = ccall(address_of(502), Int32,
+@inline tt_fft_ifftshift(c, self, opts, out) = ccall(address_of(503), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ifftshift_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_ihfft(c, self, opts, out) = ccall(address_of(503), Int32,
+@inline tt_fft_ihfft(c, self, opts, out) = ccall(address_of(504), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ihfft_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_ihfft2(c, self, opts, out) = ccall(address_of(504), Int32,
+@inline tt_fft_ihfft2(c, self, opts, out) = ccall(address_of(505), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ihfft2_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_ihfft2_into(c, self, opts, dst) = ccall(address_of(505), Int32,
+@inline tt_fft_ihfft2_into(c, self, opts, dst) = ccall(address_of(506), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ihfft2_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_ihfft_into(c, self, opts, dst) = ccall(address_of(506), Int32,
+@inline tt_fft_ihfft_into(c, self, opts, dst) = ccall(address_of(507), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ihfft_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_ihfftn(c, self, opts, out) = ccall(address_of(507), Int32,
+@inline tt_fft_ihfftn(c, self, opts, out) = ccall(address_of(508), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ihfftn_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_ihfftn_into(c, self, opts, dst) = ccall(address_of(508), Int32,
+@inline tt_fft_ihfftn_into(c, self, opts, dst) = ccall(address_of(509), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_ihfftn_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_irfft(c, self, opts, out) = ccall(address_of(509), Int32,
+@inline tt_fft_irfft(c, self, opts, out) = ccall(address_of(510), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_irfft_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_irfft2(c, self, opts, out) = ccall(address_of(510), Int32,
+@inline tt_fft_irfft2(c, self, opts, out) = ccall(address_of(511), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_irfft2_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_irfft2_into(c, self, opts, dst) = ccall(address_of(511), Int32,
+@inline tt_fft_irfft2_into(c, self, opts, dst) = ccall(address_of(512), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_irfft2_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_irfft_into(c, self, opts, dst) = ccall(address_of(512), Int32,
+@inline tt_fft_irfft_into(c, self, opts, dst) = ccall(address_of(513), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_irfft_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_irfftn(c, self, opts, out) = ccall(address_of(513), Int32,
+@inline tt_fft_irfftn(c, self, opts, out) = ccall(address_of(514), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_irfftn_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_irfftn_into(c, self, opts, dst) = ccall(address_of(514), Int32,
+@inline tt_fft_irfftn_into(c, self, opts, dst) = ccall(address_of(515), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_irfftn_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_rfft(c, self, opts, out) = ccall(address_of(515), Int32,
+@inline tt_fft_rfft(c, self, opts, out) = ccall(address_of(516), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_rfft_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_rfft2(c, self, opts, out) = ccall(address_of(516), Int32,
+@inline tt_fft_rfft2(c, self, opts, out) = ccall(address_of(517), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_rfft2_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_rfft2_into(c, self, opts, dst) = ccall(address_of(517), Int32,
+@inline tt_fft_rfft2_into(c, self, opts, dst) = ccall(address_of(518), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_rfft2_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_rfft_into(c, self, opts, dst) = ccall(address_of(518), Int32,
+@inline tt_fft_rfft_into(c, self, opts, dst) = ccall(address_of(519), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_rfft_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fft_rfftfreq(c, n, d, opts, out) = ccall(address_of(519), Int32,
+@inline tt_fft_rfftfreq(c, n, d, opts, out) = ccall(address_of(520), Int32,
 (Ptr{Cvoid}, Int64, Float64, Ptr{tt_fft_rfftfreq_opts}, Ptr{Ptr{Cvoid}}), c, n, d, opts, out)
-@inline tt_fft_rfftfreq_into(c, n, d, opts, dst) = ccall(address_of(520), Int32,
+@inline tt_fft_rfftfreq_into(c, n, d, opts, dst) = ccall(address_of(521), Int32,
 (Ptr{Cvoid}, Int64, Float64, Ptr{tt_fft_rfftfreq_opts}, Ptr{Cvoid}), c, n, d, opts, dst)
-@inline tt_fft_rfftn(c, self, opts, out) = ccall(address_of(521), Int32,
+@inline tt_fft_rfftn(c, self, opts, out) = ccall(address_of(522), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_rfftn_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_fft_rfftn_into(c, self, opts, dst) = ccall(address_of(522), Int32,
+@inline tt_fft_rfftn_into(c, self, opts, dst) = ccall(address_of(523), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_fft_rfftn_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_fill_f64(c, self, value, out) = ccall(address_of(523), Int32,
+@inline tt_fill_f64(c, self, value, out) = ccall(address_of(524), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, value, out)
-@inline tt_fill_f64_(c, self, value) = ccall(address_of(524), Int32,
+@inline tt_fill_f64_(c, self, value) = ccall(address_of(525), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, value)
-@inline tt_fill_i64(c, self, value, out) = ccall(address_of(525), Int32,
+@inline tt_fill_i64(c, self, value, out) = ccall(address_of(526), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, value, out)
-@inline tt_fill_i64_(c, self, value) = ccall(address_of(526), Int32,
+@inline tt_fill_i64_(c, self, value) = ccall(address_of(527), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, value)
-@inline tt_fill_scalar(c, self, value, out) = ccall(address_of(527), Int32,
+@inline tt_fill_scalar(c, self, value, out) = ccall(address_of(528), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, value, out)
-@inline tt_fill_scalar_(c, self, value) = ccall(address_of(528), Int32,
+@inline tt_fill_scalar_(c, self, value) = ccall(address_of(529), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, value)
-@inline tt_fill_tensor(c, self, value, out) = ccall(address_of(529), Int32,
+@inline tt_fill_tensor(c, self, value, out) = ccall(address_of(530), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, value, out)
-@inline tt_flatten(c, self, opts, out) = ccall(address_of(530), Int32,
+@inline tt_flatten(c, self, opts, out) = ccall(address_of(531), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_flatten_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_flip(c, self, dims, n_dims, out) = ccall(address_of(531), Int32,
+@inline tt_flip(c, self, dims, n_dims, out) = ccall(address_of(532), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dims, n_dims, out)
-@inline tt_fliplr(c, self, out) = ccall(address_of(532), Int32,
+@inline tt_fliplr(c, self, out) = ccall(address_of(533), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_flipud(c, self, out) = ccall(address_of(533), Int32,
+@inline tt_flipud(c, self, out) = ccall(address_of(534), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_float_power(c, self, exponent, out) = ccall(address_of(534), Int32,
+@inline tt_float_power(c, self, exponent, out) = ccall(address_of(535), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_float_power_(c, self, exponent) = ccall(address_of(535), Int32,
+@inline tt_float_power_(c, self, exponent) = ccall(address_of(536), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent)
-@inline tt_float_power_f64(c, self, exponent, out) = ccall(address_of(536), Int32,
+@inline tt_float_power_f64(c, self, exponent, out) = ccall(address_of(537), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_float_power_f64_(c, self, exponent) = ccall(address_of(537), Int32,
+@inline tt_float_power_f64_(c, self, exponent) = ccall(address_of(538), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, exponent)
-@inline tt_float_power_f64_into(c, self, exponent, dst) = ccall(address_of(538), Int32,
+@inline tt_float_power_f64_into(c, self, exponent, dst) = ccall(address_of(539), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_float_power_i64(c, self, exponent, out) = ccall(address_of(539), Int32,
+@inline tt_float_power_i64(c, self, exponent, out) = ccall(address_of(540), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_float_power_i64_(c, self, exponent) = ccall(address_of(540), Int32,
+@inline tt_float_power_i64_(c, self, exponent) = ccall(address_of(541), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, exponent)
-@inline tt_float_power_i64_into(c, self, exponent, dst) = ccall(address_of(541), Int32,
+@inline tt_float_power_i64_into(c, self, exponent, dst) = ccall(address_of(542), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_float_power_into(c, self, exponent, dst) = ccall(address_of(542), Int32,
+@inline tt_float_power_into(c, self, exponent, dst) = ccall(address_of(543), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_float_power_scalar(c, self, exponent, out) = ccall(address_of(543), Int32,
+@inline tt_float_power_scalar(c, self, exponent, out) = ccall(address_of(544), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_float_power_scalar_(c, self, exponent) = ccall(address_of(544), Int32,
+@inline tt_float_power_scalar_(c, self, exponent) = ccall(address_of(545), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, exponent)
-@inline tt_float_power_scalar_into(c, self, exponent, dst) = ccall(address_of(545), Int32,
+@inline tt_float_power_scalar_into(c, self, exponent, dst) = ccall(address_of(546), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_floor(c, self, out) = ccall(address_of(546), Int32,
+@inline tt_floor(c, self, out) = ccall(address_of(547), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_floor_(c, self) = ccall(address_of(547), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_floor_divide(c, self, other, out) = ccall(address_of(548), Int32,
+@inline tt_floor_(c, self) = ccall(address_of(548), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_floor_divide(c, self, other, out) = ccall(address_of(549), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_floor_divide_(c, self, other) = ccall(address_of(549), Int32,
+@inline tt_floor_divide_(c, self, other) = ccall(address_of(550), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_floor_divide_f64(c, self, other, out) = ccall(address_of(550), Int32,
+@inline tt_floor_divide_f64(c, self, other, out) = ccall(address_of(551), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_floor_divide_f64_(c, self, other) = ccall(address_of(551), Int32,
+@inline tt_floor_divide_f64_(c, self, other) = ccall(address_of(552), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_floor_divide_f64_into(c, self, other, dst) = ccall(address_of(552), Int32,
+@inline tt_floor_divide_f64_into(c, self, other, dst) = ccall(address_of(553), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_floor_divide_i64(c, self, other, out) = ccall(address_of(553), Int32,
+@inline tt_floor_divide_i64(c, self, other, out) = ccall(address_of(554), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_floor_divide_i64_(c, self, other) = ccall(address_of(554), Int32,
+@inline tt_floor_divide_i64_(c, self, other) = ccall(address_of(555), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_floor_divide_i64_into(c, self, other, dst) = ccall(address_of(555), Int32,
+@inline tt_floor_divide_i64_into(c, self, other, dst) = ccall(address_of(556), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_floor_divide_into(c, self, other, dst) = ccall(address_of(556), Int32,
+@inline tt_floor_divide_into(c, self, other, dst) = ccall(address_of(557), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_floor_divide_scalar(c, self, other, out) = ccall(address_of(557), Int32,
+@inline tt_floor_divide_scalar(c, self, other, out) = ccall(address_of(558), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_floor_divide_scalar_(c, self, other) = ccall(address_of(558), Int32,
+@inline tt_floor_divide_scalar_(c, self, other) = ccall(address_of(559), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_floor_divide_scalar_into(c, self, other, dst) = ccall(address_of(559), Int32,
+@inline tt_floor_divide_scalar_into(c, self, other, dst) = ccall(address_of(560), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_floor_into(c, self, dst) = ccall(address_of(560), Int32,
+@inline tt_floor_into(c, self, dst) = ccall(address_of(561), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_fmax(c, self, other, out) = ccall(address_of(561), Int32,
+@inline tt_fmax(c, self, other, out) = ccall(address_of(562), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_fmax_into(c, self, other, dst) = ccall(address_of(562), Int32,
+@inline tt_fmax_into(c, self, other, dst) = ccall(address_of(563), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_fmin(c, self, other, out) = ccall(address_of(563), Int32,
+@inline tt_fmin(c, self, other, out) = ccall(address_of(564), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_fmin_into(c, self, other, dst) = ccall(address_of(564), Int32,
+@inline tt_fmin_into(c, self, other, dst) = ccall(address_of(565), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_fmod(c, self, other, out) = ccall(address_of(565), Int32,
+@inline tt_fmod(c, self, other, out) = ccall(address_of(566), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_fmod_(c, self, other) = ccall(address_of(566), Int32,
+@inline tt_fmod_(c, self, other) = ccall(address_of(567), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_fmod_f64(c, self, other, out) = ccall(address_of(567), Int32,
+@inline tt_fmod_f64(c, self, other, out) = ccall(address_of(568), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_fmod_f64_(c, self, other) = ccall(address_of(568), Int32,
+@inline tt_fmod_f64_(c, self, other) = ccall(address_of(569), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_fmod_f64_into(c, self, other, dst) = ccall(address_of(569), Int32,
+@inline tt_fmod_f64_into(c, self, other, dst) = ccall(address_of(570), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_fmod_i64(c, self, other, out) = ccall(address_of(570), Int32,
+@inline tt_fmod_i64(c, self, other, out) = ccall(address_of(571), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_fmod_i64_(c, self, other) = ccall(address_of(571), Int32,
+@inline tt_fmod_i64_(c, self, other) = ccall(address_of(572), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_fmod_i64_into(c, self, other, dst) = ccall(address_of(572), Int32,
+@inline tt_fmod_i64_into(c, self, other, dst) = ccall(address_of(573), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_fmod_into(c, self, other, dst) = ccall(address_of(573), Int32,
+@inline tt_fmod_into(c, self, other, dst) = ccall(address_of(574), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_fmod_scalar(c, self, other, out) = ccall(address_of(574), Int32,
+@inline tt_fmod_scalar(c, self, other, out) = ccall(address_of(575), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_fmod_scalar_(c, self, other) = ccall(address_of(575), Int32,
+@inline tt_fmod_scalar_(c, self, other) = ccall(address_of(576), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_fmod_scalar_into(c, self, other, dst) = ccall(address_of(576), Int32,
+@inline tt_fmod_scalar_into(c, self, other, dst) = ccall(address_of(577), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_frac(c, self, out) = ccall(address_of(577), Int32,
+@inline tt_frac(c, self, out) = ccall(address_of(578), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_frac_(c, self) = ccall(address_of(578), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_frac_into(c, self, dst) = ccall(address_of(579), Int32,
+@inline tt_frac_(c, self) = ccall(address_of(579), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_frac_into(c, self, dst) = ccall(address_of(580), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
 @inline tt_fractional_max_pool2d(c, input, kernel_size, n_kernel_size, output_size, n_output_size,
-opts, out, indices) = ccall(address_of(580), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+opts, out, indices) = ccall(address_of(581), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{Int64}, Int64, Ptr{tt_fractional_max_pool2d_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, input,
 kernel_size, n_kernel_size, output_size, n_output_size, opts, out, indices)
 @inline tt_fractional_max_pool3d(c, input, kernel_size, n_kernel_size, output_size, n_output_size,
-opts, out, indices) = ccall(address_of(581), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+opts, out, indices) = ccall(address_of(582), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{Int64}, Int64, Ptr{tt_fractional_max_pool3d_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, input,
 kernel_size, n_kernel_size, output_size, n_output_size, opts, out, indices)
-@inline tt_frexp(c, self, mantissa, exponent) = ccall(address_of(582), Int32,
+@inline tt_frexp(c, self, mantissa, exponent) = ccall(address_of(583), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, mantissa, exponent)
-@inline tt_frexp_into(c, self, dst_mantissa, dst_exponent) = ccall(address_of(583), Int32,
+@inline tt_frexp_into(c, self, dst_mantissa, dst_exponent) = ccall(address_of(584), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst_mantissa, dst_exponent)
-@inline tt_full_f64(c, size, n_size, fill_value, opts, out) = ccall(address_of(584), Int32,
+@inline tt_full_f64(c, size, n_size, fill_value, opts, out) = ccall(address_of(585), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Float64, Ptr{tt_full_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size,
 fill_value, opts, out)
-@inline tt_full_i64(c, size, n_size, fill_value, opts, out) = ccall(address_of(585), Int32,
+@inline tt_full_i64(c, size, n_size, fill_value, opts, out) = ccall(address_of(586), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Int64, Ptr{tt_full_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size,
 fill_value, opts, out)
-@inline tt_full_like_f64(c, self, fill_value, opts, out) = ccall(address_of(586), Int32,
+@inline tt_full_like_f64(c, self, fill_value, opts, out) = ccall(address_of(587), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_full_like_opts}, Ptr{Ptr{Cvoid}}), c, self, fill_value,
 opts, out)
-@inline tt_full_like_i64(c, self, fill_value, opts, out) = ccall(address_of(587), Int32,
+@inline tt_full_like_i64(c, self, fill_value, opts, out) = ccall(address_of(588), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_full_like_opts}, Ptr{Ptr{Cvoid}}), c, self, fill_value, opts,
 out)
-@inline tt_full_like_scalar(c, self, fill_value, opts, out) = ccall(address_of(588), Int32,
+@inline tt_full_like_scalar(c, self, fill_value, opts, out) = ccall(address_of(589), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_full_like_opts}, Ptr{Ptr{Cvoid}}), c, self,
 fill_value, opts, out)
-@inline tt_full_scalar(c, size, n_size, fill_value, opts, out) = ccall(address_of(589), Int32,
+@inline tt_full_scalar(c, size, n_size, fill_value, opts, out) = ccall(address_of(590), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_scalar}, Ptr{tt_full_opts}, Ptr{Ptr{Cvoid}}), c, size,
 n_size, fill_value, opts, out)
-@inline tt_function_apply(c, def, inputs, n_inputs, outs, n_outs) = ccall(address_of(590), Int32,
+@inline tt_function_apply(c, def, inputs, n_inputs, outs, n_outs) = ccall(address_of(591), Int32,
 (Ptr{Cvoid}, Ptr{tt_function_def}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64), c, def, inputs,
 n_inputs, outs, n_outs)
-@inline tt_function_save(c, f, tensors, n) = ccall(address_of(591), Int32,
+@inline tt_function_save(c, f, tensors, n) = ccall(address_of(592), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64), c, f, tensors, n)
-@inline tt_function_saved(c, f, i, out) = ccall(address_of(592), Int32,
+@inline tt_function_saved(c, f, i, out) = ccall(address_of(593), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, f, i, out)
-@inline tt_functional_call(c, m, with, inputs, n, outs, cap, n_outs) = ccall(address_of(593), Int32,
+@inline tt_functional_call(c, m, with, inputs, n, outs, cap, n_outs) = ccall(address_of(594), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c,
 m, with, inputs, n, outs, cap, n_outs)
-@inline tt_gather(c, self, dim, index, out) = ccall(address_of(594), Int32,
+@inline tt_gather(c, self, dim, index, out) = ccall(address_of(595), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, dim, index, out)
-@inline tt_gather_into(c, self, dim, index, dst) = ccall(address_of(595), Int32,
+@inline tt_gather_into(c, self, dim, index, dst) = ccall(address_of(596), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, dst)
-@inline tt_gaussian_nll_loss(c, input, target, var, opts, out) = ccall(address_of(596), Int32,
+@inline tt_gaussian_nll_loss(c, input, target, var, opts, out) = ccall(address_of(597), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_gaussian_nll_loss_opts}, Ptr{Ptr{Cvoid}}),
 c, input, target, var, opts, out)
-@inline tt_gcd(c, self, other, out) = ccall(address_of(597), Int32,
+@inline tt_gcd(c, self, other, out) = ccall(address_of(598), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_gcd_(c, self, other) = ccall(address_of(598), Int32,
+@inline tt_gcd_(c, self, other) = ccall(address_of(599), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_gcd_into(c, self, other, dst) = ccall(address_of(599), Int32,
+@inline tt_gcd_into(c, self, other, dst) = ccall(address_of(600), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_ge(c, self, other, out) = ccall(address_of(600), Int32,
+@inline tt_ge(c, self, other, out) = ccall(address_of(601), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_ge_(c, self, other) = ccall(address_of(601), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}),
+@inline tt_ge_(c, self, other) = ccall(address_of(602), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}),
 c, self, other)
-@inline tt_ge_f64(c, self, other, out) = ccall(address_of(602), Int32,
+@inline tt_ge_f64(c, self, other, out) = ccall(address_of(603), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_ge_f64_(c, self, other) = ccall(address_of(603), Int32,
+@inline tt_ge_f64_(c, self, other) = ccall(address_of(604), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_ge_f64_into(c, self, other, dst) = ccall(address_of(604), Int32,
+@inline tt_ge_f64_into(c, self, other, dst) = ccall(address_of(605), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_ge_i64(c, self, other, out) = ccall(address_of(605), Int32,
+@inline tt_ge_i64(c, self, other, out) = ccall(address_of(606), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_ge_i64_(c, self, other) = ccall(address_of(606), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
+@inline tt_ge_i64_(c, self, other) = ccall(address_of(607), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
 c, self, other)
-@inline tt_ge_i64_into(c, self, other, dst) = ccall(address_of(607), Int32,
+@inline tt_ge_i64_into(c, self, other, dst) = ccall(address_of(608), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_ge_into(c, self, other, dst) = ccall(address_of(608), Int32,
+@inline tt_ge_into(c, self, other, dst) = ccall(address_of(609), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_ge_scalar(c, self, other, out) = ccall(address_of(609), Int32,
+@inline tt_ge_scalar(c, self, other, out) = ccall(address_of(610), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_ge_scalar_(c, self, other) = ccall(address_of(610), Int32,
+@inline tt_ge_scalar_(c, self, other) = ccall(address_of(611), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_ge_scalar_into(c, self, other, dst) = ccall(address_of(611), Int32,
+@inline tt_ge_scalar_into(c, self, other, dst) = ccall(address_of(612), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_gelu(c, input, opts, out) = ccall(address_of(612), Int32,
+@inline tt_gelu(c, input, opts, out) = ccall(address_of(613), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_gelu_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_gelu_into(c, input, opts, dst) = ccall(address_of(613), Int32,
+@inline tt_gelu_into(c, input, opts, dst) = ccall(address_of(614), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_gelu_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_generator_new(c, seed, out) = ccall(address_of(614), Int32,
+@inline tt_generator_new(c, seed, out) = ccall(address_of(615), Int32,
 (Ptr{Cvoid}, UInt64, Ptr{Ptr{Cvoid}}), c, seed, out)
-@inline tt_generator_release(g) = ccall(address_of(615), Cvoid, (Ptr{Cvoid},), g)
-@inline tt_generator_retain(g) = ccall(address_of(616), Cvoid, (Ptr{Cvoid},), g)
-@inline tt_generator_set_state(c, g, state) = ccall(address_of(617), Int32,
+@inline tt_generator_release(g) = ccall(address_of(616), Cvoid, (Ptr{Cvoid},), g)
+@inline tt_generator_retain(g) = ccall(address_of(617), Cvoid, (Ptr{Cvoid},), g)
+@inline tt_generator_set_state(c, g, state) = ccall(address_of(618), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt64}), c, g, state)
-@inline tt_generator_state(c, g, state) = ccall(address_of(618), Int32,
+@inline tt_generator_state(c, g, state) = ccall(address_of(619), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt64}), c, g, state)
-@inline tt_geometric_(c, self, p, opts) = ccall(address_of(619), Int32,
+@inline tt_geometric_(c, self, p, opts) = ccall(address_of(620), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_geometric__opts}), c, self, p, opts)
-@inline tt_geqrf(c, self, a, tau) = ccall(address_of(620), Int32,
+@inline tt_geqrf(c, self, a, tau) = ccall(address_of(621), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, a, tau)
-@inline tt_geqrf_into(c, self, dst_a, dst_tau) = ccall(address_of(621), Int32,
+@inline tt_geqrf_into(c, self, dst_a, dst_tau) = ccall(address_of(622), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst_a, dst_tau)
-@inline tt_gguf_load(c, path, out) = ccall(address_of(622), Int32,
+@inline tt_gguf_load(c, path, out) = ccall(address_of(623), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_gguf_map(c, path, out) = ccall(address_of(623), Int32,
+@inline tt_gguf_map(c, path, out) = ccall(address_of(624), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_glu(c, input, opts, out) = ccall(address_of(624), Int32,
+@inline tt_glu(c, input, opts, out) = ccall(address_of(625), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_glu_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_grad(c, outputs, n_outputs, inputs, n_inputs, opts, grads) = ccall(address_of(625),
+@inline tt_grad(c, outputs, n_outputs, inputs, n_inputs, opts, grads) = ccall(address_of(626),
 Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_grad_opts},
 Ptr{Ptr{Cvoid}}), c, outputs, n_outputs, inputs, n_inputs, opts, grads)
-@inline tt_grad_enabled(c) = ccall(address_of(626), Int32, (Ptr{Cvoid},), c)
-@inline tt_grad_scaler_found_inf(c, s, opt, out) = ccall(address_of(627), Int32,
+@inline tt_grad_enabled(c) = ccall(address_of(627), Int32, (Ptr{Cvoid},), c)
+@inline tt_grad_scaler_found_inf(c, s, opt, out) = ccall(address_of(628), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, s, opt, out)
-@inline tt_grad_scaler_get_scale(s) = ccall(address_of(628), Float64, (Ptr{Cvoid},), s)
-@inline tt_grad_scaler_new(c, opts, out) = ccall(address_of(629), Int32,
+@inline tt_grad_scaler_get_scale(s) = ccall(address_of(629), Float64, (Ptr{Cvoid},), s)
+@inline tt_grad_scaler_new(c, opts, out) = ccall(address_of(630), Int32,
 (Ptr{Cvoid}, Ptr{tt_grad_scaler_new_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_grad_scaler_release(s) = ccall(address_of(630), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_grad_scaler_retain(s) = ccall(address_of(631), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_grad_scaler_scale(c, s, loss, out) = ccall(address_of(632), Int32,
+@inline tt_grad_scaler_release(s) = ccall(address_of(631), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_grad_scaler_retain(s) = ccall(address_of(632), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_grad_scaler_scale(c, s, loss, out) = ccall(address_of(633), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, s, loss, out)
-@inline tt_grad_scaler_set_state(c, s, state) = ccall(address_of(633), Int32,
+@inline tt_grad_scaler_set_state(c, s, state) = ccall(address_of(634), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}), c, s, state)
-@inline tt_grad_scaler_state(c, s, state) = ccall(address_of(634), Int32,
+@inline tt_grad_scaler_state(c, s, state) = ccall(address_of(635), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}), c, s, state)
-@inline tt_grad_scaler_step(c, s, opt, out) = ccall(address_of(635), Int32,
+@inline tt_grad_scaler_step(c, s, opt, out) = ccall(address_of(636), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, s, opt, out)
-@inline tt_grad_scaler_unscale(c, s, opt) = ccall(address_of(636), Int32,
+@inline tt_grad_scaler_unscale(c, s, opt) = ccall(address_of(637), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, s, opt)
-@inline tt_grad_scaler_unscale_list(c, s, params, n, out) = ccall(address_of(637), Int32,
+@inline tt_grad_scaler_unscale_list(c, s, params, n, out) = ccall(address_of(638), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int32}), c, s, params, n, out)
-@inline tt_grad_scaler_update(c, s, new_scale) = ccall(address_of(638), Int32,
+@inline tt_grad_scaler_update(c, s, new_scale) = ccall(address_of(639), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, s, new_scale)
-@inline tt_gradient(c, self, opts, outs, cap, n_outs) = ccall(address_of(639), Int32,
+@inline tt_gradient(c, self, opts, outs, cap, n_outs) = ccall(address_of(640), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_gradient_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, opts,
 outs, cap, n_outs)
 @inline tt_gradient_points(c, self, spacing, n_spacing, opts, outs, cap, n_outs) =
-ccall(address_of(640), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64,
+ccall(address_of(641), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64,
 Ptr{tt_gradient_points_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, spacing, n_spacing,
 opts, outs, cap, n_outs)
-@inline tt_graph_arena_bytes(c, g, out) = ccall(address_of(641), Int32,
+@inline tt_graph_arena_bytes(c, g, out) = ccall(address_of(642), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, g, out)
-@inline tt_graph_copy(c, g, out) = ccall(address_of(642), Int32,
+@inline tt_graph_copy(c, g, out) = ccall(address_of(643), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, g, out)
-@inline tt_graph_dot(c, g, buffer, cap, n) = ccall(address_of(643), Int32,
+@inline tt_graph_dot(c, g, buffer, cap, n) = ccall(address_of(644), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, g, buffer, cap, n)
-@inline tt_graph_emit_ops(c, g, path, name) = ccall(address_of(644), Int32,
+@inline tt_graph_emit_ops(c, g, path, name) = ccall(address_of(645), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Cstring), c, g, path, name)
-@inline tt_graph_export_c(c, g, dir, name) = ccall(address_of(645), Int32,
+@inline tt_graph_export_c(c, g, dir, name) = ccall(address_of(646), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Cstring), c, g, dir, name)
-@inline tt_graph_export_c_with(c, g, dir, name, opts) = ccall(address_of(646), Int32,
+@inline tt_graph_export_c_with(c, g, dir, name, opts) = ccall(address_of(647), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Cstring, Ptr{tt_graph_export_c_opts}), c, g, dir, name, opts)
-@inline tt_graph_export_onnx(c, g, path) = ccall(address_of(647), Int32,
+@inline tt_graph_export_onnx(c, g, path) = ccall(address_of(648), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring), c, g, path)
-@inline tt_graph_export_onnx_dims(c, g, others, n_others, dims, n, path) = ccall(address_of(648),
+@inline tt_graph_export_onnx_dims(c, g, others, n_others, dims, n, path) = ccall(address_of(649),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{UInt8}}, Int64, Cstring), c, g,
 others, n_others, dims, n, path)
-@inline tt_graph_export_onnx_dynamic(c, g, other, dim, path) = ccall(address_of(649), Int32,
+@inline tt_graph_export_onnx_dynamic(c, g, other, dim, path) = ccall(address_of(650), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Cstring), c, g, other, dim, path)
-@inline tt_graph_get_arg(c, g, node, i, out) = ccall(address_of(650), Int32,
+@inline tt_graph_get_arg(c, g, node, i, out) = ccall(address_of(651), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{tt_graph_arg}), c, g, node, i, out)
-@inline tt_graph_get_info(c, g, out) = ccall(address_of(651), Int32,
+@inline tt_graph_get_info(c, g, out) = ccall(address_of(652), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_graph_info}), c, g, out)
-@inline tt_graph_get_node(c, g, i, out) = ccall(address_of(652), Int32,
+@inline tt_graph_get_node(c, g, i, out) = ccall(address_of(653), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_graph_node}), c, g, i, out)
-@inline tt_graph_get_storage(c, g, i, out) = ccall(address_of(653), Int32,
+@inline tt_graph_get_storage(c, g, i, out) = ccall(address_of(654), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_graph_storage}), c, g, i, out)
-@inline tt_graph_get_value(c, g, i, out) = ccall(address_of(654), Int32,
+@inline tt_graph_get_value(c, g, i, out) = ccall(address_of(655), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_graph_value}), c, g, i, out)
-@inline tt_graph_insert(c, g, before, op, args, n_args, outs, cap, n) = ccall(address_of(655),
+@inline tt_graph_insert(c, g, before, op, args, n_args, outs, cap, n) = ccall(address_of(656),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_graph_arg}, Int64, Ptr{Int32}, Int64,
 Ptr{Int64}), c, g, before, op, args, n_args, outs, cap, n)
-@inline tt_graph_load(c, path, out) = ccall(address_of(656), Int32,
+@inline tt_graph_load(c, path, out) = ccall(address_of(657), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_graph_load_onnx(c, path, opts, out) = ccall(address_of(657), Int32,
+@inline tt_graph_load_onnx(c, path, opts, out) = ccall(address_of(658), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{tt_graph_load_onnx_opts}, Ptr{Ptr{Cvoid}}), c, path, opts, out)
-@inline tt_graph_load_with(c, path, ops, n, out) = ccall(address_of(658), Int32,
+@inline tt_graph_load_with(c, path, ops, n, out) = ccall(address_of(659), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, path, ops, n, out)
-@inline tt_graph_optimize(c, g, opts, out) = ccall(address_of(659), Int32,
+@inline tt_graph_optimize(c, g, opts, out) = ccall(address_of(660), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_graph_optimize_opts}, Ptr{Ptr{Cvoid}}), c, g, opts, out)
-@inline tt_graph_print(c, g, buffer, cap, n) = ccall(address_of(660), Int32,
+@inline tt_graph_print(c, g, buffer, cap, n) = ccall(address_of(661), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, g, buffer, cap, n)
-@inline tt_graph_quantize(c, g, samples, n, opts, out) = ccall(address_of(661), Int32,
+@inline tt_graph_quantize(c, g, samples, n, opts, out) = ccall(address_of(662), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_graph_quantize_opts}, Ptr{Ptr{Cvoid}}), c,
 g, samples, n, opts, out)
-@inline tt_graph_release(g) = ccall(address_of(662), Cvoid, (Ptr{Cvoid},), g)
-@inline tt_graph_remove(c, g, node) = ccall(address_of(663), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
+@inline tt_graph_release(g) = ccall(address_of(663), Cvoid, (Ptr{Cvoid},), g)
+@inline tt_graph_remove(c, g, node) = ccall(address_of(664), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
 c, g, node)
-@inline tt_graph_replace_uses(c, g, value, with) = ccall(address_of(664), Int32,
+@inline tt_graph_replace_uses(c, g, value, with) = ccall(address_of(665), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Int32), c, g, value, with)
-@inline tt_graph_resize(c, g, other, size, out) = ccall(address_of(665), Int32,
+@inline tt_graph_resize(c, g, other, size, out) = ccall(address_of(666), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, g, other, size, out)
-@inline tt_graph_retain(g) = ccall(address_of(666), Cvoid, (Ptr{Cvoid},), g)
-@inline tt_graph_save(c, g, path) = ccall(address_of(667), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Cstring),
+@inline tt_graph_retain(g) = ccall(address_of(667), Cvoid, (Ptr{Cvoid},), g)
+@inline tt_graph_save(c, g, path) = ccall(address_of(668), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Cstring),
 c, g, path)
-@inline tt_graph_set_outputs(c, g, outputs, n) = ccall(address_of(668), Int32,
+@inline tt_graph_set_outputs(c, g, outputs, n) = ccall(address_of(669), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}, Int64), c, g, outputs, n)
-@inline tt_graph_users(c, g, value, nodes, cap, n) = ccall(address_of(669), Int32,
+@inline tt_graph_users(c, g, value, nodes, cap, n) = ccall(address_of(670), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}), c, g, value, nodes, cap, n)
-@inline tt_grid_sample(c, input, grid, opts, out) = ccall(address_of(670), Int32,
+@inline tt_grid_sample(c, input, grid, opts, out) = ccall(address_of(671), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_grid_sample_opts}, Ptr{Ptr{Cvoid}}), c, input, grid,
 opts, out)
-@inline tt_group_all_gather(c, g, input, output, work) = ccall(address_of(671), Int32,
+@inline tt_group_all_gather(c, g, input, output, work) = ccall(address_of(672), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, g, input, output, work)
-@inline tt_group_all_reduce(c, g, tensor, op, work) = ccall(address_of(672), Int32,
+@inline tt_group_all_reduce(c, g, tensor, op, work) = ccall(address_of(673), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, g, tensor, op, work)
-@inline tt_group_all_to_all(c, g, input, output, work) = ccall(address_of(673), Int32,
+@inline tt_group_all_to_all(c, g, input, output, work) = ccall(address_of(674), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, g, input, output, work)
-@inline tt_group_backend(g) = ccall(address_of(674), Ptr{UInt8}, (Ptr{Cvoid},), g)
-@inline tt_group_barrier(c, g, work) = ccall(address_of(675), Int32,
+@inline tt_group_backend(g) = ccall(address_of(675), Ptr{UInt8}, (Ptr{Cvoid},), g)
+@inline tt_group_barrier(c, g, work) = ccall(address_of(676), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, g, work)
-@inline tt_group_broadcast(c, g, tensor, root, work) = ccall(address_of(676), Int32,
+@inline tt_group_broadcast(c, g, tensor, root, work) = ccall(address_of(677), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, g, tensor, root, work)
-@inline tt_group_gather(c, g, input, output, root, work) = ccall(address_of(677), Int32,
+@inline tt_group_gather(c, g, input, output, root, work) = ccall(address_of(678), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, g, input, output, root,
 work)
-@inline tt_group_new(c, backend, rank, size, rendezvous, opts, out) = ccall(address_of(678), Int32,
+@inline tt_group_new(c, backend, rank, size, rendezvous, opts, out) = ccall(address_of(679), Int32,
 (Ptr{Cvoid}, Cstring, Int32, Int32, Cstring, Ptr{tt_group_opts}, Ptr{Ptr{Cvoid}}), c, backend, rank,
 size, rendezvous, opts, out)
-@inline tt_group_norm(c, input, num_groups, weight, bias, opts, out) = ccall(address_of(679), Int32,
+@inline tt_group_norm(c, input, num_groups, weight, bias, opts, out) = ccall(address_of(680), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_group_norm_opts}, Ptr{Ptr{Cvoid}}),
 c, input, num_groups, weight, bias, opts, out)
-@inline tt_group_rank(g) = ccall(address_of(680), Int32, (Ptr{Cvoid},), g)
-@inline tt_group_recv(c, g, tensor, peer, tag, work) = ccall(address_of(681), Int32,
+@inline tt_group_rank(g) = ccall(address_of(681), Int32, (Ptr{Cvoid},), g)
+@inline tt_group_recv(c, g, tensor, peer, tag, work) = ccall(address_of(682), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Int32, Ptr{Ptr{Cvoid}}), c, g, tensor, peer, tag, work)
-@inline tt_group_reduce(c, g, tensor, op, root, work) = ccall(address_of(682), Int32,
+@inline tt_group_reduce(c, g, tensor, op, root, work) = ccall(address_of(683), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Int32, Ptr{Ptr{Cvoid}}), c, g, tensor, op, root, work)
-@inline tt_group_reduce_scatter(c, g, input, output, op, work) = ccall(address_of(683), Int32,
+@inline tt_group_reduce_scatter(c, g, input, output, op, work) = ccall(address_of(684), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, g, input, output, op,
 work)
-@inline tt_group_release(g) = ccall(address_of(684), Cvoid, (Ptr{Cvoid},), g)
-@inline tt_group_retain(g) = ccall(address_of(685), Cvoid, (Ptr{Cvoid},), g)
-@inline tt_group_scatter(c, g, input, output, root, work) = ccall(address_of(686), Int32,
+@inline tt_group_release(g) = ccall(address_of(685), Cvoid, (Ptr{Cvoid},), g)
+@inline tt_group_retain(g) = ccall(address_of(686), Cvoid, (Ptr{Cvoid},), g)
+@inline tt_group_scatter(c, g, input, output, root, work) = ccall(address_of(687), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, g, input, output, root,
 work)
-@inline tt_group_send(c, g, tensor, peer, tag, work) = ccall(address_of(687), Int32,
+@inline tt_group_send(c, g, tensor, peer, tag, work) = ccall(address_of(688), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Int32, Ptr{Ptr{Cvoid}}), c, g, tensor, peer, tag, work)
-@inline tt_group_size(g) = ccall(address_of(688), Int32, (Ptr{Cvoid},), g)
-@inline tt_group_split(c, g, color, key, out) = ccall(address_of(689), Int32,
+@inline tt_group_size(g) = ccall(address_of(689), Int32, (Ptr{Cvoid},), g)
+@inline tt_group_split(c, g, color, key, out) = ccall(address_of(690), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, g, color, key, out)
-@inline tt_group_sync_batch_norm(c, g, m) = ccall(address_of(690), Int32,
+@inline tt_group_sync_batch_norm(c, g, m) = ccall(address_of(691), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, g, m)
 @inline tt_gru(c, input, hx, params, n_params, has_biases, num_layers, dropout, train,
-bidirectional, batch_first, opts, output, h_n) = ccall(address_of(691), Int32,
+bidirectional, batch_first, opts, output, h_n) = ccall(address_of(692), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Int32, Int64, Float64, Int32, Int32,
 Int32, Ptr{tt_gru_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, input, hx, params, n_params,
 has_biases, num_layers, dropout, train, bidirectional, batch_first, opts, output, h_n)
-@inline tt_gru_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(692), Int32,
+@inline tt_gru_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(693), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}), c, input, hx, w_ih, w_hh, b_ih, b_hh, out)
-@inline tt_gt(c, self, other, out) = ccall(address_of(693), Int32,
+@inline tt_gt(c, self, other, out) = ccall(address_of(694), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_gt_(c, self, other) = ccall(address_of(694), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}),
+@inline tt_gt_(c, self, other) = ccall(address_of(695), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}),
 c, self, other)
-@inline tt_gt_f64(c, self, other, out) = ccall(address_of(695), Int32,
+@inline tt_gt_f64(c, self, other, out) = ccall(address_of(696), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_gt_f64_(c, self, other) = ccall(address_of(696), Int32,
+@inline tt_gt_f64_(c, self, other) = ccall(address_of(697), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_gt_f64_into(c, self, other, dst) = ccall(address_of(697), Int32,
+@inline tt_gt_f64_into(c, self, other, dst) = ccall(address_of(698), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_gt_i64(c, self, other, out) = ccall(address_of(698), Int32,
+@inline tt_gt_i64(c, self, other, out) = ccall(address_of(699), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_gt_i64_(c, self, other) = ccall(address_of(699), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
+@inline tt_gt_i64_(c, self, other) = ccall(address_of(700), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
 c, self, other)
-@inline tt_gt_i64_into(c, self, other, dst) = ccall(address_of(700), Int32,
+@inline tt_gt_i64_into(c, self, other, dst) = ccall(address_of(701), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_gt_into(c, self, other, dst) = ccall(address_of(701), Int32,
+@inline tt_gt_into(c, self, other, dst) = ccall(address_of(702), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_gt_scalar(c, self, other, out) = ccall(address_of(702), Int32,
+@inline tt_gt_scalar(c, self, other, out) = ccall(address_of(703), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_gt_scalar_(c, self, other) = ccall(address_of(703), Int32,
+@inline tt_gt_scalar_(c, self, other) = ccall(address_of(704), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_gt_scalar_into(c, self, other, dst) = ccall(address_of(704), Int32,
+@inline tt_gt_scalar_into(c, self, other, dst) = ccall(address_of(705), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_hamming_window(c, window_length, opts, out) = ccall(address_of(705), Int32,
+@inline tt_hamming_window(c, window_length, opts, out) = ccall(address_of(706), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_hamming_window_opts}, Ptr{Ptr{Cvoid}}), c, window_length, opts, out)
-@inline tt_hann_window(c, window_length, opts, out) = ccall(address_of(706), Int32,
+@inline tt_hann_window(c, window_length, opts, out) = ccall(address_of(707), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_hann_window_opts}, Ptr{Ptr{Cvoid}}), c, window_length, opts, out)
-@inline tt_hardshrink(c, self, opts, out) = ccall(address_of(707), Int32,
+@inline tt_hardshrink(c, self, opts, out) = ccall(address_of(708), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_hardshrink_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_hardshrink_into(c, self, opts, dst) = ccall(address_of(708), Int32,
+@inline tt_hardshrink_into(c, self, opts, dst) = ccall(address_of(709), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_hardshrink_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_hardsigmoid(c, input, out) = ccall(address_of(709), Int32,
+@inline tt_hardsigmoid(c, input, out) = ccall(address_of(710), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_hardsigmoid_(c, input) = ccall(address_of(710), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c,
+@inline tt_hardsigmoid_(c, input) = ccall(address_of(711), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c,
 input)
-@inline tt_hardswish(c, input, out) = ccall(address_of(711), Int32,
+@inline tt_hardswish(c, input, out) = ccall(address_of(712), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_hardswish_(c, input) = ccall(address_of(712), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_hardtanh(c, input, opts, out) = ccall(address_of(713), Int32,
+@inline tt_hardswish_(c, input) = ccall(address_of(713), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_hardtanh(c, input, opts, out) = ccall(address_of(714), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_hardtanh_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_hardtanh_(c, input, opts) = ccall(address_of(714), Int32,
+@inline tt_hardtanh_(c, input, opts) = ccall(address_of(715), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_hardtanh_opts}), c, input, opts)
-@inline tt_hash_tensor(c, self, dim, n_dim, opts, out) = ccall(address_of(715), Int32,
+@inline tt_hash_tensor(c, self, dim, n_dim, opts, out) = ccall(address_of(716), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_hash_tensor_opts}, Ptr{Ptr{Cvoid}}), c, self,
 dim, n_dim, opts, out)
-@inline tt_heaviside(c, self, values, out) = ccall(address_of(716), Int32,
+@inline tt_heaviside(c, self, values, out) = ccall(address_of(717), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, values, out)
-@inline tt_heaviside_(c, self, values) = ccall(address_of(717), Int32,
+@inline tt_heaviside_(c, self, values) = ccall(address_of(718), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, values)
-@inline tt_heaviside_into(c, self, values, dst) = ccall(address_of(718), Int32,
+@inline tt_heaviside_into(c, self, values, dst) = ccall(address_of(719), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, values, dst)
-@inline tt_hessian(c, fn, user, drop, inputs, n_inputs, outs, cap, n_outs) = ccall(address_of(719),
+@inline tt_hessian(c, fn, user, drop, inputs, n_inputs, outs, cap, n_outs) = ccall(address_of(720),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}},
 Int64, Ptr{Int64}), c, fn, user, drop, inputs, n_inputs, outs, cap, n_outs)
-@inline tt_hinge_embedding_loss(c, input, target, opts, out) = ccall(address_of(720), Int32,
+@inline tt_hinge_embedding_loss(c, input, target, opts, out) = ccall(address_of(721), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_hinge_embedding_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_histc(c, self, opts, out) = ccall(address_of(721), Int32,
+@inline tt_histc(c, self, opts, out) = ccall(address_of(722), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_histc_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_histc_into(c, self, opts, dst) = ccall(address_of(722), Int32,
+@inline tt_histc_into(c, self, opts, dst) = ccall(address_of(723), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_histc_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_histogram(c, self, bins, opts, hist, bin_edges) = ccall(address_of(723), Int32,
+@inline tt_histogram(c, self, bins, opts, hist, bin_edges) = ccall(address_of(724), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_histogram_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self,
 bins, opts, hist, bin_edges)
-@inline tt_histogram_edges(c, self, bins, opts, hist, bin_edges) = ccall(address_of(724), Int32,
+@inline tt_histogram_edges(c, self, bins, opts, hist, bin_edges) = ccall(address_of(725), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_histogram_edges_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, bins, opts, hist, bin_edges)
 @inline tt_histogram_edges_into(c, self, bins, opts, dst_hist, dst_bin_edges) =
-ccall(address_of(725), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_histogram_edges_opts},
+ccall(address_of(726), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_histogram_edges_opts},
 Ptr{Cvoid}, Ptr{Cvoid}), c, self, bins, opts, dst_hist, dst_bin_edges)
-@inline tt_histogram_into(c, self, bins, opts, dst_hist, dst_bin_edges) = ccall(address_of(726),
+@inline tt_histogram_into(c, self, bins, opts, dst_hist, dst_bin_edges) = ccall(address_of(727),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_histogram_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self,
 bins, opts, dst_hist, dst_bin_edges)
-@inline tt_hsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(727), Int32,
+@inline tt_hsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(728), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, sections, outs, cap,
 n_outs)
-@inline tt_hsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(728),
+@inline tt_hsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(729),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 indices, n_indices, outs, cap, n_outs)
-@inline tt_hstack(c, tensors, n_tensors, out) = ccall(address_of(729), Int32,
+@inline tt_hstack(c, tensors, n_tensors, out) = ccall(address_of(730), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors, out)
-@inline tt_hstack_into(c, tensors, n_tensors, dst) = ccall(address_of(730), Int32,
+@inline tt_hstack_into(c, tensors, n_tensors, dst) = ccall(address_of(731), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}), c, tensors, n_tensors, dst)
-@inline tt_huber_loss(c, input, target, opts, out) = ccall(address_of(731), Int32,
+@inline tt_huber_loss(c, input, target, opts, out) = ccall(address_of(732), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_huber_loss_opts}, Ptr{Ptr{Cvoid}}), c, input, target,
 opts, out)
-@inline tt_hypot(c, self, other, out) = ccall(address_of(732), Int32,
+@inline tt_hypot(c, self, other, out) = ccall(address_of(733), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_hypot_(c, self, other) = ccall(address_of(733), Int32,
+@inline tt_hypot_(c, self, other) = ccall(address_of(734), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_hypot_into(c, self, other, dst) = ccall(address_of(734), Int32,
+@inline tt_hypot_into(c, self, other, dst) = ccall(address_of(735), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_i0(c, self, out) = ccall(address_of(735), Int32,
+@inline tt_i0(c, self, out) = ccall(address_of(736), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_i0_(c, self) = ccall(address_of(736), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_i0_into(c, self, dst) = ccall(address_of(737), Int32,
+@inline tt_i0_(c, self) = ccall(address_of(737), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_i0_into(c, self, dst) = ccall(address_of(738), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_i0e(c, self, out) = ccall(address_of(738), Int32,
+@inline tt_i0e(c, self, out) = ccall(address_of(739), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_i0e_into(c, self, dst) = ccall(address_of(739), Int32,
+@inline tt_i0e_into(c, self, dst) = ccall(address_of(740), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_i1(c, self, out) = ccall(address_of(740), Int32,
+@inline tt_i1(c, self, out) = ccall(address_of(741), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_i1_into(c, self, dst) = ccall(address_of(741), Int32,
+@inline tt_i1_into(c, self, dst) = ccall(address_of(742), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_i1e(c, self, out) = ccall(address_of(742), Int32,
+@inline tt_i1e(c, self, out) = ccall(address_of(743), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_i1e_into(c, self, dst) = ccall(address_of(743), Int32,
+@inline tt_i1e_into(c, self, dst) = ccall(address_of(744), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_idx_load(c, path, out) = ccall(address_of(744), Int32,
+@inline tt_idx_load(c, path, out) = ccall(address_of(745), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_igamma(c, self, other, out) = ccall(address_of(745), Int32,
+@inline tt_igamma(c, self, other, out) = ccall(address_of(746), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_igamma_(c, self, other) = ccall(address_of(746), Int32,
+@inline tt_igamma_(c, self, other) = ccall(address_of(747), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_igamma_into(c, self, other, dst) = ccall(address_of(747), Int32,
+@inline tt_igamma_into(c, self, other, dst) = ccall(address_of(748), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_igammac(c, self, other, out) = ccall(address_of(748), Int32,
+@inline tt_igammac(c, self, other, out) = ccall(address_of(749), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_igammac_(c, self, other) = ccall(address_of(749), Int32,
+@inline tt_igammac_(c, self, other) = ccall(address_of(750), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_igammac_into(c, self, other, dst) = ccall(address_of(750), Int32,
+@inline tt_igammac_into(c, self, other, dst) = ccall(address_of(751), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_im2col(c, self, kernel_size, n_kernel_size, opts, out) = ccall(address_of(751), Int32,
+@inline tt_im2col(c, self, kernel_size, n_kernel_size, opts, out) = ccall(address_of(752), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_im2col_opts}, Ptr{Ptr{Cvoid}}), c, self,
 kernel_size, n_kernel_size, opts, out)
-@inline tt_imag(c, self, out) = ccall(address_of(752), Int32,
+@inline tt_imag(c, self, out) = ccall(address_of(753), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_index_add(c, self, dim, index, source, out) = ccall(address_of(753), Int32,
+@inline tt_index_add(c, self, dim, index, source, out) = ccall(address_of(754), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, dim, index,
 source, out)
-@inline tt_index_add_(c, self, dim, index, source) = ccall(address_of(754), Int32,
+@inline tt_index_add_(c, self, dim, index, source) = ccall(address_of(755), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, source)
-@inline tt_index_add_ex(c, self, dim, index, source, opts, out) = ccall(address_of(755), Int32,
+@inline tt_index_add_ex(c, self, dim, index, source, opts, out) = ccall(address_of(756), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_index_add_opts}, Ptr{Ptr{Cvoid}}), c,
 self, dim, index, source, opts, out)
-@inline tt_index_add_ex_(c, self, dim, index, source, opts) = ccall(address_of(756), Int32,
+@inline tt_index_add_ex_(c, self, dim, index, source, opts) = ccall(address_of(757), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_index_add_opts}), c, self, dim,
 index, source, opts)
-@inline tt_index_add_ex_into(c, self, dim, index, source, opts, dst) = ccall(address_of(757), Int32,
+@inline tt_index_add_ex_into(c, self, dim, index, source, opts, dst) = ccall(address_of(758), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_index_add_opts}, Ptr{Cvoid}), c,
 self, dim, index, source, opts, dst)
-@inline tt_index_add_into(c, self, dim, index, source, dst) = ccall(address_of(758), Int32,
+@inline tt_index_add_into(c, self, dim, index, source, dst) = ccall(address_of(759), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, source,
 dst)
-@inline tt_index_copy(c, self, dim, index, source, out) = ccall(address_of(759), Int32,
+@inline tt_index_copy(c, self, dim, index, source, out) = ccall(address_of(760), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, dim, index,
 source, out)
-@inline tt_index_copy_(c, self, dim, index, source) = ccall(address_of(760), Int32,
+@inline tt_index_copy_(c, self, dim, index, source) = ccall(address_of(761), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, source)
-@inline tt_index_copy_into(c, self, dim, index, source, dst) = ccall(address_of(761), Int32,
+@inline tt_index_copy_into(c, self, dim, index, source, dst) = ccall(address_of(762), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, source,
 dst)
-@inline tt_index_fill(c, self, dim, index, value, out) = ccall(address_of(762), Int32,
+@inline tt_index_fill(c, self, dim, index, value, out) = ccall(address_of(763), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, dim, index,
 value, out)
-@inline tt_index_fill_(c, self, dim, index, value) = ccall(address_of(763), Int32,
+@inline tt_index_fill_(c, self, dim, index, value) = ccall(address_of(764), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, value)
-@inline tt_index_fill_f64(c, self, dim, index, value, out) = ccall(address_of(764), Int32,
+@inline tt_index_fill_f64(c, self, dim, index, value, out) = ccall(address_of(765), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, dim, index, value,
 out)
-@inline tt_index_fill_f64_(c, self, dim, index, value) = ccall(address_of(765), Int32,
+@inline tt_index_fill_f64_(c, self, dim, index, value) = ccall(address_of(766), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64), c, self, dim, index, value)
-@inline tt_index_fill_i64(c, self, dim, index, value, out) = ccall(address_of(766), Int32,
+@inline tt_index_fill_i64(c, self, dim, index, value, out) = ccall(address_of(767), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, index, value,
 out)
-@inline tt_index_fill_i64_(c, self, dim, index, value) = ccall(address_of(767), Int32,
+@inline tt_index_fill_i64_(c, self, dim, index, value) = ccall(address_of(768), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64), c, self, dim, index, value)
-@inline tt_index_fill_scalar(c, self, dim, index, value, out) = ccall(address_of(768), Int32,
+@inline tt_index_fill_scalar(c, self, dim, index, value, out) = ccall(address_of(769), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, dim, index,
 value, out)
-@inline tt_index_fill_scalar_(c, self, dim, index, value) = ccall(address_of(769), Int32,
+@inline tt_index_fill_scalar_(c, self, dim, index, value) = ccall(address_of(770), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, dim, index, value)
-@inline tt_index_get(c, self, index, n, out) = ccall(address_of(770), Int32,
+@inline tt_index_get(c, self, index, n, out) = ccall(address_of(771), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_index}, Int64, Ptr{Ptr{Cvoid}}), c, self, index, n, out)
-@inline tt_index_put(c, self, indices, n_indices, values, accumulate, out) = ccall(address_of(771),
+@inline tt_index_put(c, self, indices, n_indices, values, accumulate, out) = ccall(address_of(772),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c,
 self, indices, n_indices, values, accumulate, out)
-@inline tt_index_put_(c, self, indices, n_indices, values, accumulate) = ccall(address_of(772),
+@inline tt_index_put_(c, self, indices, n_indices, values, accumulate) = ccall(address_of(773),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}, Int32), c, self, indices,
 n_indices, values, accumulate)
-@inline tt_index_reduce(c, self, dim, index, source, reduce, opts, out) = ccall(address_of(773),
+@inline tt_index_reduce(c, self, dim, index, source, reduce, opts, out) = ccall(address_of(774),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{tt_index_reduce_opts},
 Ptr{Ptr{Cvoid}}), c, self, dim, index, source, reduce, opts, out)
-@inline tt_index_reduce_(c, self, dim, index, source, reduce, opts) = ccall(address_of(774), Int32,
+@inline tt_index_reduce_(c, self, dim, index, source, reduce, opts) = ccall(address_of(775), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{tt_index_reduce_opts}), c, self,
 dim, index, source, reduce, opts)
 @inline tt_index_reduce_into(c, self, dim, index, source, reduce, opts, dst) =
-ccall(address_of(775), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32,
+ccall(address_of(776), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32,
 Ptr{tt_index_reduce_opts}, Ptr{Cvoid}), c, self, dim, index, source, reduce, opts, dst)
-@inline tt_index_select(c, self, dim, index, out) = ccall(address_of(776), Int32,
+@inline tt_index_select(c, self, dim, index, out) = ccall(address_of(777), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, dim, index, out)
-@inline tt_index_select_into(c, self, dim, index, dst) = ccall(address_of(777), Int32,
+@inline tt_index_select_into(c, self, dim, index, dst) = ccall(address_of(778), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, dst)
-@inline tt_index_set(c, self, index, n, value) = ccall(address_of(778), Int32,
+@inline tt_index_set(c, self, index, n, value) = ccall(address_of(779), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_index}, Int64, Ptr{Cvoid}), c, self, index, n, value)
-@inline tt_inner(c, self, other, out) = ccall(address_of(779), Int32,
+@inline tt_inner(c, self, other, out) = ccall(address_of(780), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_inner_into(c, self, other, dst) = ccall(address_of(780), Int32,
+@inline tt_inner_into(c, self, other, dst) = ccall(address_of(781), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
 @inline tt_instance_norm(c, input, running_mean, running_var, weight, bias, opts, out) =
-ccall(address_of(781), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+ccall(address_of(782), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Cvoid}, Ptr{tt_instance_norm_opts}, Ptr{Ptr{Cvoid}}), c, input, running_mean, running_var,
 weight, bias, opts, out)
-@inline tt_int_mm(c, self, mat2, out) = ccall(address_of(782), Int32,
+@inline tt_int_mm(c, self, mat2, out) = ccall(address_of(783), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, mat2, out)
-@inline tt_interpolate(c, input, size, n_size, opts, out) = ccall(address_of(783), Int32,
+@inline tt_interpolate(c, input, size, n_size, opts, out) = ccall(address_of(784), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_interpolate_opts}, Ptr{Ptr{Cvoid}}), c, input,
 size, n_size, opts, out)
-@inline tt_inverse(c, self, out) = ccall(address_of(784), Int32,
+@inline tt_inverse(c, self, out) = ccall(address_of(785), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_inverse_into(c, self, dst) = ccall(address_of(785), Int32,
+@inline tt_inverse_into(c, self, dst) = ccall(address_of(786), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_isclose(c, self, other, opts, out) = ccall(address_of(786), Int32,
+@inline tt_isclose(c, self, other, opts, out) = ccall(address_of(787), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_isclose_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_isfinite(c, self, out) = ccall(address_of(787), Int32,
+@inline tt_isfinite(c, self, out) = ccall(address_of(788), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_isin(c, elements, test_elements, opts, out) = ccall(address_of(788), Int32,
+@inline tt_isin(c, elements, test_elements, opts, out) = ccall(address_of(789), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_isin_opts}, Ptr{Ptr{Cvoid}}), c, elements,
 test_elements, opts, out)
-@inline tt_isin_into(c, elements, test_elements, opts, dst) = ccall(address_of(789), Int32,
+@inline tt_isin_into(c, elements, test_elements, opts, dst) = ccall(address_of(790), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_isin_opts}, Ptr{Cvoid}), c, elements, test_elements,
 opts, dst)
-@inline tt_isinf(c, self, out) = ccall(address_of(790), Int32,
+@inline tt_isinf(c, self, out) = ccall(address_of(791), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_isnan(c, self, out) = ccall(address_of(791), Int32,
+@inline tt_isnan(c, self, out) = ccall(address_of(792), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_isneginf(c, self, out) = ccall(address_of(792), Int32,
+@inline tt_isneginf(c, self, out) = ccall(address_of(793), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_isneginf_into(c, self, dst) = ccall(address_of(793), Int32,
+@inline tt_isneginf_into(c, self, dst) = ccall(address_of(794), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_isposinf(c, self, out) = ccall(address_of(794), Int32,
+@inline tt_isposinf(c, self, out) = ccall(address_of(795), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_isposinf_into(c, self, dst) = ccall(address_of(795), Int32,
+@inline tt_isposinf_into(c, self, dst) = ccall(address_of(796), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_isreal(c, self, out) = ccall(address_of(796), Int32,
+@inline tt_isreal(c, self, out) = ccall(address_of(797), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_istft(c, self, n_fft, opts, out) = ccall(address_of(797), Int32,
+@inline tt_istft(c, self, n_fft, opts, out) = ccall(address_of(798), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_istft_opts}, Ptr{Ptr{Cvoid}}), c, self, n_fft, opts, out)
-@inline tt_item(c, t, out) = ccall(address_of(798), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}),
+@inline tt_item(c, t, out) = ccall(address_of(799), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}),
 c, t, out)
-@inline tt_item_f64(c, t, out) = ccall(address_of(799), Int32,
+@inline tt_item_f64(c, t, out) = ccall(address_of(800), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}), c, t, out)
-@inline tt_item_i64(c, t, out) = ccall(address_of(800), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}),
+@inline tt_item_i64(c, t, out) = ccall(address_of(801), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}),
 c, t, out)
-@inline tt_jacobian(c, fn, user, drop, inputs, n_inputs, outs, cap, n_outs) = ccall(address_of(801),
+@inline tt_jacobian(c, fn, user, drop, inputs, n_inputs, outs, cap, n_outs) = ccall(address_of(802),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}},
 Int64, Ptr{Int64}), c, fn, user, drop, inputs, n_inputs, outs, cap, n_outs)
 @inline tt_jvp(c, fn, user, drop, inputs, tangents, n_inputs, outs, products, cap, n_outs) =
-ccall(address_of(802), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
+ccall(address_of(803), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, fn, user, drop,
 inputs, tangents, n_inputs, outs, products, cap, n_outs)
-@inline tt_kaiser_window(c, window_length, opts, out) = ccall(address_of(803), Int32,
+@inline tt_kaiser_window(c, window_length, opts, out) = ccall(address_of(804), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_kaiser_window_opts}, Ptr{Ptr{Cvoid}}), c, window_length, opts, out)
-@inline tt_kl_div(c, input, target, opts, out) = ccall(address_of(804), Int32,
+@inline tt_kl_div(c, input, target, opts, out) = ccall(address_of(805), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_kl_div_opts}, Ptr{Ptr{Cvoid}}), c, input, target, opts,
 out)
-@inline tt_kron(c, self, other, out) = ccall(address_of(805), Int32,
+@inline tt_kron(c, self, other, out) = ccall(address_of(806), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_kron_into(c, self, other, dst) = ccall(address_of(806), Int32,
+@inline tt_kron_into(c, self, other, dst) = ccall(address_of(807), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_kthvalue(c, self, k, opts, values, indices) = ccall(address_of(807), Int32,
+@inline tt_kthvalue(c, self, k, opts, values, indices) = ccall(address_of(808), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_kthvalue_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self,
 k, opts, values, indices)
-@inline tt_kthvalue_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(808), Int32,
+@inline tt_kthvalue_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(809), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_kthvalue_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, k, opts,
 dst_values, dst_indices)
-@inline tt_l1_loss(c, input, target, opts, out) = ccall(address_of(809), Int32,
+@inline tt_l1_loss(c, input, target, opts, out) = ccall(address_of(810), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_l1_loss_opts}, Ptr{Ptr{Cvoid}}), c, input, target, opts,
 out)
 @inline tt_layer_norm(c, input, normalized_shape, n_normalized_shape, weight, bias, opts, out) =
-ccall(address_of(810), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Cvoid}, Ptr{Cvoid},
+ccall(address_of(811), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{tt_layer_norm_opts}, Ptr{Ptr{Cvoid}}), c, input, normalized_shape, n_normalized_shape, weight,
 bias, opts, out)
-@inline tt_lcm(c, self, other, out) = ccall(address_of(811), Int32,
+@inline tt_lcm(c, self, other, out) = ccall(address_of(812), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_lcm_(c, self, other) = ccall(address_of(812), Int32,
+@inline tt_lcm_(c, self, other) = ccall(address_of(813), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_lcm_into(c, self, other, dst) = ccall(address_of(813), Int32,
+@inline tt_lcm_into(c, self, other, dst) = ccall(address_of(814), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_ldexp(c, self, other, out) = ccall(address_of(814), Int32,
+@inline tt_ldexp(c, self, other, out) = ccall(address_of(815), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_ldexp_(c, self, other) = ccall(address_of(815), Int32,
+@inline tt_ldexp_(c, self, other) = ccall(address_of(816), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_ldexp_into(c, self, other, dst) = ccall(address_of(816), Int32,
+@inline tt_ldexp_into(c, self, other, dst) = ccall(address_of(817), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_le(c, self, other, out) = ccall(address_of(817), Int32,
+@inline tt_le(c, self, other, out) = ccall(address_of(818), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_le_(c, self, other) = ccall(address_of(818), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}),
+@inline tt_le_(c, self, other) = ccall(address_of(819), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}),
 c, self, other)
-@inline tt_le_f64(c, self, other, out) = ccall(address_of(819), Int32,
+@inline tt_le_f64(c, self, other, out) = ccall(address_of(820), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_le_f64_(c, self, other) = ccall(address_of(820), Int32,
+@inline tt_le_f64_(c, self, other) = ccall(address_of(821), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_le_f64_into(c, self, other, dst) = ccall(address_of(821), Int32,
+@inline tt_le_f64_into(c, self, other, dst) = ccall(address_of(822), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_le_i64(c, self, other, out) = ccall(address_of(822), Int32,
+@inline tt_le_i64(c, self, other, out) = ccall(address_of(823), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_le_i64_(c, self, other) = ccall(address_of(823), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
+@inline tt_le_i64_(c, self, other) = ccall(address_of(824), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
 c, self, other)
-@inline tt_le_i64_into(c, self, other, dst) = ccall(address_of(824), Int32,
+@inline tt_le_i64_into(c, self, other, dst) = ccall(address_of(825), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_le_into(c, self, other, dst) = ccall(address_of(825), Int32,
+@inline tt_le_into(c, self, other, dst) = ccall(address_of(826), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_le_scalar(c, self, other, out) = ccall(address_of(826), Int32,
+@inline tt_le_scalar(c, self, other, out) = ccall(address_of(827), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_le_scalar_(c, self, other) = ccall(address_of(827), Int32,
+@inline tt_le_scalar_(c, self, other) = ccall(address_of(828), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_le_scalar_into(c, self, other, dst) = ccall(address_of(828), Int32,
+@inline tt_le_scalar_into(c, self, other, dst) = ccall(address_of(829), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_leaky_relu(c, input, opts, out) = ccall(address_of(829), Int32,
+@inline tt_leaky_relu(c, input, opts, out) = ccall(address_of(830), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_leaky_relu_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_leaky_relu_(c, input, opts) = ccall(address_of(830), Int32,
+@inline tt_leaky_relu_(c, input, opts) = ccall(address_of(831), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_leaky_relu_opts}), c, input, opts)
-@inline tt_lerp(c, self, end_, weight, out) = ccall(address_of(831), Int32,
+@inline tt_lerp(c, self, end_, weight, out) = ccall(address_of(832), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, end_, weight, out)
-@inline tt_lerp_(c, self, end_, weight) = ccall(address_of(832), Int32,
+@inline tt_lerp_(c, self, end_, weight) = ccall(address_of(833), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, end_, weight)
-@inline tt_lerp_f64(c, self, end_, weight, out) = ccall(address_of(833), Int32,
+@inline tt_lerp_f64(c, self, end_, weight, out) = ccall(address_of(834), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, end_, weight, out)
-@inline tt_lerp_f64_(c, self, end_, weight) = ccall(address_of(834), Int32,
+@inline tt_lerp_f64_(c, self, end_, weight) = ccall(address_of(835), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, end_, weight)
-@inline tt_lerp_f64_into(c, self, end_, weight, dst) = ccall(address_of(835), Int32,
+@inline tt_lerp_f64_into(c, self, end_, weight, dst) = ccall(address_of(836), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, end_, weight, dst)
-@inline tt_lerp_i64(c, self, end_, weight, out) = ccall(address_of(836), Int32,
+@inline tt_lerp_i64(c, self, end_, weight, out) = ccall(address_of(837), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, end_, weight, out)
-@inline tt_lerp_i64_(c, self, end_, weight) = ccall(address_of(837), Int32,
+@inline tt_lerp_i64_(c, self, end_, weight) = ccall(address_of(838), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, end_, weight)
-@inline tt_lerp_i64_into(c, self, end_, weight, dst) = ccall(address_of(838), Int32,
+@inline tt_lerp_i64_into(c, self, end_, weight, dst) = ccall(address_of(839), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, end_, weight, dst)
-@inline tt_lerp_into(c, self, end_, weight, dst) = ccall(address_of(839), Int32,
+@inline tt_lerp_into(c, self, end_, weight, dst) = ccall(address_of(840), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, end_, weight, dst)
-@inline tt_lerp_scalar(c, self, end_, weight, out) = ccall(address_of(840), Int32,
+@inline tt_lerp_scalar(c, self, end_, weight, out) = ccall(address_of(841), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, end_, weight, out)
-@inline tt_lerp_scalar_(c, self, end_, weight) = ccall(address_of(841), Int32,
+@inline tt_lerp_scalar_(c, self, end_, weight) = ccall(address_of(842), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, end_, weight)
-@inline tt_lerp_scalar_into(c, self, end_, weight, dst) = ccall(address_of(842), Int32,
+@inline tt_lerp_scalar_into(c, self, end_, weight, dst) = ccall(address_of(843), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, end_, weight, dst)
-@inline tt_lgamma(c, self, out) = ccall(address_of(843), Int32,
+@inline tt_lgamma(c, self, out) = ccall(address_of(844), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_lgamma_(c, self) = ccall(address_of(844), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_lgamma_into(c, self, dst) = ccall(address_of(845), Int32,
+@inline tt_lgamma_(c, self) = ccall(address_of(845), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_lgamma_into(c, self, dst) = ccall(address_of(846), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_linalg_cholesky(c, self, opts, out) = ccall(address_of(846), Int32,
+@inline tt_linalg_cholesky(c, self, opts, out) = ccall(address_of(847), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_cholesky_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_linalg_cholesky_ex(c, self, opts, L, info) = ccall(address_of(847), Int32,
+@inline tt_linalg_cholesky_ex(c, self, opts, L, info) = ccall(address_of(848), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_cholesky_ex_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, opts, L, info)
-@inline tt_linalg_cholesky_ex_into(c, self, opts, dst_L, dst_info) = ccall(address_of(848), Int32,
+@inline tt_linalg_cholesky_ex_into(c, self, opts, dst_L, dst_info) = ccall(address_of(849), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_cholesky_ex_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts,
 dst_L, dst_info)
-@inline tt_linalg_cholesky_into(c, self, opts, dst) = ccall(address_of(849), Int32,
+@inline tt_linalg_cholesky_into(c, self, opts, dst) = ccall(address_of(850), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_cholesky_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_linalg_cond(c, self, opts, out) = ccall(address_of(850), Int32,
+@inline tt_linalg_cond(c, self, opts, out) = ccall(address_of(851), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_cond_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_linalg_cond_into(c, self, opts, dst) = ccall(address_of(851), Int32,
+@inline tt_linalg_cond_into(c, self, opts, dst) = ccall(address_of(852), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_cond_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_linalg_cond_str(c, self, p, out) = ccall(address_of(852), Int32,
+@inline tt_linalg_cond_str(c, self, p, out) = ccall(address_of(853), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, self, p, out)
-@inline tt_linalg_cond_str_into(c, self, p, dst) = ccall(address_of(853), Int32,
+@inline tt_linalg_cond_str_into(c, self, p, dst) = ccall(address_of(854), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Cvoid}), c, self, p, dst)
-@inline tt_linalg_det(c, self, out) = ccall(address_of(854), Int32,
+@inline tt_linalg_det(c, self, out) = ccall(address_of(855), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_linalg_det_into(c, self, dst) = ccall(address_of(855), Int32,
+@inline tt_linalg_det_into(c, self, dst) = ccall(address_of(856), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_linalg_eig(c, self, eigenvalues, eigenvectors) = ccall(address_of(856), Int32,
+@inline tt_linalg_eig(c, self, eigenvalues, eigenvectors) = ccall(address_of(857), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, eigenvalues, eigenvectors)
-@inline tt_linalg_eig_into(c, self, dst_eigenvalues, dst_eigenvectors) = ccall(address_of(857),
+@inline tt_linalg_eig_into(c, self, dst_eigenvalues, dst_eigenvectors) = ccall(address_of(858),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst_eigenvalues, dst_eigenvectors)
-@inline tt_linalg_eigh(c, self, opts, eigenvalues, eigenvectors) = ccall(address_of(858), Int32,
+@inline tt_linalg_eigh(c, self, opts, eigenvalues, eigenvectors) = ccall(address_of(859), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_eigh_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, opts,
 eigenvalues, eigenvectors)
 @inline tt_linalg_eigh_into(c, self, opts, dst_eigenvalues, dst_eigenvectors) =
-ccall(address_of(859), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_eigh_opts}, Ptr{Cvoid},
+ccall(address_of(860), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_eigh_opts}, Ptr{Cvoid},
 Ptr{Cvoid}), c, self, opts, dst_eigenvalues, dst_eigenvectors)
-@inline tt_linalg_eigvals(c, self, out) = ccall(address_of(860), Int32,
+@inline tt_linalg_eigvals(c, self, out) = ccall(address_of(861), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_linalg_eigvals_into(c, self, dst) = ccall(address_of(861), Int32,
+@inline tt_linalg_eigvals_into(c, self, dst) = ccall(address_of(862), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_linalg_eigvalsh(c, self, opts, out) = ccall(address_of(862), Int32,
+@inline tt_linalg_eigvalsh(c, self, opts, out) = ccall(address_of(863), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_eigvalsh_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_linalg_eigvalsh_into(c, self, opts, dst) = ccall(address_of(863), Int32,
+@inline tt_linalg_eigvalsh_into(c, self, opts, dst) = ccall(address_of(864), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_eigvalsh_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_linalg_householder_product(c, self, tau, out) = ccall(address_of(864), Int32,
+@inline tt_linalg_householder_product(c, self, tau, out) = ccall(address_of(865), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, tau, out)
-@inline tt_linalg_householder_product_into(c, self, tau, dst) = ccall(address_of(865), Int32,
+@inline tt_linalg_householder_product_into(c, self, tau, dst) = ccall(address_of(866), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, tau, dst)
-@inline tt_linalg_inv(c, self, out) = ccall(address_of(866), Int32,
+@inline tt_linalg_inv(c, self, out) = ccall(address_of(867), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_linalg_inv_ex(c, self, opts, inverse, info) = ccall(address_of(867), Int32,
+@inline tt_linalg_inv_ex(c, self, opts, inverse, info) = ccall(address_of(868), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_inv_ex_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self,
 opts, inverse, info)
-@inline tt_linalg_inv_ex_into(c, self, opts, dst_inverse, dst_info) = ccall(address_of(868), Int32,
+@inline tt_linalg_inv_ex_into(c, self, opts, dst_inverse, dst_info) = ccall(address_of(869), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_inv_ex_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts,
 dst_inverse, dst_info)
-@inline tt_linalg_inv_into(c, self, dst) = ccall(address_of(869), Int32,
+@inline tt_linalg_inv_into(c, self, dst) = ccall(address_of(870), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_linalg_ldl_factor(c, self, opts, LD, pivots) = ccall(address_of(870), Int32,
+@inline tt_linalg_ldl_factor(c, self, opts, LD, pivots) = ccall(address_of(871), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_ldl_factor_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self,
 opts, LD, pivots)
-@inline tt_linalg_ldl_factor_ex(c, self, opts, LD, pivots, info) = ccall(address_of(871), Int32,
+@inline tt_linalg_ldl_factor_ex(c, self, opts, LD, pivots, info) = ccall(address_of(872), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_ldl_factor_ex_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, opts, LD, pivots, info)
 @inline tt_linalg_ldl_factor_ex_into(c, self, opts, dst_LD, dst_pivots, dst_info) =
-ccall(address_of(872), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_ldl_factor_ex_opts},
+ccall(address_of(873), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_ldl_factor_ex_opts},
 Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_LD, dst_pivots, dst_info)
-@inline tt_linalg_ldl_factor_into(c, self, opts, dst_LD, dst_pivots) = ccall(address_of(873), Int32,
+@inline tt_linalg_ldl_factor_into(c, self, opts, dst_LD, dst_pivots) = ccall(address_of(874), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_ldl_factor_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts,
 dst_LD, dst_pivots)
-@inline tt_linalg_ldl_solve(c, LD, pivots, other, opts, out) = ccall(address_of(874), Int32,
+@inline tt_linalg_ldl_solve(c, LD, pivots, other, opts, out) = ccall(address_of(875), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_ldl_solve_opts}, Ptr{Ptr{Cvoid}}), c,
 LD, pivots, other, opts, out)
-@inline tt_linalg_ldl_solve_into(c, LD, pivots, other, opts, dst) = ccall(address_of(875), Int32,
+@inline tt_linalg_ldl_solve_into(c, LD, pivots, other, opts, dst) = ccall(address_of(876), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_ldl_solve_opts}, Ptr{Cvoid}), c, LD,
 pivots, other, opts, dst)
 @inline tt_linalg_lstsq(c, self, other, opts, solution, residuals, rank, singular_values) =
-ccall(address_of(876), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lstsq_opts},
+ccall(address_of(877), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lstsq_opts},
 Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, other, opts, solution,
 residuals, rank, singular_values)
 @inline tt_linalg_lstsq_into(c, self, other, opts, dst_solution, dst_residuals, dst_rank,
-dst_singular_values) = ccall(address_of(877), Int32,
+dst_singular_values) = ccall(address_of(878), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lstsq_opts}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Cvoid}), c, self, other, opts, dst_solution, dst_residuals, dst_rank, dst_singular_values)
-@inline tt_linalg_lu(c, self, opts, P, L, U) = ccall(address_of(878), Int32,
+@inline tt_linalg_lu(c, self, opts, P, L, U) = ccall(address_of(879), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lu_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}),
 c, self, opts, P, L, U)
-@inline tt_linalg_lu_factor(c, self, opts, LU, pivots) = ccall(address_of(879), Int32,
+@inline tt_linalg_lu_factor(c, self, opts, LU, pivots) = ccall(address_of(880), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lu_factor_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self,
 opts, LU, pivots)
-@inline tt_linalg_lu_factor_ex(c, self, opts, LU, pivots, info) = ccall(address_of(880), Int32,
+@inline tt_linalg_lu_factor_ex(c, self, opts, LU, pivots, info) = ccall(address_of(881), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lu_factor_ex_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, opts, LU, pivots, info)
 @inline tt_linalg_lu_factor_ex_into(c, self, opts, dst_LU, dst_pivots, dst_info) =
-ccall(address_of(881), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lu_factor_ex_opts}, Ptr{Cvoid},
+ccall(address_of(882), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lu_factor_ex_opts}, Ptr{Cvoid},
 Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_LU, dst_pivots, dst_info)
-@inline tt_linalg_lu_factor_into(c, self, opts, dst_LU, dst_pivots) = ccall(address_of(882), Int32,
+@inline tt_linalg_lu_factor_into(c, self, opts, dst_LU, dst_pivots) = ccall(address_of(883), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lu_factor_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts,
 dst_LU, dst_pivots)
-@inline tt_linalg_lu_into(c, self, opts, dst_P, dst_L, dst_U) = ccall(address_of(883), Int32,
+@inline tt_linalg_lu_into(c, self, opts, dst_P, dst_L, dst_U) = ccall(address_of(884), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lu_opts}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts,
 dst_P, dst_L, dst_U)
-@inline tt_linalg_lu_solve(c, LU, pivots, other, opts, out) = ccall(address_of(884), Int32,
+@inline tt_linalg_lu_solve(c, LU, pivots, other, opts, out) = ccall(address_of(885), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lu_solve_opts}, Ptr{Ptr{Cvoid}}), c,
 LU, pivots, other, opts, out)
-@inline tt_linalg_lu_solve_into(c, LU, pivots, other, opts, dst) = ccall(address_of(885), Int32,
+@inline tt_linalg_lu_solve_into(c, LU, pivots, other, opts, dst) = ccall(address_of(886), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_lu_solve_opts}, Ptr{Cvoid}), c, LU,
 pivots, other, opts, dst)
-@inline tt_linalg_matrix_norm(c, self, ord, opts, out) = ccall(address_of(886), Int32,
+@inline tt_linalg_matrix_norm(c, self, ord, opts, out) = ccall(address_of(887), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_linalg_matrix_norm_opts}, Ptr{Ptr{Cvoid}}), c, self, ord,
 opts, out)
-@inline tt_linalg_matrix_norm_into(c, self, ord, opts, dst) = ccall(address_of(887), Int32,
+@inline tt_linalg_matrix_norm_into(c, self, ord, opts, dst) = ccall(address_of(888), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_linalg_matrix_norm_opts}, Ptr{Cvoid}), c, self, ord, opts,
 dst)
-@inline tt_linalg_matrix_norm_str(c, self, opts, out) = ccall(address_of(888), Int32,
+@inline tt_linalg_matrix_norm_str(c, self, opts, out) = ccall(address_of(889), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_matrix_norm_str_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_linalg_matrix_norm_str_into(c, self, opts, dst) = ccall(address_of(889), Int32,
+@inline tt_linalg_matrix_norm_str_into(c, self, opts, dst) = ccall(address_of(890), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_matrix_norm_str_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_linalg_matrix_power(c, self, n, out) = ccall(address_of(890), Int32,
+@inline tt_linalg_matrix_power(c, self, n, out) = ccall(address_of(891), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, n, out)
-@inline tt_linalg_matrix_power_into(c, self, n, dst) = ccall(address_of(891), Int32,
+@inline tt_linalg_matrix_power_into(c, self, n, dst) = ccall(address_of(892), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, n, dst)
-@inline tt_linalg_matrix_rank(c, self, opts, out) = ccall(address_of(892), Int32,
+@inline tt_linalg_matrix_rank(c, self, opts, out) = ccall(address_of(893), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_matrix_rank_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_linalg_matrix_rank_into(c, self, opts, dst) = ccall(address_of(893), Int32,
+@inline tt_linalg_matrix_rank_into(c, self, opts, dst) = ccall(address_of(894), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_matrix_rank_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_linalg_multi_dot(c, tensors, n_tensors, out) = ccall(address_of(894), Int32,
+@inline tt_linalg_multi_dot(c, tensors, n_tensors, out) = ccall(address_of(895), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors, out)
-@inline tt_linalg_multi_dot_into(c, tensors, n_tensors, dst) = ccall(address_of(895), Int32,
+@inline tt_linalg_multi_dot_into(c, tensors, n_tensors, dst) = ccall(address_of(896), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}), c, tensors, n_tensors, dst)
-@inline tt_linalg_norm(c, self, opts, out) = ccall(address_of(896), Int32,
+@inline tt_linalg_norm(c, self, opts, out) = ccall(address_of(897), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_norm_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_linalg_norm_into(c, self, opts, dst) = ccall(address_of(897), Int32,
+@inline tt_linalg_norm_into(c, self, opts, dst) = ccall(address_of(898), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_norm_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_linalg_pinv(c, self, opts, out) = ccall(address_of(898), Int32,
+@inline tt_linalg_pinv(c, self, opts, out) = ccall(address_of(899), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_pinv_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_linalg_pinv_into(c, self, opts, dst) = ccall(address_of(899), Int32,
+@inline tt_linalg_pinv_into(c, self, opts, dst) = ccall(address_of(900), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_pinv_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_linalg_qr(c, self, opts, Q, R) = ccall(address_of(900), Int32,
+@inline tt_linalg_qr(c, self, opts, Q, R) = ccall(address_of(901), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_qr_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, opts,
 Q, R)
-@inline tt_linalg_qr_into(c, self, opts, dst_Q, dst_R) = ccall(address_of(901), Int32,
+@inline tt_linalg_qr_into(c, self, opts, dst_Q, dst_R) = ccall(address_of(902), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_qr_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_Q,
 dst_R)
-@inline tt_linalg_slogdet(c, self, sign, logabsdet) = ccall(address_of(902), Int32,
+@inline tt_linalg_slogdet(c, self, sign, logabsdet) = ccall(address_of(903), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, sign, logabsdet)
-@inline tt_linalg_slogdet_into(c, self, dst_sign, dst_logabsdet) = ccall(address_of(903), Int32,
+@inline tt_linalg_slogdet_into(c, self, dst_sign, dst_logabsdet) = ccall(address_of(904), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst_sign, dst_logabsdet)
-@inline tt_linalg_solve(c, self, other, opts, out) = ccall(address_of(904), Int32,
+@inline tt_linalg_solve(c, self, other, opts, out) = ccall(address_of(905), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_solve_opts}, Ptr{Ptr{Cvoid}}), c, self, other,
 opts, out)
-@inline tt_linalg_solve_ex(c, self, other, opts, result, info) = ccall(address_of(905), Int32,
+@inline tt_linalg_solve_ex(c, self, other, opts, result, info) = ccall(address_of(906), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_solve_ex_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, other, opts, result, info)
-@inline tt_linalg_solve_ex_into(c, self, other, opts, dst_result, dst_info) = ccall(address_of(906),
+@inline tt_linalg_solve_ex_into(c, self, other, opts, dst_result, dst_info) = ccall(address_of(907),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_solve_ex_opts}, Ptr{Cvoid}, Ptr{Cvoid}),
 c, self, other, opts, dst_result, dst_info)
-@inline tt_linalg_solve_into(c, self, other, opts, dst) = ccall(address_of(907), Int32,
+@inline tt_linalg_solve_into(c, self, other, opts, dst) = ccall(address_of(908), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_solve_opts}, Ptr{Cvoid}), c, self, other, opts,
 dst)
-@inline tt_linalg_solve_triangular(c, self, other, upper, opts, out) = ccall(address_of(908), Int32,
+@inline tt_linalg_solve_triangular(c, self, other, upper, opts, out) = ccall(address_of(909), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{tt_linalg_solve_triangular_opts}, Ptr{Ptr{Cvoid}}),
 c, self, other, upper, opts, out)
-@inline tt_linalg_solve_triangular_into(c, self, other, upper, opts, dst) = ccall(address_of(909),
+@inline tt_linalg_solve_triangular_into(c, self, other, upper, opts, dst) = ccall(address_of(910),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{tt_linalg_solve_triangular_opts},
 Ptr{Cvoid}), c, self, other, upper, opts, dst)
-@inline tt_linalg_svd(c, self, opts, U, S, Vh) = ccall(address_of(910), Int32,
+@inline tt_linalg_svd(c, self, opts, U, S, Vh) = ccall(address_of(911), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_svd_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, opts, U, S, Vh)
-@inline tt_linalg_svd_into(c, self, opts, dst_U, dst_S, dst_Vh) = ccall(address_of(911), Int32,
+@inline tt_linalg_svd_into(c, self, opts, dst_U, dst_S, dst_Vh) = ccall(address_of(912), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_svd_opts}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self,
 opts, dst_U, dst_S, dst_Vh)
-@inline tt_linalg_svdvals(c, self, out) = ccall(address_of(912), Int32,
+@inline tt_linalg_svdvals(c, self, out) = ccall(address_of(913), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_linalg_svdvals_into(c, self, dst) = ccall(address_of(913), Int32,
+@inline tt_linalg_svdvals_into(c, self, dst) = ccall(address_of(914), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_linalg_tensorinv(c, self, opts, out) = ccall(address_of(914), Int32,
+@inline tt_linalg_tensorinv(c, self, opts, out) = ccall(address_of(915), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_tensorinv_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_linalg_tensorinv_into(c, self, opts, dst) = ccall(address_of(915), Int32,
+@inline tt_linalg_tensorinv_into(c, self, opts, dst) = ccall(address_of(916), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_tensorinv_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_linalg_tensorsolve(c, self, other, opts, out) = ccall(address_of(916), Int32,
+@inline tt_linalg_tensorsolve(c, self, other, opts, out) = ccall(address_of(917), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_tensorsolve_opts}, Ptr{Ptr{Cvoid}}), c, self,
 other, opts, out)
-@inline tt_linalg_tensorsolve_into(c, self, other, opts, dst) = ccall(address_of(917), Int32,
+@inline tt_linalg_tensorsolve_into(c, self, other, opts, dst) = ccall(address_of(918), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_tensorsolve_opts}, Ptr{Cvoid}), c, self, other,
 opts, dst)
-@inline tt_linalg_vander(c, x, opts, out) = ccall(address_of(918), Int32,
+@inline tt_linalg_vander(c, x, opts, out) = ccall(address_of(919), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_vander_opts}, Ptr{Ptr{Cvoid}}), c, x, opts, out)
-@inline tt_linalg_vecdot(c, self, other, opts, out) = ccall(address_of(919), Int32,
+@inline tt_linalg_vecdot(c, self, other, opts, out) = ccall(address_of(920), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_vecdot_opts}, Ptr{Ptr{Cvoid}}), c, self, other,
 opts, out)
-@inline tt_linalg_vecdot_into(c, self, other, opts, dst) = ccall(address_of(920), Int32,
+@inline tt_linalg_vecdot_into(c, self, other, opts, dst) = ccall(address_of(921), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_vecdot_opts}, Ptr{Cvoid}), c, self, other, opts,
 dst)
-@inline tt_linalg_vector_norm(c, self, opts, out) = ccall(address_of(921), Int32,
+@inline tt_linalg_vector_norm(c, self, opts, out) = ccall(address_of(922), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_vector_norm_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_linalg_vector_norm_into(c, self, opts, dst) = ccall(address_of(922), Int32,
+@inline tt_linalg_vector_norm_into(c, self, opts, dst) = ccall(address_of(923), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linalg_vector_norm_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_linear(c, input, weight, bias, out) = ccall(address_of(923), Int32,
+@inline tt_linear(c, input, weight, bias, out) = ccall(address_of(924), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, weight, bias, out)
-@inline tt_linear_cross_entropy(c, input, linear_weight, target, opts, out) = ccall(address_of(924),
+@inline tt_linear_cross_entropy(c, input, linear_weight, target, opts, out) = ccall(address_of(925),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_linear_cross_entropy_opts},
 Ptr{Ptr{Cvoid}}), c, input, linear_weight, target, opts, out)
-@inline tt_linear_into(c, input, weight, bias, dst) = ccall(address_of(925), Int32,
+@inline tt_linear_into(c, input, weight, bias, dst) = ccall(address_of(926), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, input, weight, bias, dst)
-@inline tt_linspace(c, start, end_, steps, opts, out) = ccall(address_of(926), Int32,
+@inline tt_linspace(c, start, end_, steps, opts, out) = ccall(address_of(927), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Int64, Ptr{tt_linspace_opts}, Ptr{Ptr{Cvoid}}), c,
 start, end_, steps, opts, out)
-@inline tt_load_cuda(c, path) = ccall(address_of(927), Int32, (Ptr{Cvoid}, Cstring), c, path)
-@inline tt_loader_length(l) = ccall(address_of(928), Int64, (Ptr{Cvoid},), l)
-@inline tt_loader_new(c, dataset, sampler, opts, out) = ccall(address_of(929), Int32,
+@inline tt_load_cuda(c, path) = ccall(address_of(928), Int32, (Ptr{Cvoid}, Cstring), c, path)
+@inline tt_loader_length(l) = ccall(address_of(929), Int64, (Ptr{Cvoid},), l)
+@inline tt_loader_new(c, dataset, sampler, opts, out) = ccall(address_of(930), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_loader_opts}, Ptr{Ptr{Cvoid}}), c, dataset, sampler,
 opts, out)
-@inline tt_loader_next(c, l, outs, cap, n_outs) = ccall(address_of(930), Int32,
+@inline tt_loader_next(c, l, outs, cap, n_outs) = ccall(address_of(931), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, l, outs, cap, n_outs)
-@inline tt_loader_release(l) = ccall(address_of(931), Cvoid, (Ptr{Cvoid},), l)
-@inline tt_loader_retain(l) = ccall(address_of(932), Cvoid, (Ptr{Cvoid},), l)
-@inline tt_loader_set_state(c, l, state) = ccall(address_of(933), Int32,
+@inline tt_loader_release(l) = ccall(address_of(932), Cvoid, (Ptr{Cvoid},), l)
+@inline tt_loader_retain(l) = ccall(address_of(933), Cvoid, (Ptr{Cvoid},), l)
+@inline tt_loader_set_state(c, l, state) = ccall(address_of(934), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, l, state)
-@inline tt_loader_state(c, l, state) = ccall(address_of(934), Int32,
+@inline tt_loader_state(c, l, state) = ccall(address_of(935), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, l, state)
-@inline tt_loader_work(c, l, out) = ccall(address_of(935), Int32,
+@inline tt_loader_work(c, l, out) = ccall(address_of(936), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, l, out)
-@inline tt_local_response_norm(c, input, size, opts, out) = ccall(address_of(936), Int32,
+@inline tt_local_response_norm(c, input, size, opts, out) = ccall(address_of(937), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_local_response_norm_opts}, Ptr{Ptr{Cvoid}}), c, input, size,
 opts, out)
-@inline tt_log(c, self, out) = ccall(address_of(937), Int32,
+@inline tt_log(c, self, out) = ccall(address_of(938), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_log10(c, self, out) = ccall(address_of(938), Int32,
+@inline tt_log10(c, self, out) = ccall(address_of(939), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_log10_(c, self) = ccall(address_of(939), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_log10_into(c, self, dst) = ccall(address_of(940), Int32,
+@inline tt_log10_(c, self) = ccall(address_of(940), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_log10_into(c, self, dst) = ccall(address_of(941), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_log1p(c, self, out) = ccall(address_of(941), Int32,
+@inline tt_log1p(c, self, out) = ccall(address_of(942), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_log1p_(c, self) = ccall(address_of(942), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_log1p_into(c, self, dst) = ccall(address_of(943), Int32,
+@inline tt_log1p_(c, self) = ccall(address_of(943), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_log1p_into(c, self, dst) = ccall(address_of(944), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_log2(c, self, out) = ccall(address_of(944), Int32,
+@inline tt_log2(c, self, out) = ccall(address_of(945), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_log2_(c, self) = ccall(address_of(945), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_log2_into(c, self, dst) = ccall(address_of(946), Int32,
+@inline tt_log2_(c, self) = ccall(address_of(946), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_log2_into(c, self, dst) = ccall(address_of(947), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_log_(c, self) = ccall(address_of(947), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_log_into(c, self, dst) = ccall(address_of(948), Int32,
+@inline tt_log_(c, self) = ccall(address_of(948), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_log_into(c, self, dst) = ccall(address_of(949), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_log_ndtr(c, self, out) = ccall(address_of(949), Int32,
+@inline tt_log_ndtr(c, self, out) = ccall(address_of(950), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_log_ndtr_into(c, self, dst) = ccall(address_of(950), Int32,
+@inline tt_log_ndtr_into(c, self, dst) = ccall(address_of(951), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_log_normal_(c, self, mean, std, opts) = ccall(address_of(951), Int32,
+@inline tt_log_normal_(c, self, mean, std, opts) = ccall(address_of(952), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Float64, Ptr{tt_log_normal__opts}), c, self, mean, std, opts)
-@inline tt_log_softmax(c, self, dim, opts, out) = ccall(address_of(952), Int32,
+@inline tt_log_softmax(c, self, dim, opts, out) = ccall(address_of(953), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_log_softmax_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_log_softmax_into(c, self, dim, opts, dst) = ccall(address_of(953), Int32,
+@inline tt_log_softmax_into(c, self, dim, opts, dst) = ccall(address_of(954), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_log_softmax_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_logaddexp(c, self, other, out) = ccall(address_of(954), Int32,
+@inline tt_logaddexp(c, self, other, out) = ccall(address_of(955), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_logaddexp2(c, self, other, out) = ccall(address_of(955), Int32,
+@inline tt_logaddexp2(c, self, other, out) = ccall(address_of(956), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_logaddexp2_into(c, self, other, dst) = ccall(address_of(956), Int32,
+@inline tt_logaddexp2_into(c, self, other, dst) = ccall(address_of(957), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_logaddexp_into(c, self, other, dst) = ccall(address_of(957), Int32,
+@inline tt_logaddexp_into(c, self, other, dst) = ccall(address_of(958), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_logcumsumexp(c, self, dim, out) = ccall(address_of(958), Int32,
+@inline tt_logcumsumexp(c, self, dim, out) = ccall(address_of(959), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, out)
-@inline tt_logcumsumexp_into(c, self, dim, dst) = ccall(address_of(959), Int32,
+@inline tt_logcumsumexp_into(c, self, dim, dst) = ccall(address_of(960), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, dim, dst)
-@inline tt_logdet(c, self, out) = ccall(address_of(960), Int32,
+@inline tt_logdet(c, self, out) = ccall(address_of(961), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_logical_and(c, self, other, out) = ccall(address_of(961), Int32,
+@inline tt_logical_and(c, self, other, out) = ccall(address_of(962), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_logical_and_(c, self, other) = ccall(address_of(962), Int32,
+@inline tt_logical_and_(c, self, other) = ccall(address_of(963), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_logical_and_into(c, self, other, dst) = ccall(address_of(963), Int32,
+@inline tt_logical_and_into(c, self, other, dst) = ccall(address_of(964), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_logical_not(c, self, out) = ccall(address_of(964), Int32,
+@inline tt_logical_not(c, self, out) = ccall(address_of(965), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_logical_not_(c, self) = ccall(address_of(965), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_logical_not_into(c, self, dst) = ccall(address_of(966), Int32,
+@inline tt_logical_not_(c, self) = ccall(address_of(966), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_logical_not_into(c, self, dst) = ccall(address_of(967), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_logical_or(c, self, other, out) = ccall(address_of(967), Int32,
+@inline tt_logical_or(c, self, other, out) = ccall(address_of(968), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_logical_or_(c, self, other) = ccall(address_of(968), Int32,
+@inline tt_logical_or_(c, self, other) = ccall(address_of(969), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_logical_or_into(c, self, other, dst) = ccall(address_of(969), Int32,
+@inline tt_logical_or_into(c, self, other, dst) = ccall(address_of(970), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_logical_xor(c, self, other, out) = ccall(address_of(970), Int32,
+@inline tt_logical_xor(c, self, other, out) = ccall(address_of(971), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_logical_xor_(c, self, other) = ccall(address_of(971), Int32,
+@inline tt_logical_xor_(c, self, other) = ccall(address_of(972), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_logical_xor_into(c, self, other, dst) = ccall(address_of(972), Int32,
+@inline tt_logical_xor_into(c, self, other, dst) = ccall(address_of(973), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_logit(c, self, opts, out) = ccall(address_of(973), Int32,
+@inline tt_logit(c, self, opts, out) = ccall(address_of(974), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_logit_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_logit_(c, self, opts) = ccall(address_of(974), Int32,
+@inline tt_logit_(c, self, opts) = ccall(address_of(975), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_logit_opts}), c, self, opts)
-@inline tt_logit_into(c, self, opts, dst) = ccall(address_of(975), Int32,
+@inline tt_logit_into(c, self, opts, dst) = ccall(address_of(976), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_logit_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_logsigmoid(c, input, out) = ccall(address_of(976), Int32,
+@inline tt_logsigmoid(c, input, out) = ccall(address_of(977), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_logsigmoid_into(c, input, dst) = ccall(address_of(977), Int32,
+@inline tt_logsigmoid_into(c, input, dst) = ccall(address_of(978), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, input, dst)
-@inline tt_logspace(c, start, end_, steps, opts, out) = ccall(address_of(978), Int32,
+@inline tt_logspace(c, start, end_, steps, opts, out) = ccall(address_of(979), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Int64, Ptr{tt_logspace_opts}, Ptr{Ptr{Cvoid}}), c,
 start, end_, steps, opts, out)
-@inline tt_logsumexp(c, self, dim, n_dim, opts, out) = ccall(address_of(979), Int32,
+@inline tt_logsumexp(c, self, dim, n_dim, opts, out) = ccall(address_of(980), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_logsumexp_opts}, Ptr{Ptr{Cvoid}}), c, self, dim,
 n_dim, opts, out)
-@inline tt_logsumexp_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(980), Int32,
+@inline tt_logsumexp_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(981), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_logsumexp_opts}, Ptr{Cvoid}), c, self, dim,
 n_dim, opts, dst)
 @inline tt_lp_pool1d(c, input, norm_type, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(981), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Int64}, Int64,
+ccall(address_of(982), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Int64}, Int64,
 Ptr{tt_lp_pool1d_opts}, Ptr{Ptr{Cvoid}}), c, input, norm_type, kernel_size, n_kernel_size, opts,
 out)
 @inline tt_lp_pool2d(c, input, norm_type, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(982), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Int64}, Int64,
+ccall(address_of(983), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Int64}, Int64,
 Ptr{tt_lp_pool2d_opts}, Ptr{Ptr{Cvoid}}), c, input, norm_type, kernel_size, n_kernel_size, opts,
 out)
 @inline tt_lp_pool3d(c, input, norm_type, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(983), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Int64}, Int64,
+ccall(address_of(984), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Int64}, Int64,
 Ptr{tt_lp_pool3d_opts}, Ptr{Ptr{Cvoid}}), c, input, norm_type, kernel_size, n_kernel_size, opts,
 out)
-@inline tt_lr_chained(c, schedulers, n_schedulers, out) = ccall(address_of(984), Int32,
+@inline tt_lr_chained(c, schedulers, n_schedulers, out) = ccall(address_of(985), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, schedulers, n_schedulers, out)
-@inline tt_lr_constant(c, optimizer, opts, out) = ccall(address_of(985), Int32,
+@inline tt_lr_constant(c, optimizer, opts, out) = ccall(address_of(986), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_lr_constant_opts}, Ptr{Ptr{Cvoid}}), c, optimizer, opts, out)
-@inline tt_lr_cosine_annealing(c, optimizer, T_max, opts, out) = ccall(address_of(986), Int32,
+@inline tt_lr_cosine_annealing(c, optimizer, T_max, opts, out) = ccall(address_of(987), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_lr_cosine_annealing_opts}, Ptr{Ptr{Cvoid}}), c, optimizer,
 T_max, opts, out)
-@inline tt_lr_cosine_annealing_warm_restarts(c, optimizer, T_0, opts, out) = ccall(address_of(987),
+@inline tt_lr_cosine_annealing_warm_restarts(c, optimizer, T_0, opts, out) = ccall(address_of(988),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_lr_cosine_annealing_warm_restarts_opts},
 Ptr{Ptr{Cvoid}}), c, optimizer, T_0, opts, out)
 @inline tt_lr_cyclic(c, optimizer, base_lr, n_base_lr, max_lr, n_max_lr, opts, out) =
-ccall(address_of(988), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}, Int64, Ptr{Float64}, Int64,
+ccall(address_of(989), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}, Int64, Ptr{Float64}, Int64,
 Ptr{tt_lr_cyclic_opts}, Ptr{Ptr{Cvoid}}), c, optimizer, base_lr, n_base_lr, max_lr, n_max_lr, opts,
 out)
-@inline tt_lr_exponential(c, optimizer, gamma, opts, out) = ccall(address_of(989), Int32,
+@inline tt_lr_exponential(c, optimizer, gamma, opts, out) = ccall(address_of(990), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_lr_exponential_opts}, Ptr{Ptr{Cvoid}}), c, optimizer,
 gamma, opts, out)
-@inline tt_lr_lambda(c, optimizer, fn, user, drop, last_epoch, out) = ccall(address_of(990), Int32,
+@inline tt_lr_lambda(c, optimizer, fn, user, drop, last_epoch, out) = ccall(address_of(991), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, optimizer,
 fn, user, drop, last_epoch, out)
-@inline tt_lr_linear(c, optimizer, opts, out) = ccall(address_of(991), Int32,
+@inline tt_lr_linear(c, optimizer, opts, out) = ccall(address_of(992), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_lr_linear_opts}, Ptr{Ptr{Cvoid}}), c, optimizer, opts, out)
-@inline tt_lr_multi_step(c, optimizer, milestones, n_milestones, opts, out) = ccall(address_of(992),
+@inline tt_lr_multi_step(c, optimizer, milestones, n_milestones, opts, out) = ccall(address_of(993),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_lr_multi_step_opts}, Ptr{Ptr{Cvoid}}), c,
 optimizer, milestones, n_milestones, opts, out)
-@inline tt_lr_multiplicative(c, optimizer, fn, user, drop, last_epoch, out) = ccall(address_of(993),
+@inline tt_lr_multiplicative(c, optimizer, fn, user, drop, last_epoch, out) = ccall(address_of(994),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c,
 optimizer, fn, user, drop, last_epoch, out)
-@inline tt_lr_one_cycle(c, optimizer, max_lr, n_max_lr, opts, out) = ccall(address_of(994), Int32,
+@inline tt_lr_one_cycle(c, optimizer, max_lr, n_max_lr, opts, out) = ccall(address_of(995), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}, Int64, Ptr{tt_lr_one_cycle_opts}, Ptr{Ptr{Cvoid}}), c,
 optimizer, max_lr, n_max_lr, opts, out)
-@inline tt_lr_polynomial(c, optimizer, opts, out) = ccall(address_of(995), Int32,
+@inline tt_lr_polynomial(c, optimizer, opts, out) = ccall(address_of(996), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_lr_polynomial_opts}, Ptr{Ptr{Cvoid}}), c, optimizer, opts, out)
-@inline tt_lr_reduce_on_plateau(c, optimizer, opts, out) = ccall(address_of(996), Int32,
+@inline tt_lr_reduce_on_plateau(c, optimizer, opts, out) = ccall(address_of(997), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_lr_reduce_on_plateau_opts}, Ptr{Ptr{Cvoid}}), c, optimizer, opts,
 out)
 @inline tt_lr_sequential(c, optimizer, schedulers, n_schedulers, milestones, n_milestones, opts,
-out) = ccall(address_of(997), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64},
+out) = ccall(address_of(998), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64},
 Int64, Ptr{tt_lr_sequential_opts}, Ptr{Ptr{Cvoid}}), c, optimizer, schedulers, n_schedulers,
 milestones, n_milestones, opts, out)
-@inline tt_lr_step(c, optimizer, step_size, opts, out) = ccall(address_of(998), Int32,
+@inline tt_lr_step(c, optimizer, step_size, opts, out) = ccall(address_of(999), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_lr_step_opts}, Ptr{Ptr{Cvoid}}), c, optimizer, step_size,
 opts, out)
-@inline tt_lr_swa(c, optimizer, swa_lr, n_swa_lr, opts, out) = ccall(address_of(999), Int32,
+@inline tt_lr_swa(c, optimizer, swa_lr, n_swa_lr, opts, out) = ccall(address_of(1000), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}, Int64, Ptr{tt_lr_swa_opts}, Ptr{Ptr{Cvoid}}), c, optimizer,
 swa_lr, n_swa_lr, opts, out)
 @inline tt_lstm(c, input, hx, n_hx, params, n_params, has_biases, num_layers, dropout, train,
-bidirectional, batch_first, opts, output, h_n, c_n) = ccall(address_of(1000), Int32,
+bidirectional, batch_first, opts, output, h_n, c_n) = ccall(address_of(1001), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Int32, Int64, Float64,
 Int32, Int32, Int32, Ptr{tt_lstm_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 input, hx, n_hx, params, n_params, has_biases, num_layers, dropout, train, bidirectional,
 batch_first, opts, output, h_n, c_n)
-@inline tt_lstm_cell(c, input, hx, n_hx, w_ih, w_hh, b_ih, b_hh, h_1, c_1) = ccall(address_of(1001),
+@inline tt_lstm_cell(c, input, hx, n_hx, w_ih, w_hh, b_ih, b_hh, h_1, c_1) = ccall(address_of(1002),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, input, hx, n_hx, w_ih, w_hh, b_ih, b_hh, h_1, c_1)
-@inline tt_lt(c, self, other, out) = ccall(address_of(1002), Int32,
+@inline tt_lt(c, self, other, out) = ccall(address_of(1003), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_lt_(c, self, other) = ccall(address_of(1003), Int32,
+@inline tt_lt_(c, self, other) = ccall(address_of(1004), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_lt_f64(c, self, other, out) = ccall(address_of(1004), Int32,
+@inline tt_lt_f64(c, self, other, out) = ccall(address_of(1005), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_lt_f64_(c, self, other) = ccall(address_of(1005), Int32,
+@inline tt_lt_f64_(c, self, other) = ccall(address_of(1006), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_lt_f64_into(c, self, other, dst) = ccall(address_of(1006), Int32,
+@inline tt_lt_f64_into(c, self, other, dst) = ccall(address_of(1007), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_lt_i64(c, self, other, out) = ccall(address_of(1007), Int32,
+@inline tt_lt_i64(c, self, other, out) = ccall(address_of(1008), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_lt_i64_(c, self, other) = ccall(address_of(1008), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
+@inline tt_lt_i64_(c, self, other) = ccall(address_of(1009), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
 c, self, other)
-@inline tt_lt_i64_into(c, self, other, dst) = ccall(address_of(1009), Int32,
+@inline tt_lt_i64_into(c, self, other, dst) = ccall(address_of(1010), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_lt_into(c, self, other, dst) = ccall(address_of(1010), Int32,
+@inline tt_lt_into(c, self, other, dst) = ccall(address_of(1011), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_lt_scalar(c, self, other, out) = ccall(address_of(1011), Int32,
+@inline tt_lt_scalar(c, self, other, out) = ccall(address_of(1012), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_lt_scalar_(c, self, other) = ccall(address_of(1012), Int32,
+@inline tt_lt_scalar_(c, self, other) = ccall(address_of(1013), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_lt_scalar_into(c, self, other, dst) = ccall(address_of(1013), Int32,
+@inline tt_lt_scalar_into(c, self, other, dst) = ccall(address_of(1014), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_lu_solve(c, self, LU_data, LU_pivots, out) = ccall(address_of(1014), Int32,
+@inline tt_lu_solve(c, self, LU_data, LU_pivots, out) = ccall(address_of(1015), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, LU_data, LU_pivots, out)
-@inline tt_lu_solve_into(c, self, LU_data, LU_pivots, dst) = ccall(address_of(1015), Int32,
+@inline tt_lu_solve_into(c, self, LU_data, LU_pivots, dst) = ccall(address_of(1016), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, LU_data, LU_pivots, dst)
-@inline tt_lu_unpack(c, LU_data, LU_pivots, opts, P, L, U) = ccall(address_of(1016), Int32,
+@inline tt_lu_unpack(c, LU_data, LU_pivots, opts, P, L, U) = ccall(address_of(1017), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_lu_unpack_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, LU_data, LU_pivots, opts, P, L, U)
 @inline tt_lu_unpack_into(c, LU_data, LU_pivots, opts, dst_P, dst_L, dst_U) =
-ccall(address_of(1017), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_lu_unpack_opts},
+ccall(address_of(1018), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_lu_unpack_opts},
 Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, LU_data, LU_pivots, opts, dst_P, dst_L, dst_U)
-@inline tt_make_dual(c, primal, tangent, out) = ccall(address_of(1018), Int32,
+@inline tt_make_dual(c, primal, tangent, out) = ccall(address_of(1019), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, primal, tangent, out)
-@inline tt_manifest() = ccall(address_of(1019), Ptr{UInt8}, ())
-@inline tt_manual_seed(c, seed) = ccall(address_of(1020), Int32, (Ptr{Cvoid}, UInt64), c, seed)
-@inline tt_margin_ranking_loss(c, input1, input2, target, opts, out) = ccall(address_of(1021),
+@inline tt_manifest() = ccall(address_of(1020), Ptr{UInt8}, ())
+@inline tt_manual_seed(c, seed) = ccall(address_of(1021), Int32, (Ptr{Cvoid}, UInt64), c, seed)
+@inline tt_margin_ranking_loss(c, input1, input2, target, opts, out) = ccall(address_of(1022),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_margin_ranking_loss_opts},
 Ptr{Ptr{Cvoid}}), c, input1, input2, target, opts, out)
-@inline tt_masked_fill(c, self, mask, value, out) = ccall(address_of(1022), Int32,
+@inline tt_masked_fill(c, self, mask, value, out) = ccall(address_of(1023), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, mask, value, out)
-@inline tt_masked_fill_(c, self, mask, value) = ccall(address_of(1023), Int32,
+@inline tt_masked_fill_(c, self, mask, value) = ccall(address_of(1024), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, mask, value)
-@inline tt_masked_fill_f64(c, self, mask, value, out) = ccall(address_of(1024), Int32,
+@inline tt_masked_fill_f64(c, self, mask, value, out) = ccall(address_of(1025), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, mask, value, out)
-@inline tt_masked_fill_f64_(c, self, mask, value) = ccall(address_of(1025), Int32,
+@inline tt_masked_fill_f64_(c, self, mask, value) = ccall(address_of(1026), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, mask, value)
-@inline tt_masked_fill_i64(c, self, mask, value, out) = ccall(address_of(1026), Int32,
+@inline tt_masked_fill_i64(c, self, mask, value, out) = ccall(address_of(1027), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, mask, value, out)
-@inline tt_masked_fill_i64_(c, self, mask, value) = ccall(address_of(1027), Int32,
+@inline tt_masked_fill_i64_(c, self, mask, value) = ccall(address_of(1028), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, mask, value)
-@inline tt_masked_fill_scalar(c, self, mask, value, out) = ccall(address_of(1028), Int32,
+@inline tt_masked_fill_scalar(c, self, mask, value, out) = ccall(address_of(1029), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, mask, value, out)
-@inline tt_masked_fill_scalar_(c, self, mask, value) = ccall(address_of(1029), Int32,
+@inline tt_masked_fill_scalar_(c, self, mask, value) = ccall(address_of(1030), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, mask, value)
-@inline tt_masked_scatter(c, self, mask, source, out) = ccall(address_of(1030), Int32,
+@inline tt_masked_scatter(c, self, mask, source, out) = ccall(address_of(1031), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, mask, source, out)
-@inline tt_masked_scatter_(c, self, mask, source) = ccall(address_of(1031), Int32,
+@inline tt_masked_scatter_(c, self, mask, source) = ccall(address_of(1032), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, mask, source)
-@inline tt_masked_select(c, self, mask, out) = ccall(address_of(1032), Int32,
+@inline tt_masked_select(c, self, mask, out) = ccall(address_of(1033), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, mask, out)
-@inline tt_masked_select_into(c, self, mask, dst) = ccall(address_of(1033), Int32,
+@inline tt_masked_select_into(c, self, mask, dst) = ccall(address_of(1034), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, mask, dst)
-@inline tt_matmul(c, self, other, out) = ccall(address_of(1034), Int32,
+@inline tt_matmul(c, self, other, out) = ccall(address_of(1035), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_matmul_into(c, self, other, dst) = ccall(address_of(1035), Int32,
+@inline tt_matmul_into(c, self, other, dst) = ccall(address_of(1036), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_matrix_exp(c, self, out) = ccall(address_of(1036), Int32,
+@inline tt_matrix_exp(c, self, out) = ccall(address_of(1037), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_matrix_power(c, self, n, out) = ccall(address_of(1037), Int32,
+@inline tt_matrix_power(c, self, n, out) = ccall(address_of(1038), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, n, out)
-@inline tt_matrix_power_into(c, self, n, dst) = ccall(address_of(1038), Int32,
+@inline tt_matrix_power_into(c, self, n, dst) = ccall(address_of(1039), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, n, dst)
-@inline tt_max(c, self, out) = ccall(address_of(1039), Int32,
+@inline tt_max(c, self, out) = ccall(address_of(1040), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_max_dim(c, self, dim, opts, values, indices) = ccall(address_of(1040), Int32,
+@inline tt_max_dim(c, self, dim, opts, values, indices) = ccall(address_of(1041), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_max_dim_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self,
 dim, opts, values, indices)
-@inline tt_max_dim_into(c, self, dim, opts, dst_values, dst_indices) = ccall(address_of(1041),
+@inline tt_max_dim_into(c, self, dim, opts, dst_values, dst_indices) = ccall(address_of(1042),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_max_dim_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim,
 opts, dst_values, dst_indices)
-@inline tt_max_pool1d(c, self, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1042),
+@inline tt_max_pool1d(c, self, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1043),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_max_pool1d_opts}, Ptr{Ptr{Cvoid}}), c,
 self, kernel_size, n_kernel_size, opts, out)
 @inline tt_max_pool1d_with_indices(c, self, kernel_size, n_kernel_size, opts, out, indices) =
-ccall(address_of(1043), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1044), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_max_pool1d_with_indices_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, kernel_size,
 n_kernel_size, opts, out, indices)
-@inline tt_max_pool2d(c, self, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1044),
+@inline tt_max_pool2d(c, self, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1045),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_max_pool2d_opts}, Ptr{Ptr{Cvoid}}), c,
 self, kernel_size, n_kernel_size, opts, out)
 @inline tt_max_pool2d_with_indices(c, self, kernel_size, n_kernel_size, opts, out, indices) =
-ccall(address_of(1045), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1046), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_max_pool2d_with_indices_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, kernel_size,
 n_kernel_size, opts, out, indices)
-@inline tt_max_pool3d(c, self, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1046),
+@inline tt_max_pool3d(c, self, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1047),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_max_pool3d_opts}, Ptr{Ptr{Cvoid}}), c,
 self, kernel_size, n_kernel_size, opts, out)
 @inline tt_max_pool3d_with_indices(c, self, kernel_size, n_kernel_size, opts, out, indices) =
-ccall(address_of(1047), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1048), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_max_pool3d_with_indices_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, kernel_size,
 n_kernel_size, opts, out, indices)
 @inline tt_max_unpool1d(c, input, indices, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1048), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1049), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_max_unpool1d_opts}, Ptr{Ptr{Cvoid}}), c, input, indices, kernel_size, n_kernel_size, opts,
 out)
 @inline tt_max_unpool2d(c, input, indices, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1049), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1050), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_max_unpool2d_opts}, Ptr{Ptr{Cvoid}}), c, input, indices, kernel_size, n_kernel_size, opts,
 out)
 @inline tt_max_unpool3d(c, input, indices, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1050), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1051), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_max_unpool3d_opts}, Ptr{Ptr{Cvoid}}), c, input, indices, kernel_size, n_kernel_size, opts,
 out)
-@inline tt_maximum(c, self, other, out) = ccall(address_of(1051), Int32,
+@inline tt_maximum(c, self, other, out) = ccall(address_of(1052), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_maximum_into(c, self, other, dst) = ccall(address_of(1052), Int32,
+@inline tt_maximum_into(c, self, other, dst) = ccall(address_of(1053), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_mean(c, self, opts, out) = ccall(address_of(1053), Int32,
+@inline tt_mean(c, self, opts, out) = ccall(address_of(1054), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_mean_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_mean_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(1054), Int32,
+@inline tt_mean_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(1055), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_mean_dim_opts}, Ptr{Ptr{Cvoid}}), c, self, dim,
 n_dim, opts, out)
-@inline tt_mean_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1055), Int32,
+@inline tt_mean_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1056), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_mean_dim_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_median(c, self, out) = ccall(address_of(1056), Int32,
+@inline tt_median(c, self, out) = ccall(address_of(1057), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_median_dim(c, self, dim, opts, values, indices) = ccall(address_of(1057), Int32,
+@inline tt_median_dim(c, self, dim, opts, values, indices) = ccall(address_of(1058), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_median_dim_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self,
 dim, opts, values, indices)
-@inline tt_median_dim_into(c, self, dim, opts, dst_values, dst_indices) = ccall(address_of(1058),
+@inline tt_median_dim_into(c, self, dim, opts, dst_values, dst_indices) = ccall(address_of(1059),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_median_dim_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self,
 dim, opts, dst_values, dst_indices)
-@inline tt_memory(c, device, out) = ccall(address_of(1059), Int32,
+@inline tt_memory(c, device, out) = ccall(address_of(1060), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{tt_memory_stats}), c, device, out)
-@inline tt_meshgrid(c, tensors, n_tensors, opts, outs, cap, n_outs) = ccall(address_of(1060), Int32,
+@inline tt_meshgrid(c, tensors, n_tensors, opts, outs, cap, n_outs) = ccall(address_of(1061), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_meshgrid_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c,
 tensors, n_tensors, opts, outs, cap, n_outs)
-@inline tt_min(c, self, out) = ccall(address_of(1061), Int32,
+@inline tt_min(c, self, out) = ccall(address_of(1062), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_min_dim(c, self, dim, opts, values, indices) = ccall(address_of(1062), Int32,
+@inline tt_min_dim(c, self, dim, opts, values, indices) = ccall(address_of(1063), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_min_dim_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self,
 dim, opts, values, indices)
-@inline tt_min_dim_into(c, self, dim, opts, dst_values, dst_indices) = ccall(address_of(1063),
+@inline tt_min_dim_into(c, self, dim, opts, dst_values, dst_indices) = ccall(address_of(1064),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_min_dim_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim,
 opts, dst_values, dst_indices)
-@inline tt_minimum(c, self, other, out) = ccall(address_of(1064), Int32,
+@inline tt_minimum(c, self, other, out) = ccall(address_of(1065), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_minimum_into(c, self, other, dst) = ccall(address_of(1065), Int32,
+@inline tt_minimum_into(c, self, other, dst) = ccall(address_of(1066), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_mish(c, input, out) = ccall(address_of(1066), Int32,
+@inline tt_mish(c, input, out) = ccall(address_of(1067), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_mish_(c, input) = ccall(address_of(1067), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_mm(c, self, mat2, out) = ccall(address_of(1068), Int32,
+@inline tt_mish_(c, input) = ccall(address_of(1068), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_mm(c, self, mat2, out) = ccall(address_of(1069), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, mat2, out)
-@inline tt_mm_into(c, self, mat2, dst) = ccall(address_of(1069), Int32,
+@inline tt_mm_into(c, self, mat2, dst) = ccall(address_of(1070), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, mat2, dst)
-@inline tt_mode(c, self, opts, values, indices) = ccall(address_of(1070), Int32,
+@inline tt_mode(c, self, opts, values, indices) = ccall(address_of(1071), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_mode_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, opts,
 values, indices)
-@inline tt_mode_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(1071), Int32,
+@inline tt_mode_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(1072), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_mode_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_values,
 dst_indices)
-@inline tt_module_append(c, m, child) = ccall(address_of(1072), Int32,
+@inline tt_module_append(c, m, child) = ccall(address_of(1073), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, m, child)
-@inline tt_module_average(c, m, model, share, use_buffers) = ccall(address_of(1073), Int32,
+@inline tt_module_average(c, m, model, share, use_buffers) = ccall(address_of(1074), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int32), c, m, model, share, use_buffers)
-@inline tt_module_call(c, m, input, out) = ccall(address_of(1074), Int32,
+@inline tt_module_call(c, m, input, out) = ccall(address_of(1075), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, m, input, out)
-@inline tt_module_child(c, m, i, out) = ccall(address_of(1075), Int32,
+@inline tt_module_child(c, m, i, out) = ccall(address_of(1076), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, m, i, out)
-@inline tt_module_child_name(m, i) = ccall(address_of(1076), Ptr{UInt8}, (Ptr{Cvoid}, Int64), m, i)
-@inline tt_module_copy(c, m, out) = ccall(address_of(1077), Int32,
+@inline tt_module_child_name(m, i) = ccall(address_of(1077), Ptr{UInt8}, (Ptr{Cvoid}, Int64), m, i)
+@inline tt_module_copy(c, m, out) = ccall(address_of(1078), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, m, out)
-@inline tt_module_exchange_tensors(c, m, with) = ccall(address_of(1078), Int32,
+@inline tt_module_exchange_tensors(c, m, with) = ccall(address_of(1079), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, m, with)
-@inline tt_module_forward(c, m, inputs, n, outs, cap, n_outs) = ccall(address_of(1079), Int32,
+@inline tt_module_forward(c, m, inputs, n, outs, cap, n_outs) = ccall(address_of(1080), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, m, inputs,
 n, outs, cap, n_outs)
-@inline tt_module_freeze(c, m) = ccall(address_of(1080), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, m)
-@inline tt_module_frozen(m) = ccall(address_of(1081), Int32, (Ptr{Cvoid},), m)
-@inline tt_module_get_submodule(c, m, path, out) = ccall(address_of(1082), Int32,
+@inline tt_module_freeze(c, m) = ccall(address_of(1081), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, m)
+@inline tt_module_frozen(m) = ccall(address_of(1082), Int32, (Ptr{Cvoid},), m)
+@inline tt_module_get_submodule(c, m, path, out) = ccall(address_of(1083), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, m, path, out)
-@inline tt_module_get_tensor(c, m, path, out) = ccall(address_of(1083), Int32,
+@inline tt_module_get_tensor(c, m, path, out) = ccall(address_of(1084), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, m, path, out)
-@inline tt_module_load_state_dict(c, m, state, opts) = ccall(address_of(1084), Int32,
+@inline tt_module_load_state_dict(c, m, state, opts) = ccall(address_of(1085), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_module_load_state_dict_opts}), c, m, state, opts)
-@inline tt_module_named_buffers(c, m, out) = ccall(address_of(1085), Int32,
+@inline tt_module_named_buffers(c, m, out) = ccall(address_of(1086), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, m, out)
-@inline tt_module_named_parameters(c, m, out) = ccall(address_of(1086), Int32,
+@inline tt_module_named_parameters(c, m, out) = ccall(address_of(1087), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, m, out)
-@inline tt_module_new_custom(c, def, out) = ccall(address_of(1087), Int32,
+@inline tt_module_new_custom(c, def, out) = ccall(address_of(1088), Int32,
 (Ptr{Cvoid}, Ptr{tt_module_def}, Ptr{Ptr{Cvoid}}), c, def, out)
-@inline tt_module_num_children(m) = ccall(address_of(1088), Int64, (Ptr{Cvoid},), m)
-@inline tt_module_parameters(c, m, outs, cap, n_outs) = ccall(address_of(1089), Int32,
+@inline tt_module_num_children(m) = ccall(address_of(1089), Int64, (Ptr{Cvoid},), m)
+@inline tt_module_parameters(c, m, outs, cap, n_outs) = ccall(address_of(1090), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, m, outs, cap, n_outs)
-@inline tt_module_print(c, m, buffer, cap, n) = ccall(address_of(1090), Int32,
+@inline tt_module_print(c, m, buffer, cap, n) = ccall(address_of(1091), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, m, buffer, cap, n)
-@inline tt_module_register_buffer(c, m, name, tensor, persistent) = ccall(address_of(1091), Int32,
+@inline tt_module_register_buffer(c, m, name, tensor, persistent) = ccall(address_of(1092), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}, Int32), c, m, name, tensor, persistent)
-@inline tt_module_register_forward_hook(c, m, fn, user, drop, id) = ccall(address_of(1092), Int32,
+@inline tt_module_register_forward_hook(c, m, fn, user, drop, id) = ccall(address_of(1093), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, m, fn, user, drop, id)
-@inline tt_module_register_forward_pre_hook(c, m, fn, user, drop, id) = ccall(address_of(1093),
+@inline tt_module_register_forward_pre_hook(c, m, fn, user, drop, id) = ccall(address_of(1094),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, m, fn, user,
 drop, id)
-@inline tt_module_register_full_backward_hook(c, m, fn, user, drop, id) = ccall(address_of(1094),
+@inline tt_module_register_full_backward_hook(c, m, fn, user, drop, id) = ccall(address_of(1095),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, m, fn, user,
 drop, id)
 @inline tt_module_register_full_backward_pre_hook(c, m, fn, user, drop, id) =
-ccall(address_of(1095), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+ccall(address_of(1096), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Int64}), c, m, fn, user, drop, id)
-@inline tt_module_register_module(c, m, name, child) = ccall(address_of(1096), Int32,
+@inline tt_module_register_module(c, m, name, child) = ccall(address_of(1097), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}), c, m, name, child)
-@inline tt_module_register_parameter(c, m, name, tensor) = ccall(address_of(1097), Int32,
+@inline tt_module_register_parameter(c, m, name, tensor) = ccall(address_of(1098), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}), c, m, name, tensor)
-@inline tt_module_release(m) = ccall(address_of(1098), Cvoid, (Ptr{Cvoid},), m)
-@inline tt_module_remove_hook(c, m, id) = ccall(address_of(1099), Int32,
+@inline tt_module_release(m) = ccall(address_of(1099), Cvoid, (Ptr{Cvoid},), m)
+@inline tt_module_remove_hook(c, m, id) = ccall(address_of(1100), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, m, id)
-@inline tt_module_requires_grad_(c, m, on) = ccall(address_of(1100), Int32,
+@inline tt_module_requires_grad_(c, m, on) = ccall(address_of(1101), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, m, on)
-@inline tt_module_retain(m) = ccall(address_of(1101), Cvoid, (Ptr{Cvoid},), m)
-@inline tt_module_state_dict(c, m, out) = ccall(address_of(1102), Int32,
+@inline tt_module_retain(m) = ccall(address_of(1102), Cvoid, (Ptr{Cvoid},), m)
+@inline tt_module_state_dict(c, m, out) = ccall(address_of(1103), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, m, out)
-@inline tt_module_to(c, m, device, dtype) = ccall(address_of(1103), Int32,
+@inline tt_module_to(c, m, device, dtype) = ccall(address_of(1104), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_device}, Int32), c, m, device, dtype)
-@inline tt_module_train(c, m, on) = ccall(address_of(1104), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32),
+@inline tt_module_train(c, m, on) = ccall(address_of(1105), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32),
 c, m, on)
-@inline tt_module_training(m) = ccall(address_of(1105), Int32, (Ptr{Cvoid},), m)
-@inline tt_module_type(m) = ccall(address_of(1106), Ptr{UInt8}, (Ptr{Cvoid},), m)
-@inline tt_module_update_bn(c, m, fn, user, drop) = ccall(address_of(1107), Int32,
+@inline tt_module_training(m) = ccall(address_of(1106), Int32, (Ptr{Cvoid},), m)
+@inline tt_module_type(m) = ccall(address_of(1107), Ptr{UInt8}, (Ptr{Cvoid},), m)
+@inline tt_module_update_bn(c, m, fn, user, drop) = ccall(address_of(1108), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, m, fn, user, drop)
-@inline tt_module_zero_grad(c, m) = ccall(address_of(1108), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, m)
+@inline tt_module_zero_grad(c, m) = ccall(address_of(1109), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, m)
 @inline tt_movedim(c, self, source, n_source, destination, n_destination, out) =
-ccall(address_of(1109), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}, Int64,
+ccall(address_of(1110), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}, Int64,
 Ptr{Ptr{Cvoid}}), c, self, source, n_source, destination, n_destination, out)
-@inline tt_mse_loss(c, input, target, opts, out) = ccall(address_of(1110), Int32,
+@inline tt_mse_loss(c, input, target, opts, out) = ccall(address_of(1111), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_mse_loss_opts}, Ptr{Ptr{Cvoid}}), c, input, target,
 opts, out)
-@inline tt_msort(c, self, out) = ccall(address_of(1111), Int32,
+@inline tt_msort(c, self, out) = ccall(address_of(1112), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_msort_into(c, self, dst) = ccall(address_of(1112), Int32,
+@inline tt_msort_into(c, self, dst) = ccall(address_of(1113), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_mul(c, self, other, out) = ccall(address_of(1113), Int32,
+@inline tt_mul(c, self, other, out) = ccall(address_of(1114), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_mul_(c, self, other) = ccall(address_of(1114), Int32,
+@inline tt_mul_(c, self, other) = ccall(address_of(1115), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_mul_f64(c, self, other, out) = ccall(address_of(1115), Int32,
+@inline tt_mul_f64(c, self, other, out) = ccall(address_of(1116), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_mul_f64_(c, self, other) = ccall(address_of(1116), Int32,
+@inline tt_mul_f64_(c, self, other) = ccall(address_of(1117), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_mul_f64_into(c, self, other, dst) = ccall(address_of(1117), Int32,
+@inline tt_mul_f64_into(c, self, other, dst) = ccall(address_of(1118), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_mul_i64(c, self, other, out) = ccall(address_of(1118), Int32,
+@inline tt_mul_i64(c, self, other, out) = ccall(address_of(1119), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_mul_i64_(c, self, other) = ccall(address_of(1119), Int32,
+@inline tt_mul_i64_(c, self, other) = ccall(address_of(1120), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_mul_i64_into(c, self, other, dst) = ccall(address_of(1120), Int32,
+@inline tt_mul_i64_into(c, self, other, dst) = ccall(address_of(1121), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_mul_into(c, self, other, dst) = ccall(address_of(1121), Int32,
+@inline tt_mul_into(c, self, other, dst) = ccall(address_of(1122), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_mul_scalar(c, self, other, out) = ccall(address_of(1122), Int32,
+@inline tt_mul_scalar(c, self, other, out) = ccall(address_of(1123), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_mul_scalar_(c, self, other) = ccall(address_of(1123), Int32,
+@inline tt_mul_scalar_(c, self, other) = ccall(address_of(1124), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_mul_scalar_into(c, self, other, dst) = ccall(address_of(1124), Int32,
+@inline tt_mul_scalar_into(c, self, other, dst) = ccall(address_of(1125), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_multi_margin_loss(c, input, target, opts, out) = ccall(address_of(1125), Int32,
+@inline tt_multi_margin_loss(c, input, target, opts, out) = ccall(address_of(1126), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_multi_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_multilabel_margin_loss(c, input, target, opts, out) = ccall(address_of(1126), Int32,
+@inline tt_multilabel_margin_loss(c, input, target, opts, out) = ccall(address_of(1127), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_multilabel_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c,
 input, target, opts, out)
-@inline tt_multilabel_soft_margin_loss(c, input, target, opts, out) = ccall(address_of(1127), Int32,
+@inline tt_multilabel_soft_margin_loss(c, input, target, opts, out) = ccall(address_of(1128), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_multilabel_soft_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c,
 input, target, opts, out)
-@inline tt_multinomial(c, self, num_samples, replacement, opts, out) = ccall(address_of(1128),
+@inline tt_multinomial(c, self, num_samples, replacement, opts, out) = ccall(address_of(1129),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int32, Ptr{tt_multinomial_opts}, Ptr{Ptr{Cvoid}}), c, self,
 num_samples, replacement, opts, out)
-@inline tt_multinomial_into(c, self, num_samples, replacement, opts, dst) = ccall(address_of(1129),
+@inline tt_multinomial_into(c, self, num_samples, replacement, opts, dst) = ccall(address_of(1130),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int32, Ptr{tt_multinomial_opts}, Ptr{Cvoid}), c, self,
 num_samples, replacement, opts, dst)
-@inline tt_mv(c, self, vec, out) = ccall(address_of(1130), Int32,
+@inline tt_mv(c, self, vec, out) = ccall(address_of(1131), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, vec, out)
-@inline tt_mv_into(c, self, vec, dst) = ccall(address_of(1131), Int32,
+@inline tt_mv_into(c, self, vec, dst) = ccall(address_of(1132), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, vec, dst)
-@inline tt_mvlgamma(c, self, p, out) = ccall(address_of(1132), Int32,
+@inline tt_mvlgamma(c, self, p, out) = ccall(address_of(1133), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, p, out)
-@inline tt_mvlgamma_(c, self, p) = ccall(address_of(1133), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
+@inline tt_mvlgamma_(c, self, p) = ccall(address_of(1134), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
 c, self, p)
-@inline tt_mvlgamma_into(c, self, p, dst) = ccall(address_of(1134), Int32,
+@inline tt_mvlgamma_into(c, self, p, dst) = ccall(address_of(1135), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, p, dst)
-@inline tt_nan_to_num(c, self, opts, out) = ccall(address_of(1135), Int32,
+@inline tt_nan_to_num(c, self, opts, out) = ccall(address_of(1136), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_nan_to_num_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_nan_to_num_(c, self, opts) = ccall(address_of(1136), Int32,
+@inline tt_nan_to_num_(c, self, opts) = ccall(address_of(1137), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_nan_to_num_opts}), c, self, opts)
-@inline tt_nan_to_num_into(c, self, opts, dst) = ccall(address_of(1137), Int32,
+@inline tt_nan_to_num_into(c, self, opts, dst) = ccall(address_of(1138), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_nan_to_num_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_nanmean(c, self, dim, n_dim, opts, out) = ccall(address_of(1138), Int32,
+@inline tt_nanmean(c, self, dim, n_dim, opts, out) = ccall(address_of(1139), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nanmean_opts}, Ptr{Ptr{Cvoid}}), c, self, dim,
 n_dim, opts, out)
-@inline tt_nanmean_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1139), Int32,
+@inline tt_nanmean_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1140), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nanmean_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_nanmedian(c, self, out) = ccall(address_of(1140), Int32,
+@inline tt_nanmedian(c, self, out) = ccall(address_of(1141), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_nanmedian_dim(c, self, dim, opts, values, indices) = ccall(address_of(1141), Int32,
+@inline tt_nanmedian_dim(c, self, dim, opts, values, indices) = ccall(address_of(1142), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_nanmedian_dim_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, dim, opts, values, indices)
-@inline tt_nanmedian_dim_into(c, self, dim, opts, dst_values, dst_indices) = ccall(address_of(1142),
+@inline tt_nanmedian_dim_into(c, self, dim, opts, dst_values, dst_indices) = ccall(address_of(1143),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_nanmedian_dim_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self,
 dim, opts, dst_values, dst_indices)
-@inline tt_nanquantile(c, self, q, opts, out) = ccall(address_of(1143), Int32,
+@inline tt_nanquantile(c, self, q, opts, out) = ccall(address_of(1144), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_nanquantile_opts}, Ptr{Ptr{Cvoid}}), c, self, q, opts,
 out)
-@inline tt_nanquantile_into(c, self, q, opts, dst) = ccall(address_of(1144), Int32,
+@inline tt_nanquantile_into(c, self, q, opts, dst) = ccall(address_of(1145), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_nanquantile_opts}, Ptr{Cvoid}), c, self, q, opts, dst)
-@inline tt_nanquantile_scalar(c, self, q, opts, out) = ccall(address_of(1145), Int32,
+@inline tt_nanquantile_scalar(c, self, q, opts, out) = ccall(address_of(1146), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_nanquantile_scalar_opts}, Ptr{Ptr{Cvoid}}), c, self, q,
 opts, out)
-@inline tt_nanquantile_scalar_into(c, self, q, opts, dst) = ccall(address_of(1146), Int32,
+@inline tt_nanquantile_scalar_into(c, self, q, opts, dst) = ccall(address_of(1147), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_nanquantile_scalar_opts}, Ptr{Cvoid}), c, self, q, opts,
 dst)
-@inline tt_nansum(c, self, dim, n_dim, opts, out) = ccall(address_of(1147), Int32,
+@inline tt_nansum(c, self, dim, n_dim, opts, out) = ccall(address_of(1148), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nansum_opts}, Ptr{Ptr{Cvoid}}), c, self, dim,
 n_dim, opts, out)
-@inline tt_nansum_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1148), Int32,
+@inline tt_nansum_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1149), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nansum_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_narrow(c, self, dim, start, length, out) = ccall(address_of(1149), Int32,
+@inline tt_narrow(c, self, dim, start, length, out) = ccall(address_of(1150), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, start, length, out)
-@inline tt_narrow_copy(c, self, dim, start, length, out) = ccall(address_of(1150), Int32,
+@inline tt_narrow_copy(c, self, dim, start, length, out) = ccall(address_of(1151), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, start, length, out)
-@inline tt_narrow_copy_into(c, self, dim, start, length, dst) = ccall(address_of(1151), Int32,
+@inline tt_narrow_copy_into(c, self, dim, start, length, dst) = ccall(address_of(1152), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Int64, Ptr{Cvoid}), c, self, dim, start, length, dst)
-@inline tt_ndtr(c, self, out) = ccall(address_of(1152), Int32,
+@inline tt_ndtr(c, self, out) = ccall(address_of(1153), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_ndtr_into(c, self, dst) = ccall(address_of(1153), Int32,
+@inline tt_ndtr_into(c, self, dst) = ccall(address_of(1154), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_ndtri(c, self, out) = ccall(address_of(1154), Int32,
+@inline tt_ndtri(c, self, out) = ccall(address_of(1155), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_ndtri_into(c, self, dst) = ccall(address_of(1155), Int32,
+@inline tt_ndtri_into(c, self, dst) = ccall(address_of(1156), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_ne(c, self, other, out) = ccall(address_of(1156), Int32,
+@inline tt_ne(c, self, other, out) = ccall(address_of(1157), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_ne_(c, self, other) = ccall(address_of(1157), Int32,
+@inline tt_ne_(c, self, other) = ccall(address_of(1158), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_ne_f64(c, self, other, out) = ccall(address_of(1158), Int32,
+@inline tt_ne_f64(c, self, other, out) = ccall(address_of(1159), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_ne_f64_(c, self, other) = ccall(address_of(1159), Int32,
+@inline tt_ne_f64_(c, self, other) = ccall(address_of(1160), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_ne_f64_into(c, self, other, dst) = ccall(address_of(1160), Int32,
+@inline tt_ne_f64_into(c, self, other, dst) = ccall(address_of(1161), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_ne_i64(c, self, other, out) = ccall(address_of(1161), Int32,
+@inline tt_ne_i64(c, self, other, out) = ccall(address_of(1162), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_ne_i64_(c, self, other) = ccall(address_of(1162), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
+@inline tt_ne_i64_(c, self, other) = ccall(address_of(1163), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64),
 c, self, other)
-@inline tt_ne_i64_into(c, self, other, dst) = ccall(address_of(1163), Int32,
+@inline tt_ne_i64_into(c, self, other, dst) = ccall(address_of(1164), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_ne_into(c, self, other, dst) = ccall(address_of(1164), Int32,
+@inline tt_ne_into(c, self, other, dst) = ccall(address_of(1165), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_ne_scalar(c, self, other, out) = ccall(address_of(1165), Int32,
+@inline tt_ne_scalar(c, self, other, out) = ccall(address_of(1166), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_ne_scalar_(c, self, other) = ccall(address_of(1166), Int32,
+@inline tt_ne_scalar_(c, self, other) = ccall(address_of(1167), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_ne_scalar_into(c, self, other, dst) = ccall(address_of(1167), Int32,
+@inline tt_ne_scalar_into(c, self, other, dst) = ccall(address_of(1168), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_neg(c, self, out) = ccall(address_of(1168), Int32,
+@inline tt_neg(c, self, out) = ccall(address_of(1169), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_neg_(c, self) = ccall(address_of(1169), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_neg_into(c, self, dst) = ccall(address_of(1170), Int32,
+@inline tt_neg_(c, self) = ccall(address_of(1170), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_neg_into(c, self, dst) = ccall(address_of(1171), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_nextafter(c, self, other, out) = ccall(address_of(1171), Int32,
+@inline tt_nextafter(c, self, other, out) = ccall(address_of(1172), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_nextafter_(c, self, other) = ccall(address_of(1172), Int32,
+@inline tt_nextafter_(c, self, other) = ccall(address_of(1173), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_nextafter_into(c, self, other, dst) = ccall(address_of(1173), Int32,
+@inline tt_nextafter_into(c, self, other, dst) = ccall(address_of(1174), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_nll_loss(c, input, target, opts, out) = ccall(address_of(1174), Int32,
+@inline tt_nll_loss(c, input, target, opts, out) = ccall(address_of(1175), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_nll_loss_opts}, Ptr{Ptr{Cvoid}}), c, input, target,
 opts, out)
-@inline tt_nn_adaptive_avg_pool1d(c, output_size, n_output_size, out) = ccall(address_of(1175),
+@inline tt_nn_adaptive_avg_pool1d(c, output_size, n_output_size, out) = ccall(address_of(1176),
 Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, output_size, n_output_size, out)
-@inline tt_nn_adaptive_avg_pool2d(c, output_size, n_output_size, out) = ccall(address_of(1176),
+@inline tt_nn_adaptive_avg_pool2d(c, output_size, n_output_size, out) = ccall(address_of(1177),
 Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, output_size, n_output_size, out)
-@inline tt_nn_adaptive_avg_pool3d(c, output_size, n_output_size, out) = ccall(address_of(1177),
+@inline tt_nn_adaptive_avg_pool3d(c, output_size, n_output_size, out) = ccall(address_of(1178),
 Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, output_size, n_output_size, out)
 @inline tt_nn_adaptive_log_softmax_with_loss(c, in_features, n_classes, cutoffs, n_cutoffs, opts,
-out) = ccall(address_of(1178), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64,
+out) = ccall(address_of(1179), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64,
 Ptr{tt_nn_adaptive_log_softmax_with_loss_opts}, Ptr{Ptr{Cvoid}}), c, in_features, n_classes,
 cutoffs, n_cutoffs, opts, out)
-@inline tt_nn_adaptive_log_softmax_with_loss_log_prob(c, m, input, out) = ccall(address_of(1179),
+@inline tt_nn_adaptive_log_softmax_with_loss_log_prob(c, m, input, out) = ccall(address_of(1180),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, m, input, out)
-@inline tt_nn_adaptive_log_softmax_with_loss_predict(c, m, input, out) = ccall(address_of(1180),
+@inline tt_nn_adaptive_log_softmax_with_loss_predict(c, m, input, out) = ccall(address_of(1181),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, m, input, out)
 @inline tt_nn_adaptive_max_pool1d(c, output_size, n_output_size, opts, out) =
-ccall(address_of(1181), Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_adaptive_max_pool1d_opts},
+ccall(address_of(1182), Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_adaptive_max_pool1d_opts},
 Ptr{Ptr{Cvoid}}), c, output_size, n_output_size, opts, out)
 @inline tt_nn_adaptive_max_pool2d(c, output_size, n_output_size, opts, out) =
-ccall(address_of(1182), Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_adaptive_max_pool2d_opts},
+ccall(address_of(1183), Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_adaptive_max_pool2d_opts},
 Ptr{Ptr{Cvoid}}), c, output_size, n_output_size, opts, out)
 @inline tt_nn_adaptive_max_pool3d(c, output_size, n_output_size, opts, out) =
-ccall(address_of(1183), Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_adaptive_max_pool3d_opts},
+ccall(address_of(1184), Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_adaptive_max_pool3d_opts},
 Ptr{Ptr{Cvoid}}), c, output_size, n_output_size, opts, out)
-@inline tt_nn_alpha_dropout(c, opts, out) = ccall(address_of(1184), Int32,
+@inline tt_nn_alpha_dropout(c, opts, out) = ccall(address_of(1185), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_alpha_dropout_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_avg_pool1d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1185), Int32,
+@inline tt_nn_avg_pool1d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1186), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_avg_pool1d_opts}, Ptr{Ptr{Cvoid}}), c, kernel_size,
 n_kernel_size, opts, out)
-@inline tt_nn_avg_pool2d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1186), Int32,
+@inline tt_nn_avg_pool2d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1187), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_avg_pool2d_opts}, Ptr{Ptr{Cvoid}}), c, kernel_size,
 n_kernel_size, opts, out)
-@inline tt_nn_avg_pool3d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1187), Int32,
+@inline tt_nn_avg_pool3d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1188), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_avg_pool3d_opts}, Ptr{Ptr{Cvoid}}), c, kernel_size,
 n_kernel_size, opts, out)
-@inline tt_nn_batch_norm1d(c, num_features, opts, out) = ccall(address_of(1188), Int32,
+@inline tt_nn_batch_norm1d(c, num_features, opts, out) = ccall(address_of(1189), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_nn_batch_norm1d_opts}, Ptr{Ptr{Cvoid}}), c, num_features, opts, out)
-@inline tt_nn_batch_norm2d(c, num_features, opts, out) = ccall(address_of(1189), Int32,
+@inline tt_nn_batch_norm2d(c, num_features, opts, out) = ccall(address_of(1190), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_nn_batch_norm2d_opts}, Ptr{Ptr{Cvoid}}), c, num_features, opts, out)
-@inline tt_nn_batch_norm3d(c, num_features, opts, out) = ccall(address_of(1190), Int32,
+@inline tt_nn_batch_norm3d(c, num_features, opts, out) = ccall(address_of(1191), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_nn_batch_norm3d_opts}, Ptr{Ptr{Cvoid}}), c, num_features, opts, out)
-@inline tt_nn_bce_loss(c, opts, out) = ccall(address_of(1191), Int32,
+@inline tt_nn_bce_loss(c, opts, out) = ccall(address_of(1192), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_bce_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_bce_with_logits_loss(c, opts, out) = ccall(address_of(1192), Int32,
+@inline tt_nn_bce_with_logits_loss(c, opts, out) = ccall(address_of(1193), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_bce_with_logits_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
 @inline tt_nn_bilinear(c, in1_features, in2_features, out_features, opts, out) =
-ccall(address_of(1193), Int32, (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_nn_bilinear_opts},
+ccall(address_of(1194), Int32, (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_nn_bilinear_opts},
 Ptr{Ptr{Cvoid}}), c, in1_features, in2_features, out_features, opts, out)
-@inline tt_nn_celu(c, opts, out) = ccall(address_of(1194), Int32,
+@inline tt_nn_celu(c, opts, out) = ccall(address_of(1195), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_celu_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_channel_shuffle(c, groups, out) = ccall(address_of(1195), Int32,
+@inline tt_nn_channel_shuffle(c, groups, out) = ccall(address_of(1196), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, groups, out)
-@inline tt_nn_circular_pad1d(c, padding, n_padding, out) = ccall(address_of(1196), Int32,
+@inline tt_nn_circular_pad1d(c, padding, n_padding, out) = ccall(address_of(1197), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_circular_pad2d(c, padding, n_padding, out) = ccall(address_of(1197), Int32,
+@inline tt_nn_circular_pad2d(c, padding, n_padding, out) = ccall(address_of(1198), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_circular_pad3d(c, padding, n_padding, out) = ccall(address_of(1198), Int32,
+@inline tt_nn_circular_pad3d(c, padding, n_padding, out) = ccall(address_of(1199), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_constant_pad1d(c, padding, n_padding, value, out) = ccall(address_of(1199), Int32,
+@inline tt_nn_constant_pad1d(c, padding, n_padding, value, out) = ccall(address_of(1200), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Float64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, value, out)
-@inline tt_nn_constant_pad2d(c, padding, n_padding, value, out) = ccall(address_of(1200), Int32,
+@inline tt_nn_constant_pad2d(c, padding, n_padding, value, out) = ccall(address_of(1201), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Float64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, value, out)
-@inline tt_nn_constant_pad3d(c, padding, n_padding, value, out) = ccall(address_of(1201), Int32,
+@inline tt_nn_constant_pad3d(c, padding, n_padding, value, out) = ccall(address_of(1202), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Float64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, value, out)
 @inline tt_nn_conv1d(c, in_channels, out_channels, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1202), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64, Ptr{tt_nn_conv1d_opts},
+ccall(address_of(1203), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64, Ptr{tt_nn_conv1d_opts},
 Ptr{Ptr{Cvoid}}), c, in_channels, out_channels, kernel_size, n_kernel_size, opts, out)
 @inline tt_nn_conv2d(c, in_channels, out_channels, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1203), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64, Ptr{tt_nn_conv2d_opts},
+ccall(address_of(1204), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64, Ptr{tt_nn_conv2d_opts},
 Ptr{Ptr{Cvoid}}), c, in_channels, out_channels, kernel_size, n_kernel_size, opts, out)
 @inline tt_nn_conv3d(c, in_channels, out_channels, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1204), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64, Ptr{tt_nn_conv3d_opts},
+ccall(address_of(1205), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64, Ptr{tt_nn_conv3d_opts},
 Ptr{Ptr{Cvoid}}), c, in_channels, out_channels, kernel_size, n_kernel_size, opts, out)
 @inline tt_nn_conv_transpose1d(c, in_channels, out_channels, kernel_size, n_kernel_size, opts,
-out) = ccall(address_of(1205), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64,
+out) = ccall(address_of(1206), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64,
 Ptr{tt_nn_conv_transpose1d_opts}, Ptr{Ptr{Cvoid}}), c, in_channels, out_channels, kernel_size,
 n_kernel_size, opts, out)
 @inline tt_nn_conv_transpose2d(c, in_channels, out_channels, kernel_size, n_kernel_size, opts,
-out) = ccall(address_of(1206), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64,
+out) = ccall(address_of(1207), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64,
 Ptr{tt_nn_conv_transpose2d_opts}, Ptr{Ptr{Cvoid}}), c, in_channels, out_channels, kernel_size,
 n_kernel_size, opts, out)
 @inline tt_nn_conv_transpose3d(c, in_channels, out_channels, kernel_size, n_kernel_size, opts,
-out) = ccall(address_of(1207), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64,
+out) = ccall(address_of(1208), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64,
 Ptr{tt_nn_conv_transpose3d_opts}, Ptr{Ptr{Cvoid}}), c, in_channels, out_channels, kernel_size,
 n_kernel_size, opts, out)
-@inline tt_nn_cosine_embedding_loss(c, opts, out) = ccall(address_of(1208), Int32,
+@inline tt_nn_cosine_embedding_loss(c, opts, out) = ccall(address_of(1209), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_cosine_embedding_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_cosine_similarity(c, opts, out) = ccall(address_of(1209), Int32,
+@inline tt_nn_cosine_similarity(c, opts, out) = ccall(address_of(1210), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_cosine_similarity_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_cross_entropy_loss(c, opts, out) = ccall(address_of(1210), Int32,
+@inline tt_nn_cross_entropy_loss(c, opts, out) = ccall(address_of(1211), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_cross_entropy_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_cross_map_lrn2d(c, size, opts, out) = ccall(address_of(1211), Int32,
+@inline tt_nn_cross_map_lrn2d(c, size, opts, out) = ccall(address_of(1212), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_nn_cross_map_lrn2d_opts}, Ptr{Ptr{Cvoid}}), c, size, opts, out)
-@inline tt_nn_ctc_loss(c, opts, out) = ccall(address_of(1212), Int32,
+@inline tt_nn_ctc_loss(c, opts, out) = ccall(address_of(1213), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_ctc_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_dropout(c, opts, out) = ccall(address_of(1213), Int32,
+@inline tt_nn_dropout(c, opts, out) = ccall(address_of(1214), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_dropout_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_dropout1d(c, opts, out) = ccall(address_of(1214), Int32,
+@inline tt_nn_dropout1d(c, opts, out) = ccall(address_of(1215), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_dropout1d_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_dropout2d(c, opts, out) = ccall(address_of(1215), Int32,
+@inline tt_nn_dropout2d(c, opts, out) = ccall(address_of(1216), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_dropout2d_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_dropout3d(c, opts, out) = ccall(address_of(1216), Int32,
+@inline tt_nn_dropout3d(c, opts, out) = ccall(address_of(1217), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_dropout3d_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_elu(c, opts, out) = ccall(address_of(1217), Int32,
+@inline tt_nn_elu(c, opts, out) = ccall(address_of(1218), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_elu_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_embedding(c, num_embeddings, embedding_dim, opts, out) = ccall(address_of(1218),
+@inline tt_nn_embedding(c, num_embeddings, embedding_dim, opts, out) = ccall(address_of(1219),
 Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_embedding_opts}, Ptr{Ptr{Cvoid}}), c, num_embeddings,
 embedding_dim, opts, out)
-@inline tt_nn_embedding_bag(c, num_embeddings, embedding_dim, opts, out) = ccall(address_of(1219),
+@inline tt_nn_embedding_bag(c, num_embeddings, embedding_dim, opts, out) = ccall(address_of(1220),
 Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_embedding_bag_opts}, Ptr{Ptr{Cvoid}}), c,
 num_embeddings, embedding_dim, opts, out)
-@inline tt_nn_feature_alpha_dropout(c, opts, out) = ccall(address_of(1220), Int32,
+@inline tt_nn_feature_alpha_dropout(c, opts, out) = ccall(address_of(1221), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_feature_alpha_dropout_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_flatten(c, opts, out) = ccall(address_of(1221), Int32,
+@inline tt_nn_flatten(c, opts, out) = ccall(address_of(1222), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_flatten_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
 @inline tt_nn_fold(c, output_size, n_output_size, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1222), Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}, Int64,
+ccall(address_of(1223), Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}, Int64,
 Ptr{tt_nn_fold_opts}, Ptr{Ptr{Cvoid}}), c, output_size, n_output_size, kernel_size, n_kernel_size,
 opts, out)
 @inline tt_nn_fractional_max_pool2d(c, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1223), Int32,
+ccall(address_of(1224), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_fractional_max_pool2d_opts}, Ptr{Ptr{Cvoid}}), c,
 kernel_size, n_kernel_size, opts, out)
 @inline tt_nn_fractional_max_pool3d(c, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1224), Int32,
+ccall(address_of(1225), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_fractional_max_pool3d_opts}, Ptr{Ptr{Cvoid}}), c,
 kernel_size, n_kernel_size, opts, out)
-@inline tt_nn_gaussian_nll_loss(c, opts, out) = ccall(address_of(1225), Int32,
+@inline tt_nn_gaussian_nll_loss(c, opts, out) = ccall(address_of(1226), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_gaussian_nll_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_gelu(c, opts, out) = ccall(address_of(1226), Int32,
+@inline tt_nn_gelu(c, opts, out) = ccall(address_of(1227), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_gelu_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_glu(c, opts, out) = ccall(address_of(1227), Int32,
+@inline tt_nn_glu(c, opts, out) = ccall(address_of(1228), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_glu_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_group_norm(c, num_groups, num_channels, opts, out) = ccall(address_of(1228), Int32,
+@inline tt_nn_group_norm(c, num_groups, num_channels, opts, out) = ccall(address_of(1229), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_group_norm_opts}, Ptr{Ptr{Cvoid}}), c, num_groups,
 num_channels, opts, out)
-@inline tt_nn_gru(c, input_size, hidden_size, opts, out) = ccall(address_of(1229), Int32,
+@inline tt_nn_gru(c, input_size, hidden_size, opts, out) = ccall(address_of(1230), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_gru_opts}, Ptr{Ptr{Cvoid}}), c, input_size, hidden_size, opts,
 out)
-@inline tt_nn_gru_cell(c, input_size, hidden_size, opts, out) = ccall(address_of(1230), Int32,
+@inline tt_nn_gru_cell(c, input_size, hidden_size, opts, out) = ccall(address_of(1231), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_gru_cell_opts}, Ptr{Ptr{Cvoid}}), c, input_size, hidden_size,
 opts, out)
-@inline tt_nn_hardshrink(c, opts, out) = ccall(address_of(1231), Int32,
+@inline tt_nn_hardshrink(c, opts, out) = ccall(address_of(1232), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_hardshrink_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_hardsigmoid(c, opts, out) = ccall(address_of(1232), Int32,
+@inline tt_nn_hardsigmoid(c, opts, out) = ccall(address_of(1233), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_hardsigmoid_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_hardswish(c, opts, out) = ccall(address_of(1233), Int32,
+@inline tt_nn_hardswish(c, opts, out) = ccall(address_of(1234), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_hardswish_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_hardtanh(c, opts, out) = ccall(address_of(1234), Int32,
+@inline tt_nn_hardtanh(c, opts, out) = ccall(address_of(1235), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_hardtanh_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_hinge_embedding_loss(c, opts, out) = ccall(address_of(1235), Int32,
+@inline tt_nn_hinge_embedding_loss(c, opts, out) = ccall(address_of(1236), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_hinge_embedding_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_huber_loss(c, opts, out) = ccall(address_of(1236), Int32,
+@inline tt_nn_huber_loss(c, opts, out) = ccall(address_of(1237), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_huber_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_identity(c, out) = ccall(address_of(1237), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_nn_identity(c, out) = ccall(address_of(1238), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_nn_instance_norm1d(c, num_features, opts, out) = ccall(address_of(1238), Int32,
+@inline tt_nn_instance_norm1d(c, num_features, opts, out) = ccall(address_of(1239), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_nn_instance_norm1d_opts}, Ptr{Ptr{Cvoid}}), c, num_features, opts, out)
-@inline tt_nn_instance_norm2d(c, num_features, opts, out) = ccall(address_of(1239), Int32,
+@inline tt_nn_instance_norm2d(c, num_features, opts, out) = ccall(address_of(1240), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_nn_instance_norm2d_opts}, Ptr{Ptr{Cvoid}}), c, num_features, opts, out)
-@inline tt_nn_instance_norm3d(c, num_features, opts, out) = ccall(address_of(1240), Int32,
+@inline tt_nn_instance_norm3d(c, num_features, opts, out) = ccall(address_of(1241), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_nn_instance_norm3d_opts}, Ptr{Ptr{Cvoid}}), c, num_features, opts, out)
-@inline tt_nn_kl_div_loss(c, opts, out) = ccall(address_of(1241), Int32,
+@inline tt_nn_kl_div_loss(c, opts, out) = ccall(address_of(1242), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_kl_div_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_l1_loss(c, opts, out) = ccall(address_of(1242), Int32,
+@inline tt_nn_l1_loss(c, opts, out) = ccall(address_of(1243), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_l1_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
 @inline tt_nn_layer_norm(c, normalized_shape, n_normalized_shape, opts, out) =
-ccall(address_of(1243), Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_layer_norm_opts},
+ccall(address_of(1244), Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_layer_norm_opts},
 Ptr{Ptr{Cvoid}}), c, normalized_shape, n_normalized_shape, opts, out)
-@inline tt_nn_leaky_relu(c, opts, out) = ccall(address_of(1244), Int32,
+@inline tt_nn_leaky_relu(c, opts, out) = ccall(address_of(1245), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_leaky_relu_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_linear(c, in_features, out_features, opts, out) = ccall(address_of(1245), Int32,
+@inline tt_nn_linear(c, in_features, out_features, opts, out) = ccall(address_of(1246), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_linear_opts}, Ptr{Ptr{Cvoid}}), c, in_features, out_features,
 opts, out)
 @inline tt_nn_linear_cross_entropy_loss(c, in_features, num_classes, opts, out) =
-ccall(address_of(1246), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_linear_cross_entropy_loss_opts},
+ccall(address_of(1247), Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_linear_cross_entropy_loss_opts},
 Ptr{Ptr{Cvoid}}), c, in_features, num_classes, opts, out)
-@inline tt_nn_local_response_norm(c, size, opts, out) = ccall(address_of(1247), Int32,
+@inline tt_nn_local_response_norm(c, size, opts, out) = ccall(address_of(1248), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_nn_local_response_norm_opts}, Ptr{Ptr{Cvoid}}), c, size, opts, out)
-@inline tt_nn_log_sigmoid(c, out) = ccall(address_of(1248), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_nn_log_sigmoid(c, out) = ccall(address_of(1249), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_nn_log_softmax(c, opts, out) = ccall(address_of(1249), Int32,
+@inline tt_nn_log_softmax(c, opts, out) = ccall(address_of(1250), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_log_softmax_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
 @inline tt_nn_lp_pool1d(c, norm_type, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1250), Int32, (Ptr{Cvoid}, Float64, Ptr{Int64}, Int64, Ptr{tt_nn_lp_pool1d_opts},
+ccall(address_of(1251), Int32, (Ptr{Cvoid}, Float64, Ptr{Int64}, Int64, Ptr{tt_nn_lp_pool1d_opts},
 Ptr{Ptr{Cvoid}}), c, norm_type, kernel_size, n_kernel_size, opts, out)
 @inline tt_nn_lp_pool2d(c, norm_type, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1251), Int32, (Ptr{Cvoid}, Float64, Ptr{Int64}, Int64, Ptr{tt_nn_lp_pool2d_opts},
+ccall(address_of(1252), Int32, (Ptr{Cvoid}, Float64, Ptr{Int64}, Int64, Ptr{tt_nn_lp_pool2d_opts},
 Ptr{Ptr{Cvoid}}), c, norm_type, kernel_size, n_kernel_size, opts, out)
 @inline tt_nn_lp_pool3d(c, norm_type, kernel_size, n_kernel_size, opts, out) =
-ccall(address_of(1252), Int32, (Ptr{Cvoid}, Float64, Ptr{Int64}, Int64, Ptr{tt_nn_lp_pool3d_opts},
+ccall(address_of(1253), Int32, (Ptr{Cvoid}, Float64, Ptr{Int64}, Int64, Ptr{tt_nn_lp_pool3d_opts},
 Ptr{Ptr{Cvoid}}), c, norm_type, kernel_size, n_kernel_size, opts, out)
-@inline tt_nn_lstm(c, input_size, hidden_size, opts, out) = ccall(address_of(1253), Int32,
+@inline tt_nn_lstm(c, input_size, hidden_size, opts, out) = ccall(address_of(1254), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_lstm_opts}, Ptr{Ptr{Cvoid}}), c, input_size, hidden_size, opts,
 out)
-@inline tt_nn_lstm_cell(c, input_size, hidden_size, opts, out) = ccall(address_of(1254), Int32,
+@inline tt_nn_lstm_cell(c, input_size, hidden_size, opts, out) = ccall(address_of(1255), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_lstm_cell_opts}, Ptr{Ptr{Cvoid}}), c, input_size, hidden_size,
 opts, out)
-@inline tt_nn_margin_ranking_loss(c, opts, out) = ccall(address_of(1255), Int32,
+@inline tt_nn_margin_ranking_loss(c, opts, out) = ccall(address_of(1256), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_margin_ranking_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_max_pool1d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1256), Int32,
+@inline tt_nn_max_pool1d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1257), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_max_pool1d_opts}, Ptr{Ptr{Cvoid}}), c, kernel_size,
 n_kernel_size, opts, out)
-@inline tt_nn_max_pool2d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1257), Int32,
+@inline tt_nn_max_pool2d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1258), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_max_pool2d_opts}, Ptr{Ptr{Cvoid}}), c, kernel_size,
 n_kernel_size, opts, out)
-@inline tt_nn_max_pool3d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1258), Int32,
+@inline tt_nn_max_pool3d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1259), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_max_pool3d_opts}, Ptr{Ptr{Cvoid}}), c, kernel_size,
 n_kernel_size, opts, out)
-@inline tt_nn_max_unpool1d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1259),
+@inline tt_nn_max_unpool1d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1260),
 Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_max_unpool1d_opts}, Ptr{Ptr{Cvoid}}), c,
 kernel_size, n_kernel_size, opts, out)
-@inline tt_nn_max_unpool2d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1260),
+@inline tt_nn_max_unpool2d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1261),
 Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_max_unpool2d_opts}, Ptr{Ptr{Cvoid}}), c,
 kernel_size, n_kernel_size, opts, out)
-@inline tt_nn_max_unpool3d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1261),
+@inline tt_nn_max_unpool3d(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1262),
 Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_max_unpool3d_opts}, Ptr{Ptr{Cvoid}}), c,
 kernel_size, n_kernel_size, opts, out)
-@inline tt_nn_mish(c, opts, out) = ccall(address_of(1262), Int32,
+@inline tt_nn_mish(c, opts, out) = ccall(address_of(1263), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_mish_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_module_dict(c, out) = ccall(address_of(1263), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_nn_module_dict(c, out) = ccall(address_of(1264), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_nn_module_list(c, out) = ccall(address_of(1264), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_nn_module_list(c, out) = ccall(address_of(1265), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_nn_mse_loss(c, opts, out) = ccall(address_of(1265), Int32,
+@inline tt_nn_mse_loss(c, opts, out) = ccall(address_of(1266), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_mse_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_multi_label_margin_loss(c, opts, out) = ccall(address_of(1266), Int32,
+@inline tt_nn_multi_label_margin_loss(c, opts, out) = ccall(address_of(1267), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_multi_label_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_multi_label_soft_margin_loss(c, opts, out) = ccall(address_of(1267), Int32,
+@inline tt_nn_multi_label_soft_margin_loss(c, opts, out) = ccall(address_of(1268), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_multi_label_soft_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_multi_margin_loss(c, opts, out) = ccall(address_of(1268), Int32,
+@inline tt_nn_multi_margin_loss(c, opts, out) = ccall(address_of(1269), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_multi_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_multihead_attention(c, embed_dim, num_heads, opts, out) = ccall(address_of(1269),
+@inline tt_nn_multihead_attention(c, embed_dim, num_heads, opts, out) = ccall(address_of(1270),
 Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_multihead_attention_opts}, Ptr{Ptr{Cvoid}}), c,
 embed_dim, num_heads, opts, out)
 @inline tt_nn_multihead_attention_forward(c, m, query, key, value, opts, out, weights) =
-ccall(address_of(1270), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+ccall(address_of(1271), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{tt_nn_multihead_attention_forward_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, m, query, key,
 value, opts, out, weights)
-@inline tt_nn_nll_loss(c, opts, out) = ccall(address_of(1271), Int32,
+@inline tt_nn_nll_loss(c, opts, out) = ccall(address_of(1272), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_nll_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_pairwise_distance(c, opts, out) = ccall(address_of(1272), Int32,
+@inline tt_nn_pairwise_distance(c, opts, out) = ccall(address_of(1273), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_pairwise_distance_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_parameter_dict(c, out) = ccall(address_of(1273), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}),
+@inline tt_nn_parameter_dict(c, out) = ccall(address_of(1274), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}),
 c, out)
-@inline tt_nn_parameter_list(c, out) = ccall(address_of(1274), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}),
+@inline tt_nn_parameter_list(c, out) = ccall(address_of(1275), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}),
 c, out)
-@inline tt_nn_pixel_shuffle(c, upscale_factor, out) = ccall(address_of(1275), Int32,
+@inline tt_nn_pixel_shuffle(c, upscale_factor, out) = ccall(address_of(1276), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, upscale_factor, out)
-@inline tt_nn_pixel_unshuffle(c, downscale_factor, out) = ccall(address_of(1276), Int32,
+@inline tt_nn_pixel_unshuffle(c, downscale_factor, out) = ccall(address_of(1277), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, downscale_factor, out)
-@inline tt_nn_poisson_nll_loss(c, opts, out) = ccall(address_of(1277), Int32,
+@inline tt_nn_poisson_nll_loss(c, opts, out) = ccall(address_of(1278), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_poisson_nll_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_prelu(c, opts, out) = ccall(address_of(1278), Int32,
+@inline tt_nn_prelu(c, opts, out) = ccall(address_of(1279), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_prelu_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_reflection_pad1d(c, padding, n_padding, out) = ccall(address_of(1279), Int32,
+@inline tt_nn_reflection_pad1d(c, padding, n_padding, out) = ccall(address_of(1280), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_reflection_pad2d(c, padding, n_padding, out) = ccall(address_of(1280), Int32,
+@inline tt_nn_reflection_pad2d(c, padding, n_padding, out) = ccall(address_of(1281), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_reflection_pad3d(c, padding, n_padding, out) = ccall(address_of(1281), Int32,
+@inline tt_nn_reflection_pad3d(c, padding, n_padding, out) = ccall(address_of(1282), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_relu(c, opts, out) = ccall(address_of(1282), Int32,
+@inline tt_nn_relu(c, opts, out) = ccall(address_of(1283), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_relu_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_relu6(c, opts, out) = ccall(address_of(1283), Int32,
+@inline tt_nn_relu6(c, opts, out) = ccall(address_of(1284), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_relu6_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_replication_pad1d(c, padding, n_padding, out) = ccall(address_of(1284), Int32,
+@inline tt_nn_replication_pad1d(c, padding, n_padding, out) = ccall(address_of(1285), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_replication_pad2d(c, padding, n_padding, out) = ccall(address_of(1285), Int32,
+@inline tt_nn_replication_pad2d(c, padding, n_padding, out) = ccall(address_of(1286), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_replication_pad3d(c, padding, n_padding, out) = ccall(address_of(1286), Int32,
+@inline tt_nn_replication_pad3d(c, padding, n_padding, out) = ccall(address_of(1287), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_rms_norm(c, normalized_shape, n_normalized_shape, opts, out) = ccall(address_of(1287),
+@inline tt_nn_rms_norm(c, normalized_shape, n_normalized_shape, opts, out) = ccall(address_of(1288),
 Int32, (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_rms_norm_opts}, Ptr{Ptr{Cvoid}}), c,
 normalized_shape, n_normalized_shape, opts, out)
-@inline tt_nn_rnn(c, input_size, hidden_size, opts, out) = ccall(address_of(1288), Int32,
+@inline tt_nn_rnn(c, input_size, hidden_size, opts, out) = ccall(address_of(1289), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_rnn_opts}, Ptr{Ptr{Cvoid}}), c, input_size, hidden_size, opts,
 out)
-@inline tt_nn_rnn_cell(c, input_size, hidden_size, opts, out) = ccall(address_of(1289), Int32,
+@inline tt_nn_rnn_cell(c, input_size, hidden_size, opts, out) = ccall(address_of(1290), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_rnn_cell_opts}, Ptr{Ptr{Cvoid}}), c, input_size, hidden_size,
 opts, out)
-@inline tt_nn_rrelu(c, opts, out) = ccall(address_of(1290), Int32,
+@inline tt_nn_rrelu(c, opts, out) = ccall(address_of(1291), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_rrelu_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_selu(c, opts, out) = ccall(address_of(1291), Int32,
+@inline tt_nn_selu(c, opts, out) = ccall(address_of(1292), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_selu_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_sequential(c, out) = ccall(address_of(1292), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_nn_sequential(c, out) = ccall(address_of(1293), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_nn_sigmoid(c, out) = ccall(address_of(1293), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_nn_sigmoid(c, out) = ccall(address_of(1294), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_nn_silu(c, opts, out) = ccall(address_of(1294), Int32,
+@inline tt_nn_silu(c, opts, out) = ccall(address_of(1295), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_silu_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_smooth_l1_loss(c, opts, out) = ccall(address_of(1295), Int32,
+@inline tt_nn_smooth_l1_loss(c, opts, out) = ccall(address_of(1296), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_smooth_l1_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_soft_margin_loss(c, opts, out) = ccall(address_of(1296), Int32,
+@inline tt_nn_soft_margin_loss(c, opts, out) = ccall(address_of(1297), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_soft_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_softmax(c, opts, out) = ccall(address_of(1297), Int32,
+@inline tt_nn_softmax(c, opts, out) = ccall(address_of(1298), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_softmax_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_softmax2d(c, out) = ccall(address_of(1298), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_nn_softmax2d(c, out) = ccall(address_of(1299), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_nn_softmin(c, opts, out) = ccall(address_of(1299), Int32,
+@inline tt_nn_softmin(c, opts, out) = ccall(address_of(1300), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_softmin_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_softplus(c, opts, out) = ccall(address_of(1300), Int32,
+@inline tt_nn_softplus(c, opts, out) = ccall(address_of(1301), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_softplus_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_softshrink(c, opts, out) = ccall(address_of(1301), Int32,
+@inline tt_nn_softshrink(c, opts, out) = ccall(address_of(1302), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_softshrink_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_softsign(c, out) = ccall(address_of(1302), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_nn_softsign(c, out) = ccall(address_of(1303), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_nn_sync_batch_norm(c, num_features, opts, out) = ccall(address_of(1303), Int32,
+@inline tt_nn_sync_batch_norm(c, num_features, opts, out) = ccall(address_of(1304), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_nn_sync_batch_norm_opts}, Ptr{Ptr{Cvoid}}), c, num_features, opts, out)
-@inline tt_nn_tanh(c, out) = ccall(address_of(1304), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, out)
-@inline tt_nn_tanhshrink(c, out) = ccall(address_of(1305), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_nn_tanh(c, out) = ccall(address_of(1305), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, out)
+@inline tt_nn_tanhshrink(c, out) = ccall(address_of(1306), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_nn_threshold(c, threshold, value, opts, out) = ccall(address_of(1306), Int32,
+@inline tt_nn_threshold(c, threshold, value, opts, out) = ccall(address_of(1307), Int32,
 (Ptr{Cvoid}, Float64, Float64, Ptr{tt_nn_threshold_opts}, Ptr{Ptr{Cvoid}}), c, threshold, value,
 opts, out)
-@inline tt_nn_transformer(c, d_model, nhead, opts, out) = ccall(address_of(1307), Int32,
+@inline tt_nn_transformer(c, d_model, nhead, opts, out) = ccall(address_of(1308), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_transformer_opts}, Ptr{Ptr{Cvoid}}), c, d_model, nhead, opts,
 out)
-@inline tt_nn_transformer_decoder(c, decoder_layer, num_layers, opts, out) = ccall(address_of(1308),
+@inline tt_nn_transformer_decoder(c, decoder_layer, num_layers, opts, out) = ccall(address_of(1309),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_nn_transformer_decoder_opts}, Ptr{Ptr{Cvoid}}), c,
 decoder_layer, num_layers, opts, out)
-@inline tt_nn_transformer_decoder_layer(c, d_model, nhead, opts, out) = ccall(address_of(1309),
+@inline tt_nn_transformer_decoder_layer(c, d_model, nhead, opts, out) = ccall(address_of(1310),
 Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_transformer_decoder_layer_opts}, Ptr{Ptr{Cvoid}}), c,
 d_model, nhead, opts, out)
-@inline tt_nn_transformer_encoder(c, encoder_layer, num_layers, opts, out) = ccall(address_of(1310),
+@inline tt_nn_transformer_encoder(c, encoder_layer, num_layers, opts, out) = ccall(address_of(1311),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_nn_transformer_encoder_opts}, Ptr{Ptr{Cvoid}}), c,
 encoder_layer, num_layers, opts, out)
-@inline tt_nn_transformer_encoder_layer(c, d_model, nhead, opts, out) = ccall(address_of(1311),
+@inline tt_nn_transformer_encoder_layer(c, d_model, nhead, opts, out) = ccall(address_of(1312),
 Int32, (Ptr{Cvoid}, Int64, Int64, Ptr{tt_nn_transformer_encoder_layer_opts}, Ptr{Ptr{Cvoid}}), c,
 d_model, nhead, opts, out)
-@inline tt_nn_triplet_margin_loss(c, opts, out) = ccall(address_of(1312), Int32,
+@inline tt_nn_triplet_margin_loss(c, opts, out) = ccall(address_of(1313), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_triplet_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
 @inline tt_nn_triplet_margin_with_distance_loss(c, fn, user, drop, opts, out) =
-ccall(address_of(1313), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+ccall(address_of(1314), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{tt_nn_triplet_margin_with_distance_loss_opts}, Ptr{Ptr{Cvoid}}), c, fn, user, drop, opts, out)
-@inline tt_nn_unflatten(c, dim, unflattened_size, n_unflattened_size, out) = ccall(address_of(1314),
+@inline tt_nn_unflatten(c, dim, unflattened_size, n_unflattened_size, out) = ccall(address_of(1315),
 Int32, (Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, dim, unflattened_size,
 n_unflattened_size, out)
-@inline tt_nn_unfold(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1315), Int32,
+@inline tt_nn_unfold(c, kernel_size, n_kernel_size, opts, out) = ccall(address_of(1316), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_nn_unfold_opts}, Ptr{Ptr{Cvoid}}), c, kernel_size,
 n_kernel_size, opts, out)
-@inline tt_nn_upsample(c, opts, out) = ccall(address_of(1316), Int32,
+@inline tt_nn_upsample(c, opts, out) = ccall(address_of(1317), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_upsample_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_upsampling_bilinear2d(c, opts, out) = ccall(address_of(1317), Int32,
+@inline tt_nn_upsampling_bilinear2d(c, opts, out) = ccall(address_of(1318), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_upsampling_bilinear2d_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_upsampling_nearest2d(c, opts, out) = ccall(address_of(1318), Int32,
+@inline tt_nn_upsampling_nearest2d(c, opts, out) = ccall(address_of(1319), Int32,
 (Ptr{Cvoid}, Ptr{tt_nn_upsampling_nearest2d_opts}, Ptr{Ptr{Cvoid}}), c, opts, out)
-@inline tt_nn_zero_pad1d(c, padding, n_padding, out) = ccall(address_of(1319), Int32,
+@inline tt_nn_zero_pad1d(c, padding, n_padding, out) = ccall(address_of(1320), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_zero_pad2d(c, padding, n_padding, out) = ccall(address_of(1320), Int32,
+@inline tt_nn_zero_pad2d(c, padding, n_padding, out) = ccall(address_of(1321), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_nn_zero_pad3d(c, padding, n_padding, out) = ccall(address_of(1321), Int32,
+@inline tt_nn_zero_pad3d(c, padding, n_padding, out) = ccall(address_of(1322), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_node_leaf(c, n, input, out) = ccall(address_of(1322), Int32,
+@inline tt_node_leaf(c, n, input, out) = ccall(address_of(1323), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, n, input, out)
-@inline tt_node_name(n) = ccall(address_of(1323), Ptr{UInt8}, (Ptr{Cvoid},), n)
-@inline tt_node_next(c, n, input, out) = ccall(address_of(1324), Int32,
+@inline tt_node_name(n) = ccall(address_of(1324), Ptr{UInt8}, (Ptr{Cvoid},), n)
+@inline tt_node_next(c, n, input, out) = ccall(address_of(1325), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, n, input, out)
-@inline tt_node_num_inputs(n) = ccall(address_of(1325), Int64, (Ptr{Cvoid},), n)
-@inline tt_node_register_hook(c, n, pre, fn, user, drop, id) = ccall(address_of(1326), Int32,
+@inline tt_node_num_inputs(n) = ccall(address_of(1326), Int64, (Ptr{Cvoid},), n)
+@inline tt_node_register_hook(c, n, pre, fn, user, drop, id) = ccall(address_of(1327), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, n, pre, fn,
 user, drop, id)
-@inline tt_node_release(n) = ccall(address_of(1327), Cvoid, (Ptr{Cvoid},), n)
-@inline tt_node_remove_hook(c, n, id) = ccall(address_of(1328), Int32,
+@inline tt_node_release(n) = ccall(address_of(1328), Cvoid, (Ptr{Cvoid},), n)
+@inline tt_node_remove_hook(c, n, id) = ccall(address_of(1329), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, n, id)
-@inline tt_node_retain(n) = ccall(address_of(1329), Cvoid, (Ptr{Cvoid},), n)
-@inline tt_nonzero(c, self, out) = ccall(address_of(1330), Int32,
+@inline tt_node_retain(n) = ccall(address_of(1330), Cvoid, (Ptr{Cvoid},), n)
+@inline tt_nonzero(c, self, out) = ccall(address_of(1331), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_nonzero_into(c, self, dst) = ccall(address_of(1331), Int32,
+@inline tt_nonzero_into(c, self, dst) = ccall(address_of(1332), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_nonzero_static(c, self, size, opts, out) = ccall(address_of(1332), Int32,
+@inline tt_nonzero_static(c, self, size, opts, out) = ccall(address_of(1333), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_nonzero_static_opts}, Ptr{Ptr{Cvoid}}), c, self, size, opts,
 out)
-@inline tt_norm(c, self, p, dim, n_dim, opts, out) = ccall(address_of(1333), Int32,
+@inline tt_norm(c, self, p, dim, n_dim, opts, out) = ccall(address_of(1334), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Int64}, Int64, Ptr{tt_norm_opts}, Ptr{Ptr{Cvoid}}), c, self,
 p, dim, n_dim, opts, out)
-@inline tt_norm_into(c, self, p, dim, n_dim, opts, dst) = ccall(address_of(1334), Int32,
+@inline tt_norm_into(c, self, p, dim, n_dim, opts, dst) = ccall(address_of(1335), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Int64}, Int64, Ptr{tt_norm_opts}, Ptr{Cvoid}), c, self, p,
 dim, n_dim, opts, dst)
-@inline tt_normal(c, mean, std, opts, out) = ccall(address_of(1335), Int32,
+@inline tt_normal(c, mean, std, opts, out) = ccall(address_of(1336), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_normal_opts}, Ptr{Ptr{Cvoid}}), c, mean, std, opts, out)
-@inline tt_normal_(c, self, mean, std, opts) = ccall(address_of(1336), Int32,
+@inline tt_normal_(c, self, mean, std, opts) = ccall(address_of(1337), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Float64, Ptr{tt_normal__opts}), c, self, mean, std, opts)
-@inline tt_normal_into(c, mean, std, opts, dst) = ccall(address_of(1337), Int32,
+@inline tt_normal_into(c, mean, std, opts, dst) = ccall(address_of(1338), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_normal_opts}, Ptr{Cvoid}), c, mean, std, opts, dst)
-@inline tt_normal_mean(c, mean, std, opts, out) = ccall(address_of(1338), Int32,
+@inline tt_normal_mean(c, mean, std, opts, out) = ccall(address_of(1339), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_normal_mean_opts}, Ptr{Ptr{Cvoid}}), c, mean, std, opts,
 out)
-@inline tt_normal_mean_into(c, mean, std, opts, dst) = ccall(address_of(1339), Int32,
+@inline tt_normal_mean_into(c, mean, std, opts, dst) = ccall(address_of(1340), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_normal_mean_opts}, Ptr{Cvoid}), c, mean, std, opts, dst)
-@inline tt_normal_size(c, mean, std, size, n_size, opts, out) = ccall(address_of(1340), Int32,
+@inline tt_normal_size(c, mean, std, size, n_size, opts, out) = ccall(address_of(1341), Int32,
 (Ptr{Cvoid}, Float64, Float64, Ptr{Int64}, Int64, Ptr{tt_normal_size_opts}, Ptr{Ptr{Cvoid}}), c,
 mean, std, size, n_size, opts, out)
-@inline tt_normal_std(c, mean, std, opts, out) = ccall(address_of(1341), Int32,
+@inline tt_normal_std(c, mean, std, opts, out) = ccall(address_of(1342), Int32,
 (Ptr{Cvoid}, Float64, Ptr{Cvoid}, Ptr{tt_normal_std_opts}, Ptr{Ptr{Cvoid}}), c, mean, std, opts,
 out)
-@inline tt_normal_std_into(c, mean, std, opts, dst) = ccall(address_of(1342), Int32,
+@inline tt_normal_std_into(c, mean, std, opts, dst) = ccall(address_of(1343), Int32,
 (Ptr{Cvoid}, Float64, Ptr{Cvoid}, Ptr{tt_normal_std_opts}, Ptr{Cvoid}), c, mean, std, opts, dst)
-@inline tt_normalize(c, input, opts, out) = ccall(address_of(1343), Int32,
+@inline tt_normalize(c, input, opts, out) = ccall(address_of(1344), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_normalize_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_normalize_into(c, input, opts, dst) = ccall(address_of(1344), Int32,
+@inline tt_normalize_into(c, input, opts, dst) = ccall(address_of(1345), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_normalize_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_npy_load(c, path, out) = ccall(address_of(1345), Int32,
+@inline tt_npy_load(c, path, out) = ccall(address_of(1346), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_npz_load(c, path, out) = ccall(address_of(1346), Int32,
+@inline tt_npz_load(c, path, out) = ccall(address_of(1347), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_nuclear_norm(c, self, opts, out) = ccall(address_of(1347), Int32,
+@inline tt_nuclear_norm(c, self, opts, out) = ccall(address_of(1348), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_nuclear_norm_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_nuclear_norm_into(c, self, opts, dst) = ccall(address_of(1348), Int32,
+@inline tt_nuclear_norm_into(c, self, opts, dst) = ccall(address_of(1349), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_nuclear_norm_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_num_threads(c) = ccall(address_of(1349), Int32, (Ptr{Cvoid},), c)
-@inline tt_one_hot(c, self, opts, out) = ccall(address_of(1350), Int32,
+@inline tt_num_threads(c) = ccall(address_of(1350), Int32, (Ptr{Cvoid},), c)
+@inline tt_one_hot(c, self, opts, out) = ccall(address_of(1351), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_one_hot_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_ones(c, size, n_size, opts, out) = ccall(address_of(1351), Int32,
+@inline tt_ones(c, size, n_size, opts, out) = ccall(address_of(1352), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_ones_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_ones_like(c, self, opts, out) = ccall(address_of(1352), Int32,
+@inline tt_ones_like(c, self, opts, out) = ccall(address_of(1353), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_ones_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_op_call(c, op, args, n_args, outs, cap, n_outs) = ccall(address_of(1353), Int32,
+@inline tt_op_call(c, op, args, n_args, outs, cap, n_outs) = ccall(address_of(1354), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_value}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, op, args,
 n_args, outs, cap, n_outs)
-@inline tt_op_find(c, name, out) = ccall(address_of(1354), Int32,
+@inline tt_op_find(c, name, out) = ccall(address_of(1355), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, name, out)
-@inline tt_op_name(op) = ccall(address_of(1355), Ptr{UInt8}, (Ptr{Cvoid},), op)
-@inline tt_op_register(c, def) = ccall(address_of(1356), Int32, (Ptr{Cvoid}, Ptr{tt_op_def}), c,
+@inline tt_op_name(op) = ccall(address_of(1356), Ptr{UInt8}, (Ptr{Cvoid},), op)
+@inline tt_op_register(c, def) = ccall(address_of(1357), Int32, (Ptr{Cvoid}, Ptr{tt_op_def}), c,
 def)
-@inline tt_op_schema(op) = ccall(address_of(1357), Ptr{UInt8}, (Ptr{Cvoid},), op)
-@inline tt_optim_adadelta(c, params, n_params, opts, out) = ccall(address_of(1358), Int32,
+@inline tt_op_schema(op) = ccall(address_of(1358), Ptr{UInt8}, (Ptr{Cvoid},), op)
+@inline tt_optim_adadelta(c, params, n_params, opts, out) = ccall(address_of(1359), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adadelta_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_adafactor(c, params, n_params, opts, out) = ccall(address_of(1359), Int32,
+@inline tt_optim_adafactor(c, params, n_params, opts, out) = ccall(address_of(1360), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adafactor_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_adagrad(c, params, n_params, opts, out) = ccall(address_of(1360), Int32,
+@inline tt_optim_adagrad(c, params, n_params, opts, out) = ccall(address_of(1361), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adagrad_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_adam(c, params, n_params, opts, out) = ccall(address_of(1361), Int32,
+@inline tt_optim_adam(c, params, n_params, opts, out) = ccall(address_of(1362), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adam_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_adamax(c, params, n_params, opts, out) = ccall(address_of(1362), Int32,
+@inline tt_optim_adamax(c, params, n_params, opts, out) = ccall(address_of(1363), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adamax_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_adamw(c, params, n_params, opts, out) = ccall(address_of(1363), Int32,
+@inline tt_optim_adamw(c, params, n_params, opts, out) = ccall(address_of(1364), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adamw_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_add_param_group(c, opt, params, n) = ccall(address_of(1364), Int32,
+@inline tt_optim_add_param_group(c, opt, params, n) = ccall(address_of(1365), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64), c, opt, params, n)
-@inline tt_optim_asgd(c, params, n_params, opts, out) = ccall(address_of(1365), Int32,
+@inline tt_optim_asgd(c, params, n_params, opts, out) = ccall(address_of(1366), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_asgd_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_get_f64(c, opt, group, name, out) = ccall(address_of(1366), Int32,
+@inline tt_optim_get_f64(c, opt, group, name, out) = ccall(address_of(1367), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Ptr{Float64}), c, opt, group, name, out)
-@inline tt_optim_get_state(c, opt, param, name, out) = ccall(address_of(1367), Int32,
+@inline tt_optim_get_state(c, opt, param, name, out) = ccall(address_of(1368), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Ptr{Ptr{Cvoid}}), c, opt, param, name, out)
-@inline tt_optim_group_size(opt, group) = ccall(address_of(1368), Int64, (Ptr{Cvoid}, Int64), opt,
+@inline tt_optim_group_size(opt, group) = ccall(address_of(1369), Int64, (Ptr{Cvoid}, Int64), opt,
 group)
-@inline tt_optim_lbfgs(c, params, n_params, opts, out) = ccall(address_of(1369), Int32,
+@inline tt_optim_lbfgs(c, params, n_params, opts, out) = ccall(address_of(1370), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_lbfgs_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_lion(c, params, n_params, opts, out) = ccall(address_of(1370), Int32,
+@inline tt_optim_lion(c, params, n_params, opts, out) = ccall(address_of(1371), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_lion_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_load_number(c, opt, name, value) = ccall(address_of(1371), Int32,
+@inline tt_optim_load_number(c, opt, name, value) = ccall(address_of(1372), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Float64), c, opt, name, value)
-@inline tt_optim_load_tensor(c, opt, name, value) = ccall(address_of(1372), Int32,
+@inline tt_optim_load_tensor(c, opt, name, value) = ccall(address_of(1373), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}), c, opt, name, value)
-@inline tt_optim_muon(c, params, n_params, opts, out) = ccall(address_of(1373), Int32,
+@inline tt_optim_muon(c, params, n_params, opts, out) = ccall(address_of(1374), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_muon_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_nadam(c, params, n_params, opts, out) = ccall(address_of(1374), Int32,
+@inline tt_optim_nadam(c, params, n_params, opts, out) = ccall(address_of(1375), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_nadam_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_num_groups(opt) = ccall(address_of(1375), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_num_numbers(opt) = ccall(address_of(1376), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_num_params(opt) = ccall(address_of(1377), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_num_tensors(opt) = ccall(address_of(1378), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_number_at(c, opt, i, name, cap, out) = ccall(address_of(1379), Int32,
+@inline tt_optim_num_groups(opt) = ccall(address_of(1376), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_num_numbers(opt) = ccall(address_of(1377), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_num_params(opt) = ccall(address_of(1378), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_num_tensors(opt) = ccall(address_of(1379), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_number_at(c, opt, i, name, cap, out) = ccall(address_of(1380), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{UInt8}, Int64, Ptr{Float64}), c, opt, i, name, cap, out)
-@inline tt_optim_param(c, opt, param, out) = ccall(address_of(1380), Int32,
+@inline tt_optim_param(c, opt, param, out) = ccall(address_of(1381), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, opt, param, out)
-@inline tt_optim_radam(c, params, n_params, opts, out) = ccall(address_of(1381), Int32,
+@inline tt_optim_radam(c, params, n_params, opts, out) = ccall(address_of(1382), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_radam_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_release(opt) = ccall(address_of(1382), Cvoid, (Ptr{Cvoid},), opt)
-@inline tt_optim_retain(opt) = ccall(address_of(1383), Cvoid, (Ptr{Cvoid},), opt)
-@inline tt_optim_rmsprop(c, params, n_params, opts, out) = ccall(address_of(1384), Int32,
+@inline tt_optim_release(opt) = ccall(address_of(1383), Cvoid, (Ptr{Cvoid},), opt)
+@inline tt_optim_retain(opt) = ccall(address_of(1384), Cvoid, (Ptr{Cvoid},), opt)
+@inline tt_optim_rmsprop(c, params, n_params, opts, out) = ccall(address_of(1385), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_rmsprop_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_rprop(c, params, n_params, opts, out) = ccall(address_of(1385), Int32,
+@inline tt_optim_rprop(c, params, n_params, opts, out) = ccall(address_of(1386), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_rprop_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_set_f64(c, opt, group, name, value) = ccall(address_of(1386), Int32,
+@inline tt_optim_set_f64(c, opt, group, name, value) = ccall(address_of(1387), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Float64), c, opt, group, name, value)
-@inline tt_optim_set_state(c, opt, param, name, value) = ccall(address_of(1387), Int32,
+@inline tt_optim_set_state(c, opt, param, name, value) = ccall(address_of(1388), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Ptr{Cvoid}), c, opt, param, name, value)
-@inline tt_optim_sgd(c, params, n_params, opts, out) = ccall(address_of(1388), Int32,
+@inline tt_optim_sgd(c, params, n_params, opts, out) = ccall(address_of(1389), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_sgd_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_step(c, opt) = ccall(address_of(1389), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, opt)
-@inline tt_optim_step_closure(c, opt, fn, user, drop, loss) = ccall(address_of(1390), Int32,
+@inline tt_optim_step(c, opt) = ccall(address_of(1390), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, opt)
+@inline tt_optim_step_closure(c, opt, fn, user, drop, loss) = ccall(address_of(1391), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, opt, fn, user,
 drop, loss)
-@inline tt_optim_tensor_at(c, opt, i, name, cap, out) = ccall(address_of(1391), Int32,
+@inline tt_optim_tensor_at(c, opt, i, name, cap, out) = ccall(address_of(1392), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{UInt8}, Int64, Ptr{Ptr{Cvoid}}), c, opt, i, name, cap, out)
-@inline tt_optim_zero_grad(c, opt, set_to_none) = ccall(address_of(1392), Int32,
+@inline tt_optim_zero_grad(c, opt, set_to_none) = ccall(address_of(1393), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, opt, set_to_none)
-@inline tt_orgqr(c, self, input2, out) = ccall(address_of(1393), Int32,
+@inline tt_orgqr(c, self, input2, out) = ccall(address_of(1394), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, input2, out)
-@inline tt_orgqr_into(c, self, input2, dst) = ccall(address_of(1394), Int32,
+@inline tt_orgqr_into(c, self, input2, dst) = ccall(address_of(1395), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, input2, dst)
-@inline tt_outer(c, self, vec2, out) = ccall(address_of(1395), Int32,
+@inline tt_outer(c, self, vec2, out) = ccall(address_of(1396), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, vec2, out)
-@inline tt_outer_into(c, self, vec2, dst) = ccall(address_of(1396), Int32,
+@inline tt_outer_into(c, self, vec2, dst) = ccall(address_of(1397), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, vec2, dst)
-@inline tt_pad(c, input, pad, n_pad, opts, out) = ccall(address_of(1397), Int32,
+@inline tt_pad(c, input, pad, n_pad, opts, out) = ccall(address_of(1398), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_pad_opts}, Ptr{Ptr{Cvoid}}), c, input, pad,
 n_pad, opts, out)
-@inline tt_pairwise_distance(c, x1, x2, opts, out) = ccall(address_of(1398), Int32,
+@inline tt_pairwise_distance(c, x1, x2, opts, out) = ccall(address_of(1399), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_pairwise_distance_opts}, Ptr{Ptr{Cvoid}}), c, x1, x2,
 opts, out)
-@inline tt_pdist(c, self, opts, out) = ccall(address_of(1399), Int32,
+@inline tt_pdist(c, self, opts, out) = ccall(address_of(1400), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_pdist_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_permute(c, self, dims, n_dims, out) = ccall(address_of(1400), Int32,
+@inline tt_permute(c, self, dims, n_dims, out) = ccall(address_of(1401), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dims, n_dims, out)
-@inline tt_pin_memory(c, t, device, out) = ccall(address_of(1401), Int32,
+@inline tt_pin_memory(c, t, device, out) = ccall(address_of(1402), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_device}, Ptr{Ptr{Cvoid}}), c, t, device, out)
-@inline tt_pinverse(c, self, opts, out) = ccall(address_of(1402), Int32,
+@inline tt_pinverse(c, self, opts, out) = ccall(address_of(1403), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_pinverse_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_pixel_shuffle(c, self, upscale_factor, out) = ccall(address_of(1403), Int32,
+@inline tt_pixel_shuffle(c, self, upscale_factor, out) = ccall(address_of(1404), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, upscale_factor, out)
-@inline tt_pixel_unshuffle(c, self, downscale_factor, out) = ccall(address_of(1404), Int32,
+@inline tt_pixel_unshuffle(c, self, downscale_factor, out) = ccall(address_of(1405), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, downscale_factor, out)
-@inline tt_plan_new(c, g, opts, out) = ccall(address_of(1405), Int32,
+@inline tt_plan_new(c, g, opts, out) = ccall(address_of(1406), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_plan_opts}, Ptr{Ptr{Cvoid}}), c, g, opts, out)
-@inline tt_plan_release(p) = ccall(address_of(1406), Cvoid, (Ptr{Cvoid},), p)
-@inline tt_plan_retain(p) = ccall(address_of(1407), Cvoid, (Ptr{Cvoid},), p)
-@inline tt_plan_run(c, p) = ccall(address_of(1408), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, p)
-@inline tt_plan_run_for(c, p, ns, done) = ccall(address_of(1409), Int32,
+@inline tt_plan_release(p) = ccall(address_of(1407), Cvoid, (Ptr{Cvoid},), p)
+@inline tt_plan_retain(p) = ccall(address_of(1408), Cvoid, (Ptr{Cvoid},), p)
+@inline tt_plan_run(c, p) = ccall(address_of(1409), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, p)
+@inline tt_plan_run_for(c, p, ns, done) = ccall(address_of(1410), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int32}), c, p, ns, done)
-@inline tt_plan_slot(c, p, output, i, out) = ccall(address_of(1410), Int32,
+@inline tt_plan_slot(c, p, output, i, out) = ccall(address_of(1411), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Int64, Ptr{Ptr{Cvoid}}), c, p, output, i, out)
-@inline tt_poisson_nll_loss(c, input, target, opts, out) = ccall(address_of(1411), Int32,
+@inline tt_poisson_nll_loss(c, input, target, opts, out) = ccall(address_of(1412), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_poisson_nll_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_polar(c, abs, angle, out) = ccall(address_of(1412), Int32,
+@inline tt_polar(c, abs, angle, out) = ccall(address_of(1413), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, abs, angle, out)
-@inline tt_polar_into(c, abs, angle, dst) = ccall(address_of(1413), Int32,
+@inline tt_polar_into(c, abs, angle, dst) = ccall(address_of(1414), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, abs, angle, dst)
-@inline tt_polygamma(c, n, self, out) = ccall(address_of(1414), Int32,
+@inline tt_polygamma(c, n, self, out) = ccall(address_of(1415), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, n, self, out)
-@inline tt_polygamma_into(c, n, self, dst) = ccall(address_of(1415), Int32,
+@inline tt_polygamma_into(c, n, self, dst) = ccall(address_of(1416), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, n, self, dst)
-@inline tt_positive(c, self, out) = ccall(address_of(1416), Int32,
+@inline tt_positive(c, self, out) = ccall(address_of(1417), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_pow(c, self, exponent, out) = ccall(address_of(1417), Int32,
+@inline tt_pow(c, self, exponent, out) = ccall(address_of(1418), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_(c, self, exponent) = ccall(address_of(1418), Int32,
+@inline tt_pow_(c, self, exponent) = ccall(address_of(1419), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent)
-@inline tt_pow_base_f64(c, self, exponent, out) = ccall(address_of(1419), Int32,
+@inline tt_pow_base_f64(c, self, exponent, out) = ccall(address_of(1420), Int32,
 (Ptr{Cvoid}, Float64, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_base_f64_into(c, self, exponent, dst) = ccall(address_of(1420), Int32,
+@inline tt_pow_base_f64_into(c, self, exponent, dst) = ccall(address_of(1421), Int32,
 (Ptr{Cvoid}, Float64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_base_i64(c, self, exponent, out) = ccall(address_of(1421), Int32,
+@inline tt_pow_base_i64(c, self, exponent, out) = ccall(address_of(1422), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_base_i64_into(c, self, exponent, dst) = ccall(address_of(1422), Int32,
+@inline tt_pow_base_i64_into(c, self, exponent, dst) = ccall(address_of(1423), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_base_scalar(c, self, exponent, out) = ccall(address_of(1423), Int32,
+@inline tt_pow_base_scalar(c, self, exponent, out) = ccall(address_of(1424), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_base_scalar_into(c, self, exponent, dst) = ccall(address_of(1424), Int32,
+@inline tt_pow_base_scalar_into(c, self, exponent, dst) = ccall(address_of(1425), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_f64(c, self, exponent, out) = ccall(address_of(1425), Int32,
+@inline tt_pow_f64(c, self, exponent, out) = ccall(address_of(1426), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_f64_(c, self, exponent) = ccall(address_of(1426), Int32,
+@inline tt_pow_f64_(c, self, exponent) = ccall(address_of(1427), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, exponent)
-@inline tt_pow_f64_into(c, self, exponent, dst) = ccall(address_of(1427), Int32,
+@inline tt_pow_f64_into(c, self, exponent, dst) = ccall(address_of(1428), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_i64(c, self, exponent, out) = ccall(address_of(1428), Int32,
+@inline tt_pow_i64(c, self, exponent, out) = ccall(address_of(1429), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_i64_(c, self, exponent) = ccall(address_of(1429), Int32,
+@inline tt_pow_i64_(c, self, exponent) = ccall(address_of(1430), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, exponent)
-@inline tt_pow_i64_into(c, self, exponent, dst) = ccall(address_of(1430), Int32,
+@inline tt_pow_i64_into(c, self, exponent, dst) = ccall(address_of(1431), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_into(c, self, exponent, dst) = ccall(address_of(1431), Int32,
+@inline tt_pow_into(c, self, exponent, dst) = ccall(address_of(1432), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_scalar(c, self, exponent, out) = ccall(address_of(1432), Int32,
+@inline tt_pow_scalar(c, self, exponent, out) = ccall(address_of(1433), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_scalar_(c, self, exponent) = ccall(address_of(1433), Int32,
+@inline tt_pow_scalar_(c, self, exponent) = ccall(address_of(1434), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, exponent)
-@inline tt_pow_scalar_into(c, self, exponent, dst) = ccall(address_of(1434), Int32,
+@inline tt_pow_scalar_into(c, self, exponent, dst) = ccall(address_of(1435), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_prelu(c, self, weight, out) = ccall(address_of(1435), Int32,
+@inline tt_prelu(c, self, weight, out) = ccall(address_of(1436), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, weight, out)
-@inline tt_prod(c, self, opts, out) = ccall(address_of(1436), Int32,
+@inline tt_prod(c, self, opts, out) = ccall(address_of(1437), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_prod_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_prod_dim(c, self, dim, opts, out) = ccall(address_of(1437), Int32,
+@inline tt_prod_dim(c, self, dim, opts, out) = ccall(address_of(1438), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_prod_dim_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_prod_dim_into(c, self, dim, opts, dst) = ccall(address_of(1438), Int32,
+@inline tt_prod_dim_into(c, self, dim, opts, dst) = ccall(address_of(1439), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_prod_dim_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_profiler_begin(c, kind, name, out) = ccall(address_of(1439), Int32,
+@inline tt_profiler_begin(c, kind, name, out) = ccall(address_of(1440), Int32,
 (Ptr{Cvoid}, Int32, Cstring, Ptr{Int64}), c, kind, name, out)
-@inline tt_profiler_chrome_trace(c, path) = ccall(address_of(1440), Int32, (Ptr{Cvoid}, Cstring), c,
+@inline tt_profiler_chrome_trace(c, path) = ccall(address_of(1441), Int32, (Ptr{Cvoid}, Cstring), c,
 path)
-@inline tt_profiler_dropped(c, out) = ccall(address_of(1441), Int32, (Ptr{Cvoid}, Ptr{Int64}), c,
+@inline tt_profiler_dropped(c, out) = ccall(address_of(1442), Int32, (Ptr{Cvoid}, Ptr{Int64}), c,
 out)
-@inline tt_profiler_end(c, event) = ccall(address_of(1442), Int32, (Ptr{Cvoid}, Int64), c, event)
-@inline tt_profiler_events(c, rows, cap, n) = ccall(address_of(1443), Int32,
+@inline tt_profiler_end(c, event) = ccall(address_of(1443), Int32, (Ptr{Cvoid}, Int64), c, event)
+@inline tt_profiler_events(c, rows, cap, n) = ccall(address_of(1444), Int32,
 (Ptr{Cvoid}, Ptr{tt_profile_event}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_profiler_rows(c, rows, cap, n) = ccall(address_of(1444), Int32,
+@inline tt_profiler_rows(c, rows, cap, n) = ccall(address_of(1445), Int32,
 (Ptr{Cvoid}, Ptr{tt_profile_row}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_profiler_start(c) = ccall(address_of(1445), Int32, (Ptr{Cvoid},), c)
-@inline tt_profiler_start_ex(c, opts) = ccall(address_of(1446), Int32,
+@inline tt_profiler_start(c) = ccall(address_of(1446), Int32, (Ptr{Cvoid},), c)
+@inline tt_profiler_start_ex(c, opts) = ccall(address_of(1447), Int32,
 (Ptr{Cvoid}, Ptr{tt_profiler_start_opts}), c, opts)
-@inline tt_profiler_stop(c) = ccall(address_of(1447), Int32, (Ptr{Cvoid},), c)
-@inline tt_profiler_sums(c, rows, cap, n) = ccall(address_of(1448), Int32,
+@inline tt_profiler_stop(c) = ccall(address_of(1448), Int32, (Ptr{Cvoid},), c)
+@inline tt_profiler_sums(c, rows, cap, n) = ccall(address_of(1449), Int32,
 (Ptr{Cvoid}, Ptr{tt_profile_sum}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_put(c, self, index, source, accumulate, out) = ccall(address_of(1449), Int32,
+@inline tt_put(c, self, index, source, accumulate, out) = ccall(address_of(1450), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, self, index, source,
 accumulate, out)
-@inline tt_put_(c, self, index, source, accumulate) = ccall(address_of(1450), Int32,
+@inline tt_put_(c, self, index, source, accumulate) = ccall(address_of(1451), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, self, index, source, accumulate)
-@inline tt_qr(c, self, opts, Q, R) = ccall(address_of(1451), Int32,
+@inline tt_qr(c, self, opts, Q, R) = ccall(address_of(1452), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_qr_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, opts, Q, R)
-@inline tt_qr_into(c, self, opts, dst_Q, dst_R) = ccall(address_of(1452), Int32,
+@inline tt_qr_into(c, self, opts, dst_Q, dst_R) = ccall(address_of(1453), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_qr_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_Q, dst_R)
-@inline tt_quantile(c, self, q, opts, out) = ccall(address_of(1453), Int32,
+@inline tt_quantile(c, self, q, opts, out) = ccall(address_of(1454), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_quantile_opts}, Ptr{Ptr{Cvoid}}), c, self, q, opts, out)
-@inline tt_quantile_into(c, self, q, opts, dst) = ccall(address_of(1454), Int32,
+@inline tt_quantile_into(c, self, q, opts, dst) = ccall(address_of(1455), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_quantile_opts}, Ptr{Cvoid}), c, self, q, opts, dst)
-@inline tt_quantile_scalar(c, self, q, opts, out) = ccall(address_of(1455), Int32,
+@inline tt_quantile_scalar(c, self, q, opts, out) = ccall(address_of(1456), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_quantile_scalar_opts}, Ptr{Ptr{Cvoid}}), c, self, q, opts,
 out)
-@inline tt_quantile_scalar_into(c, self, q, opts, dst) = ccall(address_of(1456), Int32,
+@inline tt_quantile_scalar_into(c, self, q, opts, dst) = ccall(address_of(1457), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_quantile_scalar_opts}, Ptr{Cvoid}), c, self, q, opts, dst)
-@inline tt_quantize_blockwise(c, input, format, out) = ccall(address_of(1457), Int32,
+@inline tt_quantize_blockwise(c, input, format, out) = ccall(address_of(1458), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, input, format, out)
 @inline tt_quantize_per_channel(c, input, scales, zero_points, axis, quant_min, quant_max, dtype,
-out) = ccall(address_of(1458), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64,
+out) = ccall(address_of(1459), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64,
 Int64, Int32, Ptr{Ptr{Cvoid}}), c, input, scales, zero_points, axis, quant_min, quant_max, dtype,
 out)
 @inline tt_quantize_per_tensor(c, input, scale, zero_point, quant_min, quant_max, dtype, out) =
-ccall(address_of(1459), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Int64, Int64, Int32,
+ccall(address_of(1460), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Int64, Int64, Int32,
 Ptr{Ptr{Cvoid}}), c, input, scale, zero_point, quant_min, quant_max, dtype, out)
 @inline tt_quantized_conv2d(c, input, input_scale, input_zero_point, weight, weight_scale, opts,
-out) = ccall(address_of(1460), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Ptr{Cvoid},
+out) = ccall(address_of(1461), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Ptr{Cvoid},
 Ptr{Cvoid}, Ptr{tt_quantized_conv2d_opts}, Ptr{Ptr{Cvoid}}), c, input, input_scale,
 input_zero_point, weight, weight_scale, opts, out)
 @inline tt_quantized_linear(c, input, input_scale, input_zero_point, weight, weight_scale, opts,
-out) = ccall(address_of(1461), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+out) = ccall(address_of(1462), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Cvoid}, Ptr{tt_quantized_linear_opts}, Ptr{Ptr{Cvoid}}), c, input, input_scale,
 input_zero_point, weight, weight_scale, opts, out)
-@inline tt_rad2deg(c, self, out) = ccall(address_of(1462), Int32,
+@inline tt_rad2deg(c, self, out) = ccall(address_of(1463), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_rad2deg_(c, self) = ccall(address_of(1463), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_rad2deg_into(c, self, dst) = ccall(address_of(1464), Int32,
+@inline tt_rad2deg_(c, self) = ccall(address_of(1464), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_rad2deg_into(c, self, dst) = ccall(address_of(1465), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_rand(c, size, n_size, opts, out) = ccall(address_of(1465), Int32,
+@inline tt_rand(c, size, n_size, opts, out) = ccall(address_of(1466), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_rand_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_rand_like(c, self, opts, out) = ccall(address_of(1466), Int32,
+@inline tt_rand_like(c, self, opts, out) = ccall(address_of(1467), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rand_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_randint(c, low, high, size, n_size, opts, out) = ccall(address_of(1467), Int32,
+@inline tt_randint(c, low, high, size, n_size, opts, out) = ccall(address_of(1468), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64, Ptr{tt_randint_opts}, Ptr{Ptr{Cvoid}}), c, low, high,
 size, n_size, opts, out)
-@inline tt_randint_like(c, self, low, high, opts, out) = ccall(address_of(1468), Int32,
+@inline tt_randint_like(c, self, low, high, opts, out) = ccall(address_of(1469), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{tt_randint_like_opts}, Ptr{Ptr{Cvoid}}), c, self, low,
 high, opts, out)
-@inline tt_randn(c, size, n_size, opts, out) = ccall(address_of(1469), Int32,
+@inline tt_randn(c, size, n_size, opts, out) = ccall(address_of(1470), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_randn_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_randn_like(c, self, opts, out) = ccall(address_of(1470), Int32,
+@inline tt_randn_like(c, self, opts, out) = ccall(address_of(1471), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_randn_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_random_(c, self, low, opts) = ccall(address_of(1471), Int32,
+@inline tt_random_(c, self, low, opts) = ccall(address_of(1472), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_random__opts}), c, self, low, opts)
-@inline tt_randperm(c, n, opts, out) = ccall(address_of(1472), Int32,
+@inline tt_randperm(c, n, opts, out) = ccall(address_of(1473), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_randperm_opts}, Ptr{Ptr{Cvoid}}), c, n, opts, out)
-@inline tt_ravel(c, self, out) = ccall(address_of(1473), Int32,
+@inline tt_ravel(c, self, out) = ccall(address_of(1474), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_real(c, self, out) = ccall(address_of(1474), Int32,
+@inline tt_real(c, self, out) = ccall(address_of(1475), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_reciprocal(c, self, out) = ccall(address_of(1475), Int32,
+@inline tt_reciprocal(c, self, out) = ccall(address_of(1476), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_reciprocal_(c, self) = ccall(address_of(1476), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_reciprocal_into(c, self, dst) = ccall(address_of(1477), Int32,
+@inline tt_reciprocal_(c, self) = ccall(address_of(1477), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_reciprocal_into(c, self, dst) = ccall(address_of(1478), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_register_accumulate_hook(c, leaf, fn, user, drop, id) = ccall(address_of(1478), Int32,
+@inline tt_register_accumulate_hook(c, leaf, fn, user, drop, id) = ccall(address_of(1479), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, leaf, fn, user, drop,
 id)
-@inline tt_register_hook(c, self, fn, user, drop, id) = ccall(address_of(1479), Int32,
+@inline tt_register_hook(c, self, fn, user, drop, id) = ccall(address_of(1480), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, self, fn, user, drop,
 id)
-@inline tt_relu(c, self, out) = ccall(address_of(1480), Int32,
+@inline tt_relu(c, self, out) = ccall(address_of(1481), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_relu6(c, input, out) = ccall(address_of(1481), Int32,
+@inline tt_relu6(c, input, out) = ccall(address_of(1482), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_relu6_(c, input) = ccall(address_of(1482), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_relu_(c, self) = ccall(address_of(1483), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_remainder(c, self, other, out) = ccall(address_of(1484), Int32,
+@inline tt_relu6_(c, input) = ccall(address_of(1483), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_relu_(c, self) = ccall(address_of(1484), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_remainder(c, self, other, out) = ccall(address_of(1485), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_(c, self, other) = ccall(address_of(1485), Int32,
+@inline tt_remainder_(c, self, other) = ccall(address_of(1486), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_remainder_f64(c, self, other, out) = ccall(address_of(1486), Int32,
+@inline tt_remainder_f64(c, self, other, out) = ccall(address_of(1487), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_f64_(c, self, other) = ccall(address_of(1487), Int32,
+@inline tt_remainder_f64_(c, self, other) = ccall(address_of(1488), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_remainder_f64_into(c, self, other, dst) = ccall(address_of(1488), Int32,
+@inline tt_remainder_f64_into(c, self, other, dst) = ccall(address_of(1489), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_i64(c, self, other, out) = ccall(address_of(1489), Int32,
+@inline tt_remainder_i64(c, self, other, out) = ccall(address_of(1490), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_i64_(c, self, other) = ccall(address_of(1490), Int32,
+@inline tt_remainder_i64_(c, self, other) = ccall(address_of(1491), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_remainder_i64_into(c, self, other, dst) = ccall(address_of(1491), Int32,
+@inline tt_remainder_i64_into(c, self, other, dst) = ccall(address_of(1492), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_into(c, self, other, dst) = ccall(address_of(1492), Int32,
+@inline tt_remainder_into(c, self, other, dst) = ccall(address_of(1493), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_scalar(c, self, other, out) = ccall(address_of(1493), Int32,
+@inline tt_remainder_scalar(c, self, other, out) = ccall(address_of(1494), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_scalar_(c, self, other) = ccall(address_of(1494), Int32,
+@inline tt_remainder_scalar_(c, self, other) = ccall(address_of(1495), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_remainder_scalar_into(c, self, other, dst) = ccall(address_of(1495), Int32,
+@inline tt_remainder_scalar_into(c, self, other, dst) = ccall(address_of(1496), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remove_hook(c, self, id) = ccall(address_of(1496), Int32,
+@inline tt_remove_hook(c, self, id) = ccall(address_of(1497), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, id)
-@inline tt_renorm(c, self, p, dim, maxnorm, out) = ccall(address_of(1497), Int32,
+@inline tt_renorm(c, self, p, dim, maxnorm, out) = ccall(address_of(1498), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64, Ptr{Ptr{Cvoid}}), c, self, p, dim, maxnorm, out)
-@inline tt_renorm_(c, self, p, dim, maxnorm) = ccall(address_of(1498), Int32,
+@inline tt_renorm_(c, self, p, dim, maxnorm) = ccall(address_of(1499), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64), c, self, p, dim, maxnorm)
-@inline tt_renorm_into(c, self, p, dim, maxnorm, dst) = ccall(address_of(1499), Int32,
+@inline tt_renorm_into(c, self, p, dim, maxnorm, dst) = ccall(address_of(1500), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64, Ptr{Cvoid}), c, self, p, dim, maxnorm, dst)
-@inline tt_repeat(c, self, repeats, n_repeats, out) = ccall(address_of(1500), Int32,
+@inline tt_repeat(c, self, repeats, n_repeats, out) = ccall(address_of(1501), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, repeats, n_repeats, out)
-@inline tt_repeat_interleave(c, self, repeats, opts, out) = ccall(address_of(1501), Int32,
+@inline tt_repeat_interleave(c, self, repeats, opts, out) = ccall(address_of(1502), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_repeat_interleave_opts}, Ptr{Ptr{Cvoid}}), c, self, repeats,
 opts, out)
-@inline tt_repeat_interleave_tensor(c, self, repeats, opts, out) = ccall(address_of(1502), Int32,
+@inline tt_repeat_interleave_tensor(c, self, repeats, opts, out) = ccall(address_of(1503), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_repeat_interleave_tensor_opts}, Ptr{Ptr{Cvoid}}), c,
 self, repeats, opts, out)
-@inline tt_requires_grad_(c, self, on) = ccall(address_of(1503), Int32,
+@inline tt_requires_grad_(c, self, on) = ccall(address_of(1504), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, self, on)
-@inline tt_reshape(c, self, shape, n_shape, out) = ccall(address_of(1504), Int32,
+@inline tt_reshape(c, self, shape, n_shape, out) = ccall(address_of(1505), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, shape, n_shape, out)
-@inline tt_resolve_conj(c, self, out) = ccall(address_of(1505), Int32,
+@inline tt_resolve_conj(c, self, out) = ccall(address_of(1506), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_resolve_neg(c, self, out) = ccall(address_of(1506), Int32,
+@inline tt_resolve_neg(c, self, out) = ccall(address_of(1507), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_retain_grad(c, self) = ccall(address_of(1507), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_retain_grad(c, self) = ccall(address_of(1508), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
 @inline tt_rms_norm(c, input, normalized_shape, n_normalized_shape, weight, opts, out) =
-ccall(address_of(1508), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Cvoid},
+ccall(address_of(1509), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Cvoid},
 Ptr{tt_rms_norm_opts}, Ptr{Ptr{Cvoid}}), c, input, normalized_shape, n_normalized_shape, weight,
 opts, out)
 @inline tt_rnn_relu(c, input, hx, params, n_params, has_biases, num_layers, dropout, train,
-bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1509), Int32,
+bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1510), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Int32, Int64, Float64, Int32, Int32,
 Int32, Ptr{tt_rnn_relu_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, input, hx, params, n_params,
 has_biases, num_layers, dropout, train, bidirectional, batch_first, opts, output, h_n)
-@inline tt_rnn_relu_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1510), Int32,
+@inline tt_rnn_relu_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1511), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}), c, input, hx, w_ih, w_hh, b_ih, b_hh, out)
 @inline tt_rnn_tanh(c, input, hx, params, n_params, has_biases, num_layers, dropout, train,
-bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1511), Int32,
+bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1512), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Int32, Int64, Float64, Int32, Int32,
 Int32, Ptr{tt_rnn_tanh_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, input, hx, params, n_params,
 has_biases, num_layers, dropout, train, bidirectional, batch_first, opts, output, h_n)
-@inline tt_rnn_tanh_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1512), Int32,
+@inline tt_rnn_tanh_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1513), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}), c, input, hx, w_ih, w_hh, b_ih, b_hh, out)
-@inline tt_roll(c, self, shifts, n_shifts, dims, n_dims, out) = ccall(address_of(1513), Int32,
+@inline tt_roll(c, self, shifts, n_shifts, dims, n_dims, out) = ccall(address_of(1514), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, shifts,
 n_shifts, dims, n_dims, out)
-@inline tt_rot90(c, self, k, dims, n_dims, out) = ccall(address_of(1514), Int32,
+@inline tt_rot90(c, self, k, dims, n_dims, out) = ccall(address_of(1515), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, k, dims, n_dims, out)
-@inline tt_round(c, self, opts, out) = ccall(address_of(1515), Int32,
+@inline tt_round(c, self, opts, out) = ccall(address_of(1516), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_round_(c, self, opts) = ccall(address_of(1516), Int32,
+@inline tt_round_(c, self, opts) = ccall(address_of(1517), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}), c, self, opts)
-@inline tt_round_into(c, self, opts, dst) = ccall(address_of(1517), Int32,
+@inline tt_round_into(c, self, opts, dst) = ccall(address_of(1518), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_rrelu(c, self, opts, out) = ccall(address_of(1518), Int32,
+@inline tt_rrelu(c, self, opts, out) = ccall(address_of(1519), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rrelu_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_rrelu_(c, self, opts) = ccall(address_of(1519), Int32,
+@inline tt_rrelu_(c, self, opts) = ccall(address_of(1520), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rrelu_opts}), c, self, opts)
-@inline tt_rsqrt(c, self, out) = ccall(address_of(1520), Int32,
+@inline tt_rsqrt(c, self, out) = ccall(address_of(1521), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_rsqrt_(c, self) = ccall(address_of(1521), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_rsqrt_into(c, self, dst) = ccall(address_of(1522), Int32,
+@inline tt_rsqrt_(c, self) = ccall(address_of(1522), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_rsqrt_into(c, self, dst) = ccall(address_of(1523), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_rsub(c, self, other, out) = ccall(address_of(1523), Int32,
+@inline tt_rsub(c, self, other, out) = ccall(address_of(1524), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_ex(c, self, other, opts, out) = ccall(address_of(1524), Int32,
+@inline tt_rsub_ex(c, self, other, opts, out) = ccall(address_of(1525), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rsub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_rsub_f64(c, self, other, out) = ccall(address_of(1525), Int32,
+@inline tt_rsub_f64(c, self, other, out) = ccall(address_of(1526), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_i64(c, self, other, out) = ccall(address_of(1526), Int32,
+@inline tt_rsub_i64(c, self, other, out) = ccall(address_of(1527), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_scalar(c, self, other, out) = ccall(address_of(1527), Int32,
+@inline tt_rsub_scalar(c, self, other, out) = ccall(address_of(1528), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1528), Int32,
+@inline tt_rsub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1529), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_rsub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_runtime_live(c, rows, cap, n) = ccall(address_of(1529), Int32,
+@inline tt_runtime_live(c, rows, cap, n) = ccall(address_of(1530), Int32,
 (Ptr{Cvoid}, Ptr{tt_live_row}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_runtime_manual_seed(rt, seed) = ccall(address_of(1530), Int32, (Ptr{Cvoid}, UInt64), rt,
+@inline tt_runtime_manual_seed(rt, seed) = ccall(address_of(1531), Int32, (Ptr{Cvoid}, UInt64), rt,
 seed)
-@inline tt_runtime_new(opts, out) = ccall(address_of(1531), Int32,
+@inline tt_runtime_new(opts, out) = ccall(address_of(1532), Int32,
 (Ptr{tt_runtime_opts}, Ptr{Ptr{Cvoid}}), opts, out)
-@inline tt_runtime_poll(rt) = ccall(address_of(1532), Int64, (Ptr{Cvoid},), rt)
-@inline tt_runtime_release(rt) = ccall(address_of(1533), Cvoid, (Ptr{Cvoid},), rt)
-@inline tt_runtime_retain(rt) = ccall(address_of(1534), Cvoid, (Ptr{Cvoid},), rt)
-@inline tt_runtime_rng_state(rt, state) = ccall(address_of(1535), Int32, (Ptr{Cvoid}, Ptr{UInt64}),
+@inline tt_runtime_poll(rt) = ccall(address_of(1533), Int64, (Ptr{Cvoid},), rt)
+@inline tt_runtime_release(rt) = ccall(address_of(1534), Cvoid, (Ptr{Cvoid},), rt)
+@inline tt_runtime_retain(rt) = ccall(address_of(1535), Cvoid, (Ptr{Cvoid},), rt)
+@inline tt_runtime_rng_state(rt, state) = ccall(address_of(1536), Int32, (Ptr{Cvoid}, Ptr{UInt64}),
 rt, state)
-@inline tt_runtime_set_rng_state(rt, state) = ccall(address_of(1536), Int32,
+@inline tt_runtime_set_rng_state(rt, state) = ccall(address_of(1537), Int32,
 (Ptr{Cvoid}, Ptr{UInt64}), rt, state)
-@inline tt_safetensors_find(c, f, name, out) = ccall(address_of(1537), Int32,
+@inline tt_safetensors_find(c, f, name, out) = ccall(address_of(1538), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Int64}), c, f, name, out)
-@inline tt_safetensors_get(c, f, i, out) = ccall(address_of(1538), Int32,
+@inline tt_safetensors_get(c, f, i, out) = ccall(address_of(1539), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, f, i, out)
-@inline tt_safetensors_map(c, path, out) = ccall(address_of(1539), Int32,
+@inline tt_safetensors_map(c, path, out) = ccall(address_of(1540), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_safetensors_metadata_key(f, i) = ccall(address_of(1540), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
+@inline tt_safetensors_metadata_key(f, i) = ccall(address_of(1541), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
 f, i)
-@inline tt_safetensors_metadata_size(f) = ccall(address_of(1541), Int64, (Ptr{Cvoid},), f)
-@inline tt_safetensors_metadata_value(f, i) = ccall(address_of(1542), Ptr{UInt8},
+@inline tt_safetensors_metadata_size(f) = ccall(address_of(1542), Int64, (Ptr{Cvoid},), f)
+@inline tt_safetensors_metadata_value(f, i) = ccall(address_of(1543), Ptr{UInt8},
 (Ptr{Cvoid}, Int64), f, i)
-@inline tt_safetensors_name(f, i) = ccall(address_of(1543), Ptr{UInt8}, (Ptr{Cvoid}, Int64), f, i)
-@inline tt_safetensors_open(c, path, out) = ccall(address_of(1544), Int32,
+@inline tt_safetensors_name(f, i) = ccall(address_of(1544), Ptr{UInt8}, (Ptr{Cvoid}, Int64), f, i)
+@inline tt_safetensors_open(c, path, out) = ccall(address_of(1545), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_safetensors_release(f) = ccall(address_of(1545), Cvoid, (Ptr{Cvoid},), f)
-@inline tt_safetensors_retain(f) = ccall(address_of(1546), Cvoid, (Ptr{Cvoid},), f)
-@inline tt_safetensors_save(c, path, names, tensors, n, opts) = ccall(address_of(1547), Int32,
+@inline tt_safetensors_release(f) = ccall(address_of(1546), Cvoid, (Ptr{Cvoid},), f)
+@inline tt_safetensors_retain(f) = ccall(address_of(1547), Cvoid, (Ptr{Cvoid},), f)
+@inline tt_safetensors_save(c, path, names, tensors, n, opts) = ccall(address_of(1548), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{UInt8}}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_safetensors_save_opts}), c,
 path, names, tensors, n, opts)
-@inline tt_safetensors_size(f) = ccall(address_of(1548), Int64, (Ptr{Cvoid},), f)
+@inline tt_safetensors_size(f) = ccall(address_of(1549), Int64, (Ptr{Cvoid},), f)
 @inline tt_sampler_distributed(c, n, rank, size, shuffle, drop_last, seed, out) =
-ccall(address_of(1549), Int32, (Ptr{Cvoid}, Int64, Int32, Int32, Int32, Int32, Int64,
+ccall(address_of(1550), Int32, (Ptr{Cvoid}, Int64, Int32, Int32, Int32, Int32, Int64,
 Ptr{Ptr{Cvoid}}), c, n, rank, size, shuffle, drop_last, seed, out)
-@inline tt_sampler_length(s) = ccall(address_of(1550), Int64, (Ptr{Cvoid},), s)
-@inline tt_sampler_next(c, s, indices, cap, n) = ccall(address_of(1551), Int32,
+@inline tt_sampler_length(s) = ccall(address_of(1551), Int64, (Ptr{Cvoid},), s)
+@inline tt_sampler_next(c, s, indices, cap, n) = ccall(address_of(1552), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}), c, s, indices, cap, n)
-@inline tt_sampler_random(c, n, replacement, num_samples, seed, out) = ccall(address_of(1552),
+@inline tt_sampler_random(c, n, replacement, num_samples, seed, out) = ccall(address_of(1553),
 Int32, (Ptr{Cvoid}, Int64, Int32, Int64, Int64, Ptr{Ptr{Cvoid}}), c, n, replacement, num_samples,
 seed, out)
-@inline tt_sampler_release(s) = ccall(address_of(1553), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_sampler_retain(s) = ccall(address_of(1554), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_sampler_sequential(c, n, out) = ccall(address_of(1555), Int32,
+@inline tt_sampler_release(s) = ccall(address_of(1554), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_sampler_retain(s) = ccall(address_of(1555), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_sampler_sequential(c, n, out) = ccall(address_of(1556), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, n, out)
-@inline tt_sampler_set_state(c, s, state) = ccall(address_of(1556), Int32,
+@inline tt_sampler_set_state(c, s, state) = ccall(address_of(1557), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, s, state)
-@inline tt_sampler_state(c, s, state) = ccall(address_of(1557), Int32,
+@inline tt_sampler_state(c, s, state) = ccall(address_of(1558), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, s, state)
-@inline tt_sampler_subset(c, indices, n, shuffle, seed, out) = ccall(address_of(1558), Int32,
+@inline tt_sampler_subset(c, indices, n, shuffle, seed, out) = ccall(address_of(1559), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Int32, Int64, Ptr{Ptr{Cvoid}}), c, indices, n, shuffle, seed, out)
 @inline tt_sampler_weighted(c, weights, n, num_samples, replacement, seed, out) =
-ccall(address_of(1559), Int32, (Ptr{Cvoid}, Ptr{Float64}, Int64, Int64, Int32, Int64,
+ccall(address_of(1560), Int32, (Ptr{Cvoid}, Ptr{Float64}, Int64, Int64, Int32, Int64,
 Ptr{Ptr{Cvoid}}), c, weights, n, num_samples, replacement, seed, out)
-@inline tt_saved_tensors_pop(c) = ccall(address_of(1560), Int32, (Ptr{Cvoid},), c)
-@inline tt_saved_tensors_push(c, def) = ccall(address_of(1561), Int32,
+@inline tt_saved_tensors_pop(c) = ccall(address_of(1561), Int32, (Ptr{Cvoid},), c)
+@inline tt_saved_tensors_push(c, def) = ccall(address_of(1562), Int32,
 (Ptr{Cvoid}, Ptr{tt_saved_tensors_def}), c, def)
-@inline tt_scalar_tensor(c, value, dtype, out) = ccall(address_of(1562), Int32,
+@inline tt_scalar_tensor(c, value, dtype, out) = ccall(address_of(1563), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Int32, Ptr{Ptr{Cvoid}}), c, value, dtype, out)
 @inline tt_scaled_dot_product_attention(c, query, key, value, attn_mask, opts, out) =
-ccall(address_of(1563), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+ccall(address_of(1564), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{tt_scaled_dot_product_attention_opts}, Ptr{Ptr{Cvoid}}), c, query, key, value, attn_mask, opts,
 out)
-@inline tt_scatter(c, self, dim, index, src, opts, out) = ccall(address_of(1564), Int32,
+@inline tt_scatter(c, self, dim, index, src, opts, out) = ccall(address_of(1565), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c,
 self, dim, index, src, opts, out)
-@inline tt_scatter_(c, self, dim, index, src, opts) = ccall(address_of(1565), Int32,
+@inline tt_scatter_(c, self, dim, index, src, opts) = ccall(address_of(1566), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}), c, self, dim, index,
 src, opts)
-@inline tt_scatter_add(c, self, dim, index, src, out) = ccall(address_of(1566), Int32,
+@inline tt_scatter_add(c, self, dim, index, src, out) = ccall(address_of(1567), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, dim, index, src,
 out)
-@inline tt_scatter_add_(c, self, dim, index, src) = ccall(address_of(1567), Int32,
+@inline tt_scatter_add_(c, self, dim, index, src) = ccall(address_of(1568), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, src)
-@inline tt_scatter_add_into(c, self, dim, index, src, dst) = ccall(address_of(1568), Int32,
+@inline tt_scatter_add_into(c, self, dim, index, src, dst) = ccall(address_of(1569), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, src, dst)
-@inline tt_scatter_f64(c, self, dim, index, value, opts, out) = ccall(address_of(1569), Int32,
+@inline tt_scatter_f64(c, self, dim, index, value, opts, out) = ccall(address_of(1570), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c,
 self, dim, index, value, opts, out)
-@inline tt_scatter_f64_(c, self, dim, index, value, opts) = ccall(address_of(1570), Int32,
+@inline tt_scatter_f64_(c, self, dim, index, value, opts) = ccall(address_of(1571), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}), c, self, dim, index,
 value, opts)
-@inline tt_scatter_f64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1571), Int32,
+@inline tt_scatter_f64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1572), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self,
 dim, index, value, opts, dst)
-@inline tt_scatter_i64(c, self, dim, index, value, opts, out) = ccall(address_of(1572), Int32,
+@inline tt_scatter_i64(c, self, dim, index, value, opts, out) = ccall(address_of(1573), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c, self,
 dim, index, value, opts, out)
-@inline tt_scatter_i64_(c, self, dim, index, value, opts) = ccall(address_of(1573), Int32,
+@inline tt_scatter_i64_(c, self, dim, index, value, opts) = ccall(address_of(1574), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}), c, self, dim, index,
 value, opts)
-@inline tt_scatter_i64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1574), Int32,
+@inline tt_scatter_i64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1575), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self, dim,
 index, value, opts, dst)
-@inline tt_scatter_into(c, self, dim, index, src, opts, dst) = ccall(address_of(1575), Int32,
+@inline tt_scatter_into(c, self, dim, index, src, opts, dst) = ccall(address_of(1576), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self,
 dim, index, src, opts, dst)
-@inline tt_scatter_reduce(c, self, dim, index, src, reduce, opts, out) = ccall(address_of(1576),
+@inline tt_scatter_reduce(c, self, dim, index, src, reduce, opts, out) = ccall(address_of(1577),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{tt_scatter_reduce_opts},
 Ptr{Ptr{Cvoid}}), c, self, dim, index, src, reduce, opts, out)
-@inline tt_scatter_reduce_(c, self, dim, index, src, reduce, opts) = ccall(address_of(1577), Int32,
+@inline tt_scatter_reduce_(c, self, dim, index, src, reduce, opts) = ccall(address_of(1578), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{tt_scatter_reduce_opts}), c,
 self, dim, index, src, reduce, opts)
 @inline tt_scatter_reduce_into(c, self, dim, index, src, reduce, opts, dst) =
-ccall(address_of(1578), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32,
+ccall(address_of(1579), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32,
 Ptr{tt_scatter_reduce_opts}, Ptr{Cvoid}), c, self, dim, index, src, reduce, opts, dst)
-@inline tt_scatter_scalar(c, self, dim, index, value, opts, out) = ccall(address_of(1579), Int32,
+@inline tt_scatter_scalar(c, self, dim, index, value, opts, out) = ccall(address_of(1580), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}),
 c, self, dim, index, value, opts, out)
-@inline tt_scatter_scalar_(c, self, dim, index, value, opts) = ccall(address_of(1580), Int32,
+@inline tt_scatter_scalar_(c, self, dim, index, value, opts) = ccall(address_of(1581), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts}), c, self, dim,
 index, value, opts)
-@inline tt_scatter_scalar_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1581),
+@inline tt_scatter_scalar_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1582),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts},
 Ptr{Cvoid}), c, self, dim, index, value, opts, dst)
-@inline tt_scheduler_get_last_lr(c, s, lrs, cap, n) = ccall(address_of(1582), Int32,
+@inline tt_scheduler_get_last_lr(c, s, lrs, cap, n) = ccall(address_of(1583), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}, Int64, Ptr{Int64}), c, s, lrs, cap, n)
-@inline tt_scheduler_last_epoch(s) = ccall(address_of(1583), Int64, (Ptr{Cvoid},), s)
-@inline tt_scheduler_load_number(c, s, name, value) = ccall(address_of(1584), Int32,
+@inline tt_scheduler_last_epoch(s) = ccall(address_of(1584), Int64, (Ptr{Cvoid},), s)
+@inline tt_scheduler_load_number(c, s, name, value) = ccall(address_of(1585), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Float64), c, s, name, value)
-@inline tt_scheduler_num_numbers(s) = ccall(address_of(1585), Int64, (Ptr{Cvoid},), s)
-@inline tt_scheduler_number_at(c, s, i, name, cap, out) = ccall(address_of(1586), Int32,
+@inline tt_scheduler_num_numbers(s) = ccall(address_of(1586), Int64, (Ptr{Cvoid},), s)
+@inline tt_scheduler_number_at(c, s, i, name, cap, out) = ccall(address_of(1587), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{UInt8}, Int64, Ptr{Float64}), c, s, i, name, cap, out)
-@inline tt_scheduler_release(s) = ccall(address_of(1587), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_scheduler_retain(s) = ccall(address_of(1588), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_scheduler_step(c, s) = ccall(address_of(1589), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
-@inline tt_scheduler_step_metric(c, s, metric) = ccall(address_of(1590), Int32,
+@inline tt_scheduler_release(s) = ccall(address_of(1588), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_scheduler_retain(s) = ccall(address_of(1589), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_scheduler_step(c, s) = ccall(address_of(1590), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
+@inline tt_scheduler_step_metric(c, s, metric) = ccall(address_of(1591), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, s, metric)
-@inline tt_scheduler_step_to(c, s, epoch) = ccall(address_of(1591), Int32,
+@inline tt_scheduler_step_to(c, s, epoch) = ccall(address_of(1592), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, s, epoch)
-@inline tt_scope_pop(c, keep, n) = ccall(address_of(1592), Int32,
+@inline tt_scope_pop(c, keep, n) = ccall(address_of(1593), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64), c, keep, n)
-@inline tt_scope_push(c) = ccall(address_of(1593), Int32, (Ptr{Cvoid},), c)
-@inline tt_searchsorted(c, sorted_sequence, self, opts, out) = ccall(address_of(1594), Int32,
+@inline tt_scope_push(c) = ccall(address_of(1594), Int32, (Ptr{Cvoid},), c)
+@inline tt_searchsorted(c, sorted_sequence, self, opts, out) = ccall(address_of(1595), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_searchsorted_opts}, Ptr{Ptr{Cvoid}}), c,
 sorted_sequence, self, opts, out)
-@inline tt_searchsorted_into(c, sorted_sequence, self, opts, dst) = ccall(address_of(1595), Int32,
+@inline tt_searchsorted_into(c, sorted_sequence, self, opts, dst) = ccall(address_of(1596), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_searchsorted_opts}, Ptr{Cvoid}), c, sorted_sequence,
 self, opts, dst)
-@inline tt_select(c, self, dim, index, out) = ccall(address_of(1596), Int32,
+@inline tt_select(c, self, dim, index, out) = ccall(address_of(1597), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, index, out)
-@inline tt_select_scatter(c, self, src, dim, index, out) = ccall(address_of(1597), Int32,
+@inline tt_select_scatter(c, self, src, dim, index, out) = ccall(address_of(1598), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, src, dim, index, out)
 @inline tt_selective_checkpoint_function(c, fn, user, drop, inputs, n_inputs, ops, n_ops, outs, cap,
-n_outs) = ccall(address_of(1598), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+n_outs) = ccall(address_of(1599), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, fn, user,
 drop, inputs, n_inputs, ops, n_ops, outs, cap, n_outs)
-@inline tt_selu(c, input, out) = ccall(address_of(1599), Int32,
+@inline tt_selu(c, input, out) = ccall(address_of(1600), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_selu_(c, input) = ccall(address_of(1600), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_set_anomaly_enabled(c, enabled, previous) = ccall(address_of(1601), Int32,
+@inline tt_selu_(c, input) = ccall(address_of(1601), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_set_anomaly_enabled(c, enabled, previous) = ccall(address_of(1602), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, enabled, previous)
-@inline tt_set_grad_enabled(c, enabled, previous) = ccall(address_of(1602), Int32,
+@inline tt_set_grad_enabled(c, enabled, previous) = ccall(address_of(1603), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, enabled, previous)
-@inline tt_set_memory_limit(c, bytes) = ccall(address_of(1603), Int32, (Ptr{Cvoid}, Int64), c,
+@inline tt_set_memory_limit(c, bytes) = ccall(address_of(1604), Int32, (Ptr{Cvoid}, Int64), c,
 bytes)
-@inline tt_set_num_threads(c, n) = ccall(address_of(1604), Int32, (Ptr{Cvoid}, Int32), c, n)
-@inline tt_sgn(c, self, out) = ccall(address_of(1605), Int32,
+@inline tt_set_num_threads(c, n) = ccall(address_of(1605), Int32, (Ptr{Cvoid}, Int32), c, n)
+@inline tt_sgn(c, self, out) = ccall(address_of(1606), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sgn_(c, self) = ccall(address_of(1606), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sgn_into(c, self, dst) = ccall(address_of(1607), Int32,
+@inline tt_sgn_(c, self) = ccall(address_of(1607), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sgn_into(c, self, dst) = ccall(address_of(1608), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sigmoid(c, self, out) = ccall(address_of(1608), Int32,
+@inline tt_sigmoid(c, self, out) = ccall(address_of(1609), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sigmoid_(c, self) = ccall(address_of(1609), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sigmoid_into(c, self, dst) = ccall(address_of(1610), Int32,
+@inline tt_sigmoid_(c, self) = ccall(address_of(1610), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sigmoid_into(c, self, dst) = ccall(address_of(1611), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sign(c, self, out) = ccall(address_of(1611), Int32,
+@inline tt_sign(c, self, out) = ccall(address_of(1612), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sign_(c, self) = ccall(address_of(1612), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sign_into(c, self, dst) = ccall(address_of(1613), Int32,
+@inline tt_sign_(c, self) = ccall(address_of(1613), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sign_into(c, self, dst) = ccall(address_of(1614), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_signbit(c, self, out) = ccall(address_of(1614), Int32,
+@inline tt_signbit(c, self, out) = ccall(address_of(1615), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_signbit_into(c, self, dst) = ccall(address_of(1615), Int32,
+@inline tt_signbit_into(c, self, dst) = ccall(address_of(1616), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_silu(c, input, out) = ccall(address_of(1616), Int32,
+@inline tt_silu(c, input, out) = ccall(address_of(1617), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_silu_(c, input) = ccall(address_of(1617), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_sin(c, self, out) = ccall(address_of(1618), Int32,
+@inline tt_silu_(c, input) = ccall(address_of(1618), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_sin(c, self, out) = ccall(address_of(1619), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sin_(c, self) = ccall(address_of(1619), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sin_into(c, self, dst) = ccall(address_of(1620), Int32,
+@inline tt_sin_(c, self) = ccall(address_of(1620), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sin_into(c, self, dst) = ccall(address_of(1621), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sinc(c, self, out) = ccall(address_of(1621), Int32,
+@inline tt_sinc(c, self, out) = ccall(address_of(1622), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sinc_(c, self) = ccall(address_of(1622), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sinc_into(c, self, dst) = ccall(address_of(1623), Int32,
+@inline tt_sinc_(c, self) = ccall(address_of(1623), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sinc_into(c, self, dst) = ccall(address_of(1624), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sinh(c, self, out) = ccall(address_of(1624), Int32,
+@inline tt_sinh(c, self, out) = ccall(address_of(1625), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sinh_(c, self) = ccall(address_of(1625), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sinh_into(c, self, dst) = ccall(address_of(1626), Int32,
+@inline tt_sinh_(c, self) = ccall(address_of(1626), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sinh_into(c, self, dst) = ccall(address_of(1627), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_slice(c, self, dim, opts, out) = ccall(address_of(1627), Int32,
+@inline tt_slice(c, self, dim, opts, out) = ccall(address_of(1628), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_slice_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_slice_scatter(c, self, src, opts, out) = ccall(address_of(1628), Int32,
+@inline tt_slice_scatter(c, self, src, opts, out) = ccall(address_of(1629), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_slice_scatter_opts}, Ptr{Ptr{Cvoid}}), c, self, src,
 opts, out)
-@inline tt_slice_scatter_into(c, self, src, opts, dst) = ccall(address_of(1629), Int32,
+@inline tt_slice_scatter_into(c, self, src, opts, dst) = ccall(address_of(1630), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_slice_scatter_opts}, Ptr{Cvoid}), c, self, src, opts,
 dst)
-@inline tt_slogdet(c, self, sign, logabsdet) = ccall(address_of(1630), Int32,
+@inline tt_slogdet(c, self, sign, logabsdet) = ccall(address_of(1631), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, sign, logabsdet)
-@inline tt_slogdet_into(c, self, dst_sign, dst_logabsdet) = ccall(address_of(1631), Int32,
+@inline tt_slogdet_into(c, self, dst_sign, dst_logabsdet) = ccall(address_of(1632), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst_sign, dst_logabsdet)
-@inline tt_smooth_l1_loss(c, input, target, opts, out) = ccall(address_of(1632), Int32,
+@inline tt_smooth_l1_loss(c, input, target, opts, out) = ccall(address_of(1633), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_smooth_l1_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_soft_margin_loss(c, input, target, opts, out) = ccall(address_of(1633), Int32,
+@inline tt_soft_margin_loss(c, input, target, opts, out) = ccall(address_of(1634), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_soft_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_softmax(c, self, dim, opts, out) = ccall(address_of(1634), Int32,
+@inline tt_softmax(c, self, dim, opts, out) = ccall(address_of(1635), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmax_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_softmax_into(c, self, dim, opts, dst) = ccall(address_of(1635), Int32,
+@inline tt_softmax_into(c, self, dim, opts, dst) = ccall(address_of(1636), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmax_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_softmin(c, input, dim, opts, out) = ccall(address_of(1636), Int32,
+@inline tt_softmin(c, input, dim, opts, out) = ccall(address_of(1637), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmin_opts}, Ptr{Ptr{Cvoid}}), c, input, dim, opts, out)
-@inline tt_softplus(c, input, opts, out) = ccall(address_of(1637), Int32,
+@inline tt_softplus(c, input, opts, out) = ccall(address_of(1638), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softplus_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_softplus_into(c, input, opts, dst) = ccall(address_of(1638), Int32,
+@inline tt_softplus_into(c, input, opts, dst) = ccall(address_of(1639), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softplus_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_softshrink(c, input, opts, out) = ccall(address_of(1639), Int32,
+@inline tt_softshrink(c, input, opts, out) = ccall(address_of(1640), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softshrink_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_softshrink_into(c, input, opts, dst) = ccall(address_of(1640), Int32,
+@inline tt_softshrink_into(c, input, opts, dst) = ccall(address_of(1641), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softshrink_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_softsign(c, input, out) = ccall(address_of(1641), Int32,
+@inline tt_softsign(c, input, out) = ccall(address_of(1642), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_sort(c, self, opts, values, indices) = ccall(address_of(1642), Int32,
+@inline tt_sort(c, self, opts, values, indices) = ccall(address_of(1643), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sort_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, opts,
 values, indices)
-@inline tt_sort_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(1643), Int32,
+@inline tt_sort_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(1644), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sort_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_values,
 dst_indices)
-@inline tt_split(c, self, split_size, opts, outs, cap, n_outs) = ccall(address_of(1644), Int32,
+@inline tt_split(c, self, split_size, opts, outs, cap, n_outs) = ccall(address_of(1645), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 split_size, opts, outs, cap, n_outs)
 @inline tt_split_with_sizes(c, self, split_sizes, n_split_sizes, opts, outs, cap, n_outs) =
-ccall(address_of(1645), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1646), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_split_with_sizes_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, split_sizes,
 n_split_sizes, opts, outs, cap, n_outs)
-@inline tt_sqrt(c, self, out) = ccall(address_of(1646), Int32,
+@inline tt_sqrt(c, self, out) = ccall(address_of(1647), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sqrt_(c, self) = ccall(address_of(1647), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sqrt_into(c, self, dst) = ccall(address_of(1648), Int32,
+@inline tt_sqrt_(c, self) = ccall(address_of(1648), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sqrt_into(c, self, dst) = ccall(address_of(1649), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_square(c, self, out) = ccall(address_of(1649), Int32,
+@inline tt_square(c, self, out) = ccall(address_of(1650), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_square_(c, self) = ccall(address_of(1650), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_square_into(c, self, dst) = ccall(address_of(1651), Int32,
+@inline tt_square_(c, self) = ccall(address_of(1651), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_square_into(c, self, dst) = ccall(address_of(1652), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_squeeze(c, self, out) = ccall(address_of(1652), Int32,
+@inline tt_squeeze(c, self, out) = ccall(address_of(1653), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_squeeze_dims(c, self, dim, n_dim, out) = ccall(address_of(1653), Int32,
+@inline tt_squeeze_dims(c, self, dim, n_dim, out) = ccall(address_of(1654), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, out)
-@inline tt_stack(c, tensors, n_tensors, opts, out) = ccall(address_of(1654), Int32,
+@inline tt_stack(c, tensors, n_tensors, opts, out) = ccall(address_of(1655), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_stack_opts}, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors,
 opts, out)
-@inline tt_stack_into(c, tensors, n_tensors, opts, dst) = ccall(address_of(1655), Int32,
+@inline tt_stack_into(c, tensors, n_tensors, opts, dst) = ccall(address_of(1656), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_stack_opts}, Ptr{Cvoid}), c, tensors, n_tensors, opts,
 dst)
-@inline tt_state_dict_find(c, state, name, out) = ccall(address_of(1656), Int32,
+@inline tt_state_dict_find(c, state, name, out) = ccall(address_of(1657), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Int64}), c, state, name, out)
-@inline tt_state_dict_get(c, state, i, out) = ccall(address_of(1657), Int32,
+@inline tt_state_dict_get(c, state, i, out) = ccall(address_of(1658), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, state, i, out)
-@inline tt_state_dict_name(state, i) = ccall(address_of(1658), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
+@inline tt_state_dict_name(state, i) = ccall(address_of(1659), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
 state, i)
-@inline tt_state_dict_new(c, out) = ccall(address_of(1659), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_state_dict_new(c, out) = ccall(address_of(1660), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_state_dict_release(state) = ccall(address_of(1660), Cvoid, (Ptr{Cvoid},), state)
-@inline tt_state_dict_retain(state) = ccall(address_of(1661), Cvoid, (Ptr{Cvoid},), state)
-@inline tt_state_dict_set(c, state, name, tensor) = ccall(address_of(1662), Int32,
+@inline tt_state_dict_release(state) = ccall(address_of(1661), Cvoid, (Ptr{Cvoid},), state)
+@inline tt_state_dict_retain(state) = ccall(address_of(1662), Cvoid, (Ptr{Cvoid},), state)
+@inline tt_state_dict_set(c, state, name, tensor) = ccall(address_of(1663), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}), c, state, name, tensor)
-@inline tt_state_dict_size(state) = ccall(address_of(1663), Int64, (Ptr{Cvoid},), state)
-@inline tt_state_dict_structure(state) = ccall(address_of(1664), Ptr{UInt8}, (Ptr{Cvoid},), state)
-@inline tt_status_name(s) = ccall(address_of(1665), Ptr{UInt8}, (Int32,), s)
-@inline tt_std(c, self, dim, n_dim, opts, out) = ccall(address_of(1666), Int32,
+@inline tt_state_dict_size(state) = ccall(address_of(1664), Int64, (Ptr{Cvoid},), state)
+@inline tt_state_dict_structure(state) = ccall(address_of(1665), Ptr{UInt8}, (Ptr{Cvoid},), state)
+@inline tt_status_name(s) = ccall(address_of(1666), Ptr{UInt8}, (Int32,), s)
+@inline tt_std(c, self, dim, n_dim, opts, out) = ccall(address_of(1667), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_std_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1667), Int32,
+@inline tt_std_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1668), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_std_mean(c, self, dim, n_dim, opts, std, mean) = ccall(address_of(1668), Int32,
+@inline tt_std_mean(c, self, dim, n_dim, opts, std, mean) = ccall(address_of(1669), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, std, mean)
-@inline tt_stft(c, self, n_fft, opts, out) = ccall(address_of(1669), Int32,
+@inline tt_stft(c, self, n_fft, opts, out) = ccall(address_of(1670), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_stft_opts}, Ptr{Ptr{Cvoid}}), c, self, n_fft, opts, out)
-@inline tt_stream_current(c, device, out) = ccall(address_of(1670), Int32,
+@inline tt_stream_current(c, device, out) = ccall(address_of(1671), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{Ptr{Cvoid}}), c, device, out)
-@inline tt_stream_default(c, device, out) = ccall(address_of(1671), Int32,
+@inline tt_stream_default(c, device, out) = ccall(address_of(1672), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{Ptr{Cvoid}}), c, device, out)
-@inline tt_stream_device_index(s) = ccall(address_of(1672), Int32, (Ptr{Cvoid},), s)
-@inline tt_stream_handle(s) = ccall(address_of(1673), Ptr{Cvoid}, (Ptr{Cvoid},), s)
-@inline tt_stream_import(c, device, handle, out) = ccall(address_of(1674), Int32,
+@inline tt_stream_device_index(s) = ccall(address_of(1673), Int32, (Ptr{Cvoid},), s)
+@inline tt_stream_handle(s) = ccall(address_of(1674), Ptr{Cvoid}, (Ptr{Cvoid},), s)
+@inline tt_stream_import(c, device, handle, out) = ccall(address_of(1675), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, device, handle, out)
-@inline tt_stream_new(c, device, priority, out) = ccall(address_of(1675), Int32,
+@inline tt_stream_new(c, device, priority, out) = ccall(address_of(1676), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Int32, Ptr{Ptr{Cvoid}}), c, device, priority, out)
-@inline tt_stream_query(c, s, out) = ccall(address_of(1676), Int32,
+@inline tt_stream_query(c, s, out) = ccall(address_of(1677), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, s, out)
-@inline tt_stream_release(s) = ccall(address_of(1677), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_stream_retain(s) = ccall(address_of(1678), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_stream_set(c, s) = ccall(address_of(1679), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
-@inline tt_stream_synchronize(c, s) = ccall(address_of(1680), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
-@inline tt_stream_wait_event(c, s, e) = ccall(address_of(1681), Int32,
+@inline tt_stream_release(s) = ccall(address_of(1678), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_stream_retain(s) = ccall(address_of(1679), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_stream_set(c, s) = ccall(address_of(1680), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
+@inline tt_stream_synchronize(c, s) = ccall(address_of(1681), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
+@inline tt_stream_wait_event(c, s, e) = ccall(address_of(1682), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, s, e)
-@inline tt_stream_wait_stream(c, s, other) = ccall(address_of(1682), Int32,
+@inline tt_stream_wait_stream(c, s, other) = ccall(address_of(1683), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, s, other)
-@inline tt_sub(c, self, other, out) = ccall(address_of(1683), Int32,
+@inline tt_sub(c, self, other, out) = ccall(address_of(1684), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_(c, self, other) = ccall(address_of(1684), Int32,
+@inline tt_sub_(c, self, other) = ccall(address_of(1685), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_sub_ex(c, self, other, opts, out) = ccall(address_of(1685), Int32,
+@inline tt_sub_ex(c, self, other, opts, out) = ccall(address_of(1686), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_sub_ex_(c, self, other, opts) = ccall(address_of(1686), Int32,
+@inline tt_sub_ex_(c, self, other, opts) = ccall(address_of(1687), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}), c, self, other, opts)
-@inline tt_sub_ex_into(c, self, other, opts, dst) = ccall(address_of(1687), Int32,
+@inline tt_sub_ex_into(c, self, other, opts, dst) = ccall(address_of(1688), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_sub_f64(c, self, other, out) = ccall(address_of(1688), Int32,
+@inline tt_sub_f64(c, self, other, out) = ccall(address_of(1689), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_f64_(c, self, other) = ccall(address_of(1689), Int32,
+@inline tt_sub_f64_(c, self, other) = ccall(address_of(1690), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_sub_f64_into(c, self, other, dst) = ccall(address_of(1690), Int32,
+@inline tt_sub_f64_into(c, self, other, dst) = ccall(address_of(1691), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_i64(c, self, other, out) = ccall(address_of(1691), Int32,
+@inline tt_sub_i64(c, self, other, out) = ccall(address_of(1692), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_i64_(c, self, other) = ccall(address_of(1692), Int32,
+@inline tt_sub_i64_(c, self, other) = ccall(address_of(1693), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_sub_i64_into(c, self, other, dst) = ccall(address_of(1693), Int32,
+@inline tt_sub_i64_into(c, self, other, dst) = ccall(address_of(1694), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_into(c, self, other, dst) = ccall(address_of(1694), Int32,
+@inline tt_sub_into(c, self, other, dst) = ccall(address_of(1695), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_scalar(c, self, other, out) = ccall(address_of(1695), Int32,
+@inline tt_sub_scalar(c, self, other, out) = ccall(address_of(1696), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_scalar_(c, self, other) = ccall(address_of(1696), Int32,
+@inline tt_sub_scalar_(c, self, other) = ccall(address_of(1697), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_sub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1697), Int32,
+@inline tt_sub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1698), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_sub_scalar_ex_(c, self, other, opts) = ccall(address_of(1698), Int32,
+@inline tt_sub_scalar_ex_(c, self, other, opts) = ccall(address_of(1699), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}), c, self, other, opts)
-@inline tt_sub_scalar_ex_into(c, self, other, opts, dst) = ccall(address_of(1699), Int32,
+@inline tt_sub_scalar_ex_into(c, self, other, opts, dst) = ccall(address_of(1700), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_sub_scalar_into(c, self, other, dst) = ccall(address_of(1700), Int32,
+@inline tt_sub_scalar_into(c, self, other, dst) = ccall(address_of(1701), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sum(c, self, opts, out) = ccall(address_of(1701), Int32,
+@inline tt_sum(c, self, opts, out) = ccall(address_of(1702), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sum_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_sum_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(1702), Int32,
+@inline tt_sum_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(1703), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_sum_dim_opts}, Ptr{Ptr{Cvoid}}), c, self, dim,
 n_dim, opts, out)
-@inline tt_sum_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1703), Int32,
+@inline tt_sum_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1704), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_sum_dim_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_sum_to_size(c, self, size, n_size, out) = ccall(address_of(1704), Int32,
+@inline tt_sum_to_size(c, self, size, n_size, out) = ccall(address_of(1705), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_svd(c, self, opts, U, S, V) = ccall(address_of(1705), Int32,
+@inline tt_svd(c, self, opts, U, S, V) = ccall(address_of(1706), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_svd_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, opts, U, S, V)
-@inline tt_svd_into(c, self, opts, dst_U, dst_S, dst_V) = ccall(address_of(1706), Int32,
+@inline tt_svd_into(c, self, opts, dst_U, dst_S, dst_V) = ccall(address_of(1707), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_svd_opts}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts,
 dst_U, dst_S, dst_V)
-@inline tt_synchronize(c, device) = ccall(address_of(1707), Int32, (Ptr{Cvoid}, Ptr{tt_device}), c,
+@inline tt_synchronize(c, device) = ccall(address_of(1708), Int32, (Ptr{Cvoid}, Ptr{tt_device}), c,
 device)
-@inline tt_t(c, self, out) = ccall(address_of(1708), Int32,
+@inline tt_t(c, self, out) = ccall(address_of(1709), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_take(c, self, index, out) = ccall(address_of(1709), Int32,
+@inline tt_take(c, self, index, out) = ccall(address_of(1710), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, index, out)
-@inline tt_take_along_dim(c, self, indices, opts, out) = ccall(address_of(1710), Int32,
+@inline tt_take_along_dim(c, self, indices, opts, out) = ccall(address_of(1711), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_take_along_dim_opts}, Ptr{Ptr{Cvoid}}), c, self,
 indices, opts, out)
-@inline tt_take_along_dim_into(c, self, indices, opts, dst) = ccall(address_of(1711), Int32,
+@inline tt_take_along_dim_into(c, self, indices, opts, dst) = ccall(address_of(1712), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_take_along_dim_opts}, Ptr{Cvoid}), c, self, indices,
 opts, dst)
-@inline tt_take_into(c, self, index, dst) = ccall(address_of(1712), Int32,
+@inline tt_take_into(c, self, index, dst) = ccall(address_of(1713), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, index, dst)
-@inline tt_tan(c, self, out) = ccall(address_of(1713), Int32,
+@inline tt_tan(c, self, out) = ccall(address_of(1714), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tan_(c, self) = ccall(address_of(1714), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_tan_into(c, self, dst) = ccall(address_of(1715), Int32,
+@inline tt_tan_(c, self) = ccall(address_of(1715), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_tan_into(c, self, dst) = ccall(address_of(1716), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_tanh(c, self, out) = ccall(address_of(1716), Int32,
+@inline tt_tanh(c, self, out) = ccall(address_of(1717), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tanh_(c, self) = ccall(address_of(1717), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_tanh_into(c, self, dst) = ccall(address_of(1718), Int32,
+@inline tt_tanh_(c, self) = ccall(address_of(1718), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_tanh_into(c, self, dst) = ccall(address_of(1719), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_tanhshrink(c, input, out) = ccall(address_of(1719), Int32,
+@inline tt_tanhshrink(c, input, out) = ccall(address_of(1720), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_tensor_base(c, self, out) = ccall(address_of(1720), Int32,
+@inline tt_tensor_base(c, self, out) = ccall(address_of(1721), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_data(t) = ccall(address_of(1721), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_index(t) = ccall(address_of(1722), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_type(t) = ccall(address_of(1723), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_dtype(t) = ccall(address_of(1724), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(1725), Int32,
+@inline tt_tensor_data(t) = ccall(address_of(1722), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_index(t) = ccall(address_of(1723), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_type(t) = ccall(address_of(1724), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_dtype(t) = ccall(address_of(1725), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(1726), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim,
 out)
-@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(1726), Int32,
+@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(1727), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, managed, major, out)
-@inline tt_tensor_get_info(t, out) = ccall(address_of(1727), Cvoid,
+@inline tt_tensor_get_info(t, out) = ccall(address_of(1728), Cvoid,
 (Ptr{Cvoid}, Ptr{tt_tensor_info}), t, out)
-@inline tt_tensor_grad(c, self, out) = ccall(address_of(1728), Int32,
+@inline tt_tensor_grad(c, self, out) = ccall(address_of(1729), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(1729), Int32,
+@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(1730), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
 @inline tt_tensor_import(c, data, dtype, shape, ndim, strides, writable, deleter, user, out) =
-ccall(address_of(1730), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
+ccall(address_of(1731), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
 Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim, strides, writable, deleter,
 user, out)
-@inline tt_tensor_is_contiguous(t) = ccall(address_of(1731), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_leaf(t) = ccall(address_of(1732), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_pinned(t) = ccall(address_of(1733), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_view(t) = ccall(address_of(1734), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_writable(t) = ccall(address_of(1735), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_ndim(t) = ccall(address_of(1736), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_numel(t) = ccall(address_of(1737), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_offset(t) = ccall(address_of(1738), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(1739), Int32,
+@inline tt_tensor_is_contiguous(t) = ccall(address_of(1732), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_leaf(t) = ccall(address_of(1733), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_pinned(t) = ccall(address_of(1734), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_view(t) = ccall(address_of(1735), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_writable(t) = ccall(address_of(1736), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_ndim(t) = ccall(address_of(1737), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_numel(t) = ccall(address_of(1738), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_offset(t) = ccall(address_of(1739), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(1740), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, t, buffer, cap, n)
-@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(1740), Int32,
+@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(1741), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, t, dst, bytes)
-@inline tt_tensor_release(t) = ccall(address_of(1741), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_requires_grad(t) = ccall(address_of(1742), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_retain(t) = ccall(address_of(1743), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(1744), Int32,
+@inline tt_tensor_release(t) = ccall(address_of(1742), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_requires_grad(t) = ccall(address_of(1743), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_retain(t) = ccall(address_of(1744), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(1745), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, leaf, src)
-@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(1745), Int32,
+@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(1746), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, grad)
-@inline tt_tensor_shape(t) = ccall(address_of(1746), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_size(t, dim) = ccall(address_of(1747), Int64, (Ptr{Cvoid}, Int64), t, dim)
-@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1748), Int32,
+@inline tt_tensor_shape(t) = ccall(address_of(1747), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_size(t, dim) = ccall(address_of(1748), Int64, (Ptr{Cvoid}, Int64), t, dim)
+@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1749), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_tensor_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c,
 self, sections, opts, outs, cap, n_outs)
 @inline tt_tensor_split_indices(c, self, indices, n_indices, opts, outs, cap, n_outs) =
-ccall(address_of(1749), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1750), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_tensor_split_indices_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, indices, n_indices,
 opts, outs, cap, n_outs)
 @inline tt_tensor_split_tensor(c, self, tensor_indices_or_sections, opts, outs, cap, n_outs) =
-ccall(address_of(1750), Int32,
+ccall(address_of(1751), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tensor_split_tensor_opts}, Ptr{Ptr{Cvoid}}, Int64,
 Ptr{Int64}), c, self, tensor_indices_or_sections, opts, outs, cap, n_outs)
-@inline tt_tensor_storage_bytes(t) = ccall(address_of(1751), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_storage_data(t) = ccall(address_of(1752), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_strides(t) = ccall(address_of(1753), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1754), Int32,
+@inline tt_tensor_storage_bytes(t) = ccall(address_of(1752), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_storage_data(t) = ccall(address_of(1753), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_strides(t) = ccall(address_of(1754), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1755), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, t, major, out)
-@inline tt_tensor_variable_data(c, self, out) = ccall(address_of(1755), Int32,
+@inline tt_tensor_variable_data(c, self, out) = ccall(address_of(1756), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_version(t) = ccall(address_of(1756), UInt32, (Ptr{Cvoid},), t)
-@inline tt_tensorboard_add_histogram(c, path, tag, values, global_step) = ccall(address_of(1757),
+@inline tt_tensor_version(t) = ccall(address_of(1757), UInt32, (Ptr{Cvoid},), t)
+@inline tt_tensorboard_add_histogram(c, path, tag, values, global_step) = ccall(address_of(1758),
 Int32, (Ptr{Cvoid}, Cstring, Cstring, Ptr{Cvoid}, Int64), c, path, tag, values, global_step)
-@inline tt_tensorboard_add_image(c, path, tag, img_tensor, global_step) = ccall(address_of(1758),
+@inline tt_tensorboard_add_image(c, path, tag, img_tensor, global_step) = ccall(address_of(1759),
 Int32, (Ptr{Cvoid}, Cstring, Cstring, Ptr{Cvoid}, Int64), c, path, tag, img_tensor, global_step)
-@inline tt_tensorboard_add_scalar(c, path, tag, scalar_value, global_step) = ccall(address_of(1759),
+@inline tt_tensorboard_add_scalar(c, path, tag, scalar_value, global_step) = ccall(address_of(1760),
 Int32, (Ptr{Cvoid}, Cstring, Cstring, Float64, Int64), c, path, tag, scalar_value, global_step)
-@inline tt_tensorboard_add_text(c, path, tag, text_string, global_step) = ccall(address_of(1760),
+@inline tt_tensorboard_add_text(c, path, tag, text_string, global_step) = ccall(address_of(1761),
 Int32, (Ptr{Cvoid}, Cstring, Cstring, Cstring, Int64), c, path, tag, text_string, global_step)
 @inline tt_tensordot(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out) =
-ccall(address_of(1761), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1762), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Ptr{Cvoid}}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out)
 @inline tt_tensordot_into(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst) =
-ccall(address_of(1762), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1763), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Cvoid}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst)
-@inline tt_threshold(c, self, threshold, value, out) = ccall(address_of(1763), Int32,
+@inline tt_threshold(c, self, threshold, value, out) = ccall(address_of(1764), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, threshold,
 value, out)
-@inline tt_threshold_(c, self, threshold, value) = ccall(address_of(1764), Int32,
+@inline tt_threshold_(c, self, threshold, value) = ccall(address_of(1765), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}), c, self, threshold, value)
-@inline tt_threshold_into(c, self, threshold, value, dst) = ccall(address_of(1765), Int32,
+@inline tt_threshold_into(c, self, threshold, value, dst) = ccall(address_of(1766), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, threshold, value,
 dst)
-@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1766), Int32,
+@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1767), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dims, n_dims, out)
-@inline tt_to(c, self, opts, out) = ccall(address_of(1767), Int32,
+@inline tt_to(c, self, opts, out) = ccall(address_of(1768), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_to_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1768), Int32,
+@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1769), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, k,
 opts, values, indices)
-@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1769), Int32,
+@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1770), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, k, opts,
 dst_values, dst_indices)
-@inline tt_torch_load(c, path, out) = ccall(address_of(1770), Int32,
+@inline tt_torch_load(c, path, out) = ccall(address_of(1771), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1771), Int32,
+@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1772), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Cvoid}, Cstring), c, path, tensors, structure)
-@inline tt_trace(c, self, out) = ccall(address_of(1772), Int32,
+@inline tt_trace(c, self, out) = ccall(address_of(1773), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1773), Int32,
+@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1774), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim0, dim1, out)
-@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1774), Int32,
+@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1775), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_trapezoid_opts}, Ptr{Ptr{Cvoid}}), c, y, x, opts, out)
 @inline tt_triangular_solve(c, self, A, opts, solution, cloned_coefficient) =
-ccall(address_of(1775), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triangular_solve_opts},
+ccall(address_of(1776), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triangular_solve_opts},
 Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, A, opts, solution, cloned_coefficient)
-@inline tt_tril(c, self, opts, out) = ccall(address_of(1776), Int32,
+@inline tt_tril(c, self, opts, out) = ccall(address_of(1777), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_tril_(c, self, opts) = ccall(address_of(1777), Int32,
+@inline tt_tril_(c, self, opts) = ccall(address_of(1778), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}), c, self, opts)
-@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1778), Int32,
+@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1779), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_tril_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1779), Int32,
+@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1780), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trim(c) = ccall(address_of(1780), Int32, (Ptr{Cvoid},), c)
-@inline tt_triplet_margin_loss(c, anchor, positive, negative, opts, out) = ccall(address_of(1781),
+@inline tt_trim(c) = ccall(address_of(1781), Int32, (Ptr{Cvoid},), c)
+@inline tt_triplet_margin_loss(c, anchor, positive, negative, opts, out) = ccall(address_of(1782),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triplet_margin_loss_opts},
 Ptr{Ptr{Cvoid}}), c, anchor, positive, negative, opts, out)
-@inline tt_triu(c, self, opts, out) = ccall(address_of(1782), Int32,
+@inline tt_triu(c, self, opts, out) = ccall(address_of(1783), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_triu_(c, self, opts) = ccall(address_of(1783), Int32,
+@inline tt_triu_(c, self, opts) = ccall(address_of(1784), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}), c, self, opts)
-@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1784), Int32,
+@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1785), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_triu_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1785), Int32,
+@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1786), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trunc(c, self, out) = ccall(address_of(1786), Int32,
+@inline tt_trunc(c, self, out) = ccall(address_of(1787), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_trunc_(c, self) = ccall(address_of(1787), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_trunc_into(c, self, dst) = ccall(address_of(1788), Int32,
+@inline tt_trunc_(c, self) = ccall(address_of(1788), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_trunc_into(c, self, dst) = ccall(address_of(1789), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1789), Int32,
+@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1790), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unbind_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, opts,
 outs, cap, n_outs)
-@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1790), Int32,
+@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1791), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, sizes, n_sizes,
 out)
-@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1791), Int32,
+@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1792), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dimension, size, step, out)
-@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1792), Int32,
+@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1793), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Float64, Ptr{tt_uniform__opts}), c, self, low, high, opts)
-@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1793), Int32,
+@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1794), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, opts, values, inverse, counts)
-@inline tt_unique_consecutive(c, self, opts, values, inverse, counts) = ccall(address_of(1794),
+@inline tt_unique_consecutive(c, self, opts, values, inverse, counts) = ccall(address_of(1795),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_consecutive_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, opts, values, inverse, counts)
-@inline tt_unpack_dual(c, self, primal, tangent) = ccall(address_of(1795), Int32,
+@inline tt_unpack_dual(c, self, primal, tangent) = ccall(address_of(1796), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, primal, tangent)
-@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1796),
+@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1797),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, indices,
 shape, n_shape, outs, cap, n_outs)
-@inline tt_unscale_grads_(c, params, n, factor, found_inf) = ccall(address_of(1797), Int32,
+@inline tt_unscale_grads_(c, params, n, factor, found_inf) = ccall(address_of(1798), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Float64, Ptr{Int32}), c, params, n, factor, found_inf)
-@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1798), Int32,
+@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1799), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, out)
-@inline tt_vander(c, x, opts, out) = ccall(address_of(1799), Int32,
+@inline tt_vander(c, x, opts, out) = ccall(address_of(1800), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_vander_opts}, Ptr{Ptr{Cvoid}}), c, x, opts, out)
-@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1800), Int32,
+@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1801), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1801), Int32,
+@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1802), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1802), Int32,
+@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1803), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, var, mean)
-@inline tt_vdot(c, self, other, out) = ccall(address_of(1803), Int32,
+@inline tt_vdot(c, self, other, out) = ccall(address_of(1804), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1804), Int32,
+@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1805), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_version() = ccall(address_of(1805), Ptr{UInt8}, ())
-@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1806), Int32,
+@inline tt_version() = ccall(address_of(1806), Ptr{UInt8}, ())
+@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1807), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_view_as_complex(c, self, out) = ccall(address_of(1807), Int32,
+@inline tt_view_as_complex(c, self, out) = ccall(address_of(1808), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_view_as_real(c, self, out) = ccall(address_of(1808), Int32,
+@inline tt_view_as_real(c, self, out) = ccall(address_of(1809), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
 @inline tt_vjp(c, fn, user, drop, inputs, n_inputs, cotangents, n_cotangents, outs, cap, n_outs,
-grads) = ccall(address_of(1809), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+grads) = ccall(address_of(1810), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64},
 Ptr{Ptr{Cvoid}}), c, fn, user, drop, inputs, n_inputs, cotangents, n_cotangents, outs, cap, n_outs,
 grads)
 @inline tt_vmap(c, fn, user, drop, inputs, n_inputs, opts, outs, cap, n_outs) =
-ccall(address_of(1810), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
+ccall(address_of(1811), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
 Int64, Ptr{tt_vmap_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, fn, user, drop, inputs, n_inputs,
 opts, outs, cap, n_outs)
-@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1811), Int32,
+@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1812), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, sections, outs, cap,
 n_outs)
-@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1812),
+@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1813),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 indices, n_indices, outs, cap, n_outs)
-@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1813), Int32,
+@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1814), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors, out)
-@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1814), Int32,
+@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1815), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}), c, tensors, n_tensors, dst)
-@inline tt_where(c, condition, self, other, out) = ccall(address_of(1815), Int32,
+@inline tt_where(c, condition, self, other, out) = ccall(address_of(1816), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, condition, self, other, out)
-@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1816), Int32,
+@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1817), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, condition, self, other, dst)
-@inline tt_work_on_done(c, w, fn, user, drop) = ccall(address_of(1817), Int32,
+@inline tt_work_on_done(c, w, fn, user, drop) = ccall(address_of(1818), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, w, fn, user, drop)
-@inline tt_work_release(w) = ccall(address_of(1818), Cvoid, (Ptr{Cvoid},), w)
-@inline tt_work_retain(w) = ccall(address_of(1819), Cvoid, (Ptr{Cvoid},), w)
-@inline tt_work_source(c, w, out) = ccall(address_of(1820), Int32,
+@inline tt_work_release(w) = ccall(address_of(1819), Cvoid, (Ptr{Cvoid},), w)
+@inline tt_work_retain(w) = ccall(address_of(1820), Cvoid, (Ptr{Cvoid},), w)
+@inline tt_work_source(c, w, out) = ccall(address_of(1821), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, w, out)
-@inline tt_work_test(c, w, out) = ccall(address_of(1821), Int32,
+@inline tt_work_test(c, w, out) = ccall(address_of(1822), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, w, out)
-@inline tt_work_wait(c, w, timeout_ms) = ccall(address_of(1822), Int32,
+@inline tt_work_wait(c, w, timeout_ms) = ccall(address_of(1823), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, w, timeout_ms)
-@inline tt_xlog1py(c, self, other, out) = ccall(address_of(1823), Int32,
+@inline tt_xlog1py(c, self, other, out) = ccall(address_of(1824), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_f64(c, self, other, out) = ccall(address_of(1824), Int32,
+@inline tt_xlog1py_f64(c, self, other, out) = ccall(address_of(1825), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_f64_into(c, self, other, dst) = ccall(address_of(1825), Int32,
+@inline tt_xlog1py_f64_into(c, self, other, dst) = ccall(address_of(1826), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_i64(c, self, other, out) = ccall(address_of(1826), Int32,
+@inline tt_xlog1py_i64(c, self, other, out) = ccall(address_of(1827), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_i64_into(c, self, other, dst) = ccall(address_of(1827), Int32,
+@inline tt_xlog1py_i64_into(c, self, other, dst) = ccall(address_of(1828), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_into(c, self, other, dst) = ccall(address_of(1828), Int32,
+@inline tt_xlog1py_into(c, self, other, dst) = ccall(address_of(1829), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_scalar(c, self, other, out) = ccall(address_of(1829), Int32,
+@inline tt_xlog1py_scalar(c, self, other, out) = ccall(address_of(1830), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_scalar_into(c, self, other, dst) = ccall(address_of(1830), Int32,
+@inline tt_xlog1py_scalar_into(c, self, other, dst) = ccall(address_of(1831), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy(c, self, other, out) = ccall(address_of(1831), Int32,
+@inline tt_xlogy(c, self, other, out) = ccall(address_of(1832), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_(c, self, other) = ccall(address_of(1832), Int32,
+@inline tt_xlogy_(c, self, other) = ccall(address_of(1833), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_xlogy_f64(c, self, other, out) = ccall(address_of(1833), Int32,
+@inline tt_xlogy_f64(c, self, other, out) = ccall(address_of(1834), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_f64_(c, self, other) = ccall(address_of(1834), Int32,
+@inline tt_xlogy_f64_(c, self, other) = ccall(address_of(1835), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_xlogy_f64_into(c, self, other, dst) = ccall(address_of(1835), Int32,
+@inline tt_xlogy_f64_into(c, self, other, dst) = ccall(address_of(1836), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_i64(c, self, other, out) = ccall(address_of(1836), Int32,
+@inline tt_xlogy_i64(c, self, other, out) = ccall(address_of(1837), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_i64_(c, self, other) = ccall(address_of(1837), Int32,
+@inline tt_xlogy_i64_(c, self, other) = ccall(address_of(1838), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_xlogy_i64_into(c, self, other, dst) = ccall(address_of(1838), Int32,
+@inline tt_xlogy_i64_into(c, self, other, dst) = ccall(address_of(1839), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_into(c, self, other, dst) = ccall(address_of(1839), Int32,
+@inline tt_xlogy_into(c, self, other, dst) = ccall(address_of(1840), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_scalar(c, self, other, out) = ccall(address_of(1840), Int32,
+@inline tt_xlogy_scalar(c, self, other, out) = ccall(address_of(1841), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_scalar_(c, self, other) = ccall(address_of(1841), Int32,
+@inline tt_xlogy_scalar_(c, self, other) = ccall(address_of(1842), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_xlogy_scalar_into(c, self, other, dst) = ccall(address_of(1842), Int32,
+@inline tt_xlogy_scalar_into(c, self, other, dst) = ccall(address_of(1843), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_zero_(c, self) = ccall(address_of(1843), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1844), Int32,
+@inline tt_zero_(c, self) = ccall(address_of(1844), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1845), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_zeros_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1845), Int32,
+@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1846), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_zeros_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_zeta(c, self, other, out) = ccall(address_of(1846), Int32,
+@inline tt_zeta(c, self, other, out) = ccall(address_of(1847), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_zeta_into(c, self, other, dst) = ccall(address_of(1847), Int32,
+@inline tt_zeta_into(c, self, other, dst) = ccall(address_of(1848), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
 
 const STRUCTS = (

@@ -8581,6 +8581,7 @@ extern "C" {
     pub fn tt_ctx_retain(c: *mut tt_ctx);
     pub fn tt_ctx_release(c: *mut tt_ctx);
     pub fn tt_ctx_error(c: *const tt_ctx) -> *const tt_error;
+    pub fn tt_ctx_set_error(c: *mut tt_ctx, code: tt_status, message: *const c_char) -> tt_status;
     pub fn tt_ctx_runtime(c: *mut tt_ctx, out: *mut *mut tt_runtime) -> tt_status;
     pub fn tt_set_num_threads(c: *mut tt_ctx, n: i32) -> tt_status;
     pub fn tt_num_threads(c: *const tt_ctx) -> i32;

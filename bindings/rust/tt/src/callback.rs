@@ -3,6 +3,7 @@
 //! of that call's error.
 use crate::context::{current_during, in_destructor};
 use crate::error::{Error, Result};
+use crate::handle::c_string;
 use crate::{Status, Tensor};
 use std::cell::{Cell, RefCell};
 use std::os::raw::c_void;
@@ -21,7 +22,8 @@ pub(crate) fn take_raised() -> Option<Error> {
     RAISED.try_with(Cell::take).ok().flatten()
 }
 
-/// Runs f as a callback of context c. Errors and panics become a status.
+/// Runs f as a callback of context c. Errors and panics become a status, and their text the cause
+/// of the error of a call on another thread, such as a loader's.
 pub(crate) fn guarded(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sys::tt_status {
     let e = match catch_unwind(AssertUnwindSafe(|| current_during(c, f))) {
         Ok(Ok(())) => return sys::TT_OK,
@@ -29,6 +31,10 @@ pub(crate) fn guarded(c: *mut sys::tt_ctx, f: impl FnOnce() -> Result<()>) -> sy
         Err(payload) => Error::from_panic(payload),
     };
     let status = e.status as i32;
+    if let Ok(text) = c_string(&e.to_string()) {
+        // SAFETY: the ctx is live, and the text is copied.
+        unsafe { sys::tt_ctx_set_error(c, status, text.as_ptr()) };
+    }
     if let Ok(Some(before)) = RAISED.try_with(|r| r.replace(Some(e))) {
         quietly(|| drop(before));
     }

@@ -43,7 +43,10 @@ fn batches_of_closures() -> Result<()> {
     let batches: Vec<_> = loader.epoch().map(|b| b.map(|b| numbers(&b[0]))).collect();
     assert_eq!(batches.len(), 6);
     assert_eq!(batches[3].as_ref().unwrap(), &[6.0, 7.0]);
-    assert_eq!(batches[4].as_ref().unwrap_err().status, Status::Callback);
+    let failed = batches[4].as_ref().unwrap_err();
+    assert_eq!(failed.status, Status::Callback);
+    let cause = failed.cause.as_ref().expect("the worker's error");
+    assert_eq!((cause.status, cause.message.as_str()), (Status::InvalidArg, "nine"));
     assert_eq!(batches[5].as_ref().unwrap(), &[10.0, 11.0]);
     let stream =
         Dataset::stream(|i| Ok((i < 5).then(|| super::floats(&[i as f32])).into_iter().collect()))?;
