@@ -123,6 +123,38 @@ function gumbel_softmax(logits::Tensor; tau::Real=1, hard::Bool=false, dim::Inte
     return scatter(zeros_like(fixed), dim, largest, 1) .- fixed .+ soft
 end
 
+"""
+    TT.svd_lowrank(A; q=6, niter=2)
+
+U, S and V of rank q whose product `U * Diagonal(S) * V'` is near A, by random projections and
+`niter` power iterations (Halko et al. 2009): faster than `svd` for a q much smaller than the sizes.
+"""
+function svd_lowrank(A::Tensor; q::Integer=6, niter::Integer=2)
+    wide = size(A, ndims(A) - 1) < size(A, ndims(A))
+    tall = wide ? adjoint(A) : A
+    flat = adjoint(tall)
+    basis = linalg_qr(matmul(tall, randn(size(tall, ndims(A)), q; dtype=eltype(A)))).Q
+    for _ in 1:niter
+        basis = linalg_qr(matmul(flat, basis)).Q
+        basis = linalg_qr(matmul(tall, basis)).Q
+    end
+    U, S, Vh = linalg_svd(matmul(adjoint(basis), tall); full_matrices=false)
+    left, right = matmul(basis, U), adjoint(Vh)
+    return wide ? (U=right, S=S, V=left) : (U=left, S=S, V=right)
+end
+
+"""
+    TT.pca_lowrank(A; q=min(6, size(A)...), niter=2)
+
+The q principal components of the rows of A, as `TT.svd_lowrank` of A less the means of its columns:
+the columns of V are the directions.
+"""
+function pca_lowrank(A::Tensor; q::Integer=Base.min(6, size(A)...), niter::Integer=2)
+    0 <= q <= Base.minimum(size(A)[end-1:end]) ||
+        throw(ArgumentError("q is $q, A is $(size(A)): q must fit both sizes"))
+    return svd_lowrank(A .- mean(A, ndims(A) - 1; keepdim=true); q=q, niter=niter)
+end
+
 "All parameters, flattened in row-major order, as one tensor of one dim."
 parameters_to_vector(params) = cat([reshape(p, -1) for p in listed(params)])
 

@@ -272,6 +272,12 @@ end
     @test TT.sum(TT.gumbel_softmax(logits; dim=1), 1) ≈ ones(3)
     val, product = TT.hvp(x -> sum(x .^ 3), tensor([1.0, 2.0]), tensor([1.0, -1.0]))
     @test val[] == 9 && product == [6, -12]
+    wide = TT.randn(2, 3, 12; dtype=Float64)  # two matrices of rank 3
+    U, S, V = TT.svd_lowrank(wide; q=3, niter=1)
+    @test near(TT.matmul(U .* TT.unsqueeze(S, 2), TT.adjoint(V)), Array(wide); atol=1e-9)
+    line = tensor([7.6 1.8; 7.0 1.0; 4.0 -3.0])  # along (0.6, 0.8)
+    @test Array(abs.(TT.pca_lowrank(line; q=1).V)) ≈ reshape([0.6, 0.8], 2, 1)
+    @test_throws ArgumentError TT.pca_lowrank(line; q=3)
     packed = TT.pack_sequence([TT.ones(2, 4), TT.zeros(3, 4)])
     @test packed.batch_sizes == [2, 2, 1]
     first_one, second_one = TT.unpack_sequence(packed)

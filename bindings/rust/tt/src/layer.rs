@@ -1,6 +1,7 @@
 //! Custom layers: the trait [`Layer`], the macro [`module!`](crate::module!) that implements it for
 //! a struct, and sequences of layers.
 use crate::error::{Error, Result};
+use crate::opts::ModuleLoadStateDictOpts;
 use crate::{Handle, Module, StateDict, Status, Tensor};
 use std::any::Any;
 use std::collections::HashSet;
@@ -80,6 +81,28 @@ pub trait Layer {
     /// Copies the values of a state dict into the layer: all, or none if one does not fit.
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         self.module()?.load_state_dict(state)
+    }
+    /// As [`load_state_dict`](Layer::load_state_dict), with options: without `strict`, names that
+    /// only one side has are left out.
+    ///
+    /// ```
+    /// use tt::{nn, opts::ModuleLoadStateDictOpts, Layer};
+    /// let trained = tt::sequential![nn::linear(4, 8)?, nn::relu()?, nn::linear(8, 10)?]?;
+    /// let own = tt::sequential![nn::linear(4, 8)?, nn::relu()?, nn::linear(8, 2)?]?;
+    /// let state = trained.state_dict()?;
+    /// let body = state.iter().filter(|(name, _)| name.starts_with("0.")).collect();
+    /// own.load_state_dict_with(&body, ModuleLoadStateDictOpts::new().strict(false))?;
+    /// own.child(0)?.requires_grad_(false)?;
+    /// let left = own.parameters()?.into_iter().filter(|p| p.requires_grad());
+    /// assert_eq!(left.count(), 2);
+    /// # Ok::<(), tt::Error>(())
+    /// ```
+    fn load_state_dict_with(&self, state: &StateDict, opts: ModuleLoadStateDictOpts) -> Result<()> {
+        self.module()?.load_state_dict_with(state, opts)
+    }
+    /// Sets whether the parameters require gradients.
+    fn requires_grad_(&self, on: bool) -> Result<()> {
+        self.module()?.requires_grad_(on)
     }
     /// Sets training mode or, with false, evaluation mode for this layer and all layers below it.
     /// [`Module::training`] returns the mode of a child.

@@ -7,12 +7,14 @@ use std::borrow::Borrow;
 mod fusion;
 mod gradcheck;
 pub(crate) mod hooked;
+mod lowrank;
 pub mod parametrize;
 pub mod prune;
 pub mod special;
 
 pub use fusion::*;
 pub use gradcheck::*;
+pub use lowrank::*;
 
 /// Returns the norm of order `norm_type` of all tensors as one vector, of shape (). Without tensors
 /// it is 0. With `error_if_nonfinite`, a norm that is nan or infinite fails.

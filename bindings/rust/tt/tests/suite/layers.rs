@@ -86,6 +86,13 @@ fn structs_are_trees_of_layers() -> Result<()> {
     assert_eq!(values(&copy.forward(&x)?)?, y);
     assert_ne!(values(&module.forward(&x)?)?, y); // the struct and its module share tensors
     assert_eq!(values(&module.forward(&x)?)?, values(&net.forward(&x)?)?);
+
+    let state = net.state_dict()?;
+    let part: StateDict = state.iter().filter(|(name, _)| name.starts_with("first.")).collect();
+    assert_eq!(net.load_state_dict(&part).unwrap_err().status, Status::InvalidArg);
+    net.load_state_dict_with(&part, tt::opts::ModuleLoadStateDictOpts::new().strict(false))?;
+    net.requires_grad_(false)?;
+    assert!(net.parameters()?.iter().all(|p| !p.requires_grad()));
     Ok(())
 }
 

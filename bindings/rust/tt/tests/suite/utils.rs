@@ -613,6 +613,15 @@ fn tools_of_training() -> Result<()> {
     assert!(!sparse.signbit()?.logical_and(&sparse.eq_scalar(0)?)?.any()?.item::<bool>()?);
     assert!(tt::init::sparse(&[10], 0.25, 0.01).is_err());
 
+    let wide = tt::randn(&[2, 3, 12])?.to_dtype(DType::F64)?; // two matrices of rank 3
+    let (u, s, v) = tt::utils::svd_lowrank(&wide, 3, 1)?;
+    let near = u.mul(&s.unsqueeze(-2)?)?.matmul(&v.adjoint()?)?;
+    assert!(near.allclose(&wide, 1e-9, 1e-9, false)?);
+    let line = Tensor::from([[7.6, 1.8], [7.0, 1.0], [4.0, -3.0]]); // along (0.6, 0.8)
+    let (_, _, v) = tt::utils::pca_lowrank(&line, 1, 2)?;
+    assert!((v.abs()?.to_vec::<f64>()?[0] - 0.6).abs() < 1e-9);
+    assert!(tt::utils::pca_lowrank(&tt::ones(&[3, 2])?, 3, 2).is_err());
+
     let total =
         tt::utils::get_total_norm(&[Tensor::from([3.0f32]), Tensor::from([4.0f32])], 1.0, true)?;
     assert_eq!(total.item::<f32>()?, 7.0);
