@@ -13,8 +13,6 @@ TT_FUNCTORS_BEGIN
 namespace special {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr double kSqrtPi = 1.77245385090551602730;
-constexpr double kSqrt2 = 1.41421356237309504880;
 
 // ---- the Gamma function ----
 

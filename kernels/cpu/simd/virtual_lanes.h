@@ -7,7 +7,6 @@
 TT_ISA_BEGIN
 
 using F32v = Vec<float>;
-using I32v = Vec<int32_t>;
 
 // Fused where the instruction set has it; doubles are rounded twice everywhere.
 TT_INLINE F32v vfma(F32v a, F32v b, F32v c) { return fma(a, b, c); }

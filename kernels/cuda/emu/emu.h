@@ -95,8 +95,6 @@ uint32_t exchange(uint32_t mask, uint64_t value, const char* operation, Where wh
 void* shared(const void* key, size_t bytes, size_t alignment) noexcept;
 void* shared_dynamic() noexcept;
 
-#define TT_EMU_HERE __builtin_FILE(), __builtin_LINE()
-
 template <class T> TT_INLINE uint64_t bits_of(T value) {
   static_assert(sizeof(T) <= 8);
   uint64_t bits = 0;
@@ -128,10 +126,6 @@ inline int lane() { return self().linear % 32; }
 
 inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   TT_NS::emu::barrier({file, line});
-}
-inline int __syncthreads_count(int p, const char* file = __builtin_FILE(),
-                               int line = __builtin_LINE()) {
-  return TT_NS::emu::barrier_sum(p != 0, {file, line});
 }
 inline int __syncthreads_or(int p, const char* file = __builtin_FILE(),
                             int line = __builtin_LINE()) {
@@ -185,13 +179,8 @@ inline int __any_sync(uint32_t mask, int p, const char* file = __builtin_FILE(),
                       int line = __builtin_LINE()) {
   return __ballot_sync(mask, p, file, line) != 0;
 }
-inline int __all_sync(uint32_t mask, int p, const char* file = __builtin_FILE(),
-                      int line = __builtin_LINE()) {
-  return __ballot_sync(mask, !p, file, line) == 0;
-}
 
 inline int __popc(uint32_t x) { return __builtin_popcount(x); }
-inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline uint32_t __umulhi(uint32_t a, uint32_t b) { return uint32_t(uint64_t(a) * b >> 32); }
 inline uint64_t __umul64hi(uint64_t a, uint64_t b) {
@@ -232,9 +221,6 @@ template <class T> T atomicMin(T* p, T v) {
 }
 template <class T> T atomicOr(T* p, T v) {
   return TT_NS::emu::atomic(p, [v](T old) { return T(old | v); });
-}
-template <class T> T atomicAnd(T* p, T v) {
-  return TT_NS::emu::atomic(p, [v](T old) { return T(old & v); });
 }
 template <class T> T atomicExch(T* p, T v) {
   return TT_NS::emu::atomic(p, [v](T) { return v; });

@@ -216,8 +216,6 @@ Arena* arena_new(const tt_allocator* allocator) noexcept {
   return a;
 }
 
-void arena_retain(Arena* a) noexcept { atomic_fetch_add(&a->refs, 1, kRelaxed); }
-
 void arena_release(Arena* a) noexcept {
   if (!a || atomic_fetch_sub(&a->refs, 1, kAcqRel) != 1) return;
   {

@@ -22,7 +22,6 @@ struct Arena;
 constexpr size_t kSmallMax = 8192;  // bytes; larger blocks bypass the slabs
 
 Arena* arena_new(const tt_allocator* allocator) noexcept;  // NULL: the C allocator. NULL on OOM
-void arena_retain(Arena*) noexcept;
 // After the last reference no thread may allocate. The memory returns to the application's
 // allocator when the last block is freed, on the freeing thread.
 void arena_release(Arena*) noexcept;
