@@ -73,6 +73,12 @@ CompiledRecord* find_record(const Compiled& f, TensorSpan inputs, bool shared) {
   return nullptr;
 }
 
+bool writes_inputs(const Compiled& f) {
+  for (const CompiledRecord* r : f.records)
+    if (r->writes_inputs) return true;
+  return false;
+}
+
 // Why the function itself must run although there is a record, or NULL.
 const char* reason_against(CompiledRecord& r, TensorSpan inputs) {
   if (!r.plan) return r.reason.c_str();
@@ -129,7 +135,7 @@ TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n
   drop_outdated(f);
   const bool shared = share_memory(inputs);
   CompiledRecord* found = find_record(f, inputs, shared);
-  if (!found && !shared) found = derive_record(f, inputs);
+  if (!found && !(shared && writes_inputs(f))) found = derive_record(f, inputs);
   if (found) {
     if (const char* reason = reason_against(*found, inputs))
       return run_unrecorded(f, inputs, reason);

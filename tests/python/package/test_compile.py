@@ -264,22 +264,23 @@ def test_a_number_as_a_position():
     assert cache.tolist() == [[0, 5], [1, 5], [2, 5], [0, 0]] and info(write)[:3] == (1, 2, 1)
 
 
-def test_inputs_that_share_memory():
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_inputs_that_share_memory(dynamic):
     """As a sequence and the same one a step later."""
     w = tt.tensor([[1.0, 2.0]], requires_grad=True)
 
-    @tt.compile
+    @tt.compile(dynamic=dynamic)
     def step(x, y):
         w.grad = None
         loss = ((x[:, None] @ w).sum(1) - y).square().mean()
         loss.backward()
         return loss.detach()
 
-    for k in range(3):
-        t = tt.arange(5.0) + k
+    for k in range(6):
+        t = tt.arange(5.0 + k * dynamic) + k
         loss = step(t[:-1], t[1:])
         assert loss.item() == ((3 * t[:-1] - t[1:]).square().mean()).item()
-    assert info(step)[:3] == (1, 2, 1)
+    assert info(step)[:3] == ((6, 3, 3) if dynamic else (1, 5, 1))
 
 
 class Scaled(nn.Module):
