@@ -319,7 +319,7 @@ static void replace_numbers(const Sample* s, tt_tensor** usual, int n_usual) {
 
 /* A number outside its enumeration is refused by the argument's name. */
 static void replace_enumerators(const Sample* s) {
-  static const int64_t kNumbers[] = {-1, 8, 100000, (int64_t)1 << 32, INT64_MIN, INT64_MAX};
+  static const int64_t kNumbers[] = {-1, 64, 100000, (int64_t)1 << 32, INT64_MIN, INT64_MAX};
   const Row* r = s->row;
   tt_tensor* outs[kMaxOuts];
   int64_t n_outs;
