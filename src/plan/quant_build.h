@@ -66,7 +66,7 @@ inline void build_blocks(BlockPlan* p, int32_t format, int64_t m, int64_t n, int
 // The kernel takes a whole run of blocks at least.
 inline bool digits_pay(const BlockPlan& p) {
   const int64_t blocks = p.k / kBlockItems;
-  return p.format == kBlockQ4_0 && p.m == 1 && p.n >= kBlockColumns && blocks >= kDigitRun &&
+  return has_digits(p.format) && p.m == 1 && p.n >= kBlockColumns && blocks >= kDigitRun &&
          digit_blocks(p.k) <= blocks + blocks / 4;
 }
 

@@ -140,7 +140,8 @@ struct BlockTiles {
 // block_quantize: packed (n, blocks of k) of input (n, k); a unit is a row. block_dequantize: out
 // (n, k) of packed. block_linear: out (m, n) of input (m, k) and packed (n, blocks of k).
 //
-// (CPU) block_linear of one row and q4_0 has a stage before, whose units are blocks: it splits the
+// (CPU) block_linear of one row has a stage before, whose units are blocks, for formats of
+// has_digits(): it splits the
 // row into digits, so that products become dot products of bytes. A block of the row is taken as
 // integers of 24 bits times a power of two; an integer has three signed digits,
 // 65536 a + 256 b + c. The products of nibbles and digits are exact. A row is computed in float32
@@ -160,6 +161,8 @@ struct BlockPlan {
   // int32, -8 times the sum of the eight integers that four bytes of nibbles are multiplied by;
   // then the scale, NaN for a block that digits cannot express. Kernels that add pairs of lanes
   // (simd/bytes.h) have their sums instead of the four, and the scales between, in their order.
+  // For formats but q4_0: a, b and c of each block, -32 times the sum of four integers for each
+  // four, then for each kGroup numbers their scale and the sum of their integers times it.
   int8_t* digits;  // NULL: products are computed in float32
   // Two stages: tiles of rows are split into pieces, then units. pieces NULL: without tiles.
   BlockTiles tiles;
@@ -168,10 +171,14 @@ TT_INLINE int64_t tile_row_blocks(const BlockPlan& p) {
   return ceil_div(p.m, kTileRowTiles * kTileRows);
 }
 constexpr int64_t kDigitRun = 16;  // the blocks of `digits` are a multiple
-enum DigitPlane : int32_t { kDigitPlanes = 6, kOffsetPlane = 6, kScalePlane = 7 };
+enum DigitPlane : int32_t { kOffsetPlane = 6, kGroupPlane = 8, kScalePlane = 9 };
+// Formats whose integers have at most 6 bits, so that products with digits fit.
+TT_FN bool has_digits(int32_t format) {
+  return format != kBlockQ8_0 && format != kBlockIq4Nl && format != kBlockIq4Xs;
+}
 TT_INLINE int64_t digit_blocks(int64_t k) { return round_up(k / kBlockItems, kDigitRun); }
 TT_INLINE int64_t digit_plane(int64_t k) { return digit_blocks(k) * (kBlockItems / 2); }
-// Bytes of `digits`: seven planes and the scales.
+// Bytes of `digits`: planes and the scales.
 TT_INLINE int64_t digit_bytes(int64_t k) {
   return kScalePlane * digit_plane(k) + digit_blocks(k) * int64_t(sizeof(float));
 }

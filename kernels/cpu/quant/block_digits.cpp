@@ -6,7 +6,7 @@
 //   high nibbles          16 … 19    20 … 23    24 … 27     28 … 31
 //   lane                  ((a * 256) + b) * 256 + c - 8 * sum of the eight integers
 // With TT_NIBBLE_PAIRS the sums of two lanes are added as words, so that a vector has the products
-// of eight blocks: half of a block is a lane.
+// of eight blocks: half of a block is a lane. Spans of other formats are multiplied there, too.
 #include "kernels/cpu/quant/blocks.h"
 #include "kernels/cpu/simd/bytes.h"
 #include "kernels/cpu/simd/load.h"
@@ -25,7 +25,19 @@ static_assert(kQuadStep == kQ4Bytes);
 constexpr int32_t kMaxInteger = (127 * 256 + 127) * 256 + 127;
 constexpr int32_t kMinExponent = 47;  // biased; a scale times that of a block stays normal
 
+TT_INLINE void split_digits(const int32_t* q, int8_t (*digits)[kBlockItems]) {
+  for (int64_t i = 0; i < kBlockItems; i++) {
+    const auto c = int8_t(q[i]);
+    const int32_t rest = (q[i] - c) >> 8;
+    const auto b = int8_t(rest);
+    digits[0][i] = int8_t((rest - b) >> 8);
+    digits[1][i] = b;
+    digits[2][i] = c;
+  }
+}
+
 struct DigitBlock {
+  bool straight;  // of a span
   int8_t* at;     // of the block in the first plane
   int64_t plane;  // bytes from a plane to the next
   int64_t index;
@@ -34,14 +46,7 @@ struct DigitBlock {
   void store_integers(const int32_t* q) const {
     constexpr int64_t kHalf = kBlockItems / 2;
     alignas(64) int8_t digits[3][kBlockItems];
-    for (int64_t i = 0; i < kBlockItems; i++) {
-      const auto c = int8_t(q[i]);
-      const int32_t rest = (q[i] - c) >> 8;
-      const auto b = int8_t(rest);
-      digits[0][i] = int8_t((rest - b) >> 8);
-      digits[1][i] = b;
-      digits[2][i] = c;
-    }
+    split_digits(q, digits);
     for (int64_t d = 0; d < 3; d++) {
       memcpy(at + 2 * d * plane, digits[d], kHalf);
       memcpy(at + (2 * d + 1) * plane, digits[d] + kHalf, kHalf);
@@ -55,6 +60,34 @@ struct DigitBlock {
     if (TT_NIBBLE_PAIRS) store_pairs(offsets);
     else memcpy(at + kOffsetPlane * plane, offsets, sizeof offsets);
   }
+#if TT_NIBBLE_PAIRS
+  static constexpr int32_t kSpanOffset = 32;  // makes the integers of a span unsigned, of 6 bits
+  // The same for spans: integers and digits in the order of the numbers.
+  void store_straight(const int32_t* q) const {
+    alignas(64) int8_t digits[3][kBlockItems];
+    split_digits(q, digits);
+    int8_t* const to = at + index * (kBlockItems / 2);  // planes are twice as wide
+    for (int64_t d = 0; d < 3; d++) memcpy(to + 2 * d * plane, digits[d], kBlockItems);
+    int32_t offsets[kBlockItems / 4];
+    float groups[2][2];
+    for (int64_t g = 0; g < 2; g++) {
+      int32_t all = 0;
+      for (int64_t lane = 4 * g; lane < 4 * g + 4; lane++) {
+        int32_t sum = 0;
+        for (int64_t i = 4 * lane; i < 4 * lane + 4; i++) sum += q[i];
+        offsets[lane] = -kSpanOffset * sum;
+        all += sum;
+      }
+      groups[0][g] = *scale;
+      groups[1][g] = float(all) * *scale;
+    }
+    memcpy(to + kOffsetPlane * plane, offsets, sizeof offsets);
+    // Of 16 groups the scales, then the sums.
+    int8_t* const eight = at + kGroupPlane * plane - index % 8 * (kBlockItems / 2);
+    for (int64_t i = 0; i < 2; i++)
+      memcpy(eight + (i * 8 + index % 8) * int64_t(sizeof groups[i]), groups[i], sizeof groups[i]);
+  }
+#endif
   // Offsets of eight blocks in the order of add_pairs, then their scales.
   void store_pairs(const int32_t* offsets) const {
     constexpr int64_t kEight = 8 * sizeof(int32_t);
@@ -80,6 +113,9 @@ struct DigitBlock {
       const float factor = bit_cast<float>(uint32_t(127 + steps) << 23);
       if (round_all(x, factor, q)) *scale = bit_cast<float>(uint32_t(127 - steps) << 23);
     }
+#if TT_NIBBLE_PAIRS
+    if (straight) return store_straight(q);
+#endif
     store_integers(q);
   }
   // Returns whether the sum of rounding errors is at most 2^-15 of the sum of all numbers but the
@@ -110,6 +146,7 @@ void split_row(const BlockPlan& p, int64_t begin, int64_t end) {
   const float zeros[kBlockItems] = {};
   for (int64_t b = begin * kDigitRun; b < end * kDigitRun; b++) {
     const DigitBlock block = {
+        .straight = p.format != kBlockQ4_0,
         .at = p.digits + b * (kBlockItems / 2),
         .plane = digit_plane(p.k),
         .index = b,
@@ -214,6 +251,64 @@ template <int kCols> void digit_dots(const BlockPlan& p, int64_t j) {
     run.add(acc);
   }
   store_sums<kCols>(p, j, acc);
+}
+
+// ---- spans of other formats ----
+
+using Words = Vec<uint32_t>;
+
+// Adds the products of a span; `digits` are those of its first block.
+TT_INLINE Floats add_span(const BlockSpan& s, const int8_t* straight, const int8_t* groups,
+                          int64_t plane, Floats acc) {
+  const auto of_groups = [&](int64_t i) TT_INLINE_BODY {
+    return load(reinterpret_cast<const float*>(groups) + i * kL);
+  };
+  const Floats scales = load(s.scale) * of_groups(0);
+  acc = fma(load(s.shift), of_groups(1), acc);
+  const auto digit = [&](int d, int64_t v) TT_INLINE_BODY {
+    return load(reinterpret_cast<const int32_t*>(straight + 2 * d * plane) + v * kL);
+  };
+  const Ints lane = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
+  TT_UNROLL
+  for (int v = 0; v < kSpan / 64; v++) {
+    const Ints q = load(reinterpret_cast<const int32_t*>(s.q) + v * kL);
+    const auto bytes = Vec<uint8_t>(q) + uint8_t(DigitBlock::kSpanOffset);
+    Ints sum = dot_bytes(Ints{}, Ints(bytes), digit(0, v)) << 8;
+    sum = dot_bytes(sum, Ints(bytes), digit(1, v)) << 8;
+    sum = dot_bytes(sum, Ints(bytes), digit(2, v));
+    sum = Ints(Words(sum) + Words(digit(3, v)));
+    const __m512i from = __m512i(lane + 4 * v);
+    const auto scale = Floats(_mm512_maskz_permutexvar_ps(0xffff, from, __m512(scales)));
+    acc = fma(converted<Floats>(sum), scale, acc);
+  }
+  return acc;
+}
+
+// Column j of the result. A span is unpacked while the one before is multiplied: vectors that are
+// loaded right behind the stores of their halves would wait for them.
+void span_digit_dots(const BlockPlan& p, int64_t j) {
+  constexpr int64_t kSpanFar = 8 << 10;
+  const int64_t plane = digit_plane(p.k);
+  const int64_t bytes = packed_bytes(p.format, kSpan);
+  const char* from = p.packed + packed_bytes(p.format, j * p.k);
+  const int8_t* straight = p.digits;
+  const int8_t* groups = p.digits + kGroupPlane * plane;
+  Floats acc[2] = {};
+  BlockSpan spans[2];
+  const auto unpack = [&](int64_t at, BlockSpan& s) {
+    if (p.k - at < kSpan) s = {};
+    for (int64_t i = 0; i < bytes; i += kLine) TT_PREFETCH_L2(from + kSpanFar + i);
+    unpack_span(p.format, from, min(kSpan, p.k - at), s);
+    from += bytes;
+  };
+  unpack(0, spans[0]);
+  for (int64_t at = 0; at < p.k; at += kSpan, straight += kSpan, groups += 2 * sizeof(Floats)) {
+    const int64_t i = at / kSpan % 2;
+    if (at + kSpan < p.k) unpack(at + kSpan, spans[i ^ 1]);
+    acc[i] = add_span(spans[i], straight, groups, plane, acc[i]);
+  }
+  const Floats sum = acc[0] + acc[1];
+  store_sums<1>(p, j, &sum);
 }
 
 #else
@@ -334,6 +429,8 @@ bool block_digits(const BlockPlan& p, int64_t begin, int64_t end) noexcept {
   if (TT_VEC_BYTES == 32) isa = kIsaAvx2;
   if (TT_VEC_BYTES == 64) isa = kIsaAvx512;
   if (!(p.dots >> isa & 1)) return false;
+  const bool spans = p.format != kBlockQ4_0;
+  if (spans && !TT_NIBBLE_PAIRS) return false;
   if (p.run.stage == 0) {
     split_row(p, begin, end);
     return true;
@@ -341,6 +438,9 @@ bool block_digits(const BlockPlan& p, int64_t begin, int64_t end) noexcept {
   if (!expresses_row(p)) return false;
   const int64_t last = min(p.n, end * kBlockColumns);
   int64_t j = begin * kBlockColumns;
+#if TT_NIBBLE_PAIRS
+  for (; spans && j < last; j++) span_digit_dots(p, j);
+#endif
   for (; j + 4 <= last; j += 4) digit_dots<4>(p, j);
   for (; j < last; j++) digit_dots<1>(p, j);
   return true;

@@ -48,11 +48,11 @@ float sum_of(const Floats& v) {
 // Rows [first, first + rows), rows <= kBlockRows.
 void some_dots(const BlockPlan& p, int64_t j, int64_t first, int64_t rows) {
   const char* from = p.packed + packed_bytes(p.format, j * p.k);
+  const int64_t bytes = packed_bytes(p.format, kSpan);
   Floats sums[kBlockRows][kChains] = {};
   BlockSpan s;
   for (int64_t at = 0; at < p.k; at += kSpan) {
     const int64_t items = min(kSpan, p.k - at);
-    const int64_t bytes = packed_bytes(p.format, items);
     for (int64_t i = 0; i < bytes; i += kLine) TT_PREFETCH_L2(from + kFar + i);
     unpack_span(p.format, from, items, s);
     const float* const x = p.input + first * p.k + at;

@@ -27,12 +27,16 @@ TT_INLINE Longs nibbles_at(const char* p) {
 }
 // Byte i is bit i of four bytes.
 TT_INLINE Longs bits_at(const char* p) {
+#if defined(__AVX512BW__)
+  return Longs(_mm256_maskz_set1_epi8(__mmask32(read_as<uint32_t>(p)), 1));
+#else
   uint64_t v[4];
   for (int i = 0; i < 4; i++) {
     const uint64_t alone = uint8_t(p[i]) * kEachByte & 0x8040201008040201u;
     v[i] = (alone + 127 * kEachByte) >> 7 & kEachByte;
   }
   return Longs{v[0], v[1], v[2], v[3]};
+#endif
 }
 // Stores 32 integers of a span, less `offset`.
 TT_INLINE void put(BlockSpan& s, int64_t at, Longs v, int8_t offset = 0) {

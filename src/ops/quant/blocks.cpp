@@ -109,9 +109,10 @@ static int32_t digit_dots() {
   return bits;
 }
 
-// Whether block_linear multiplies rows of input by tiles.
+// Whether block_linear may multiply rows of input by tiles, which add up one span at least.
 static bool takes_tiles(const Tensor& input) {
-  return input.device.type == TT_CPU && ctx().isa == kIsaAvx512 && has_amx_products();
+  return input.device.type == TT_CPU && input.size(-1) > 0 && ctx().isa == kIsaAvx512 &&
+         has_amx_products();
 }
 
 TensorRef blockwise_linear(Call, const Tensor& input, const Tensor& weight, const Tensor* bias,

@@ -365,7 +365,7 @@ static void test_formats(void** state) {
       {TT_BLOCKFORMAT_IQ4_NL, 32, 18, {0, 0}},     {TT_BLOCKFORMAT_IQ4_XS, 256, 136, {0, 0}},
       {TT_BLOCKFORMAT_MXFP4, 32, 17, {0, 0}},
   };
-  enum { kColumns = 7, kBlocks = 3 };
+  enum { kColumns = 18, kBlocks = 3 }; /* enough for digits */
   uint8_t bytes[kColumns * 9 * kBlocks * 24];
   uint64_t random = 1;
   size_t f;
