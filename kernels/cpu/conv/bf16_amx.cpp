@@ -10,12 +10,15 @@
 //  32 channels │ src at a tap, turned  │   ×   │ y, in pairs of   │   =   │ sums (f32) │
 //     of src   │                       │       │ pixels           │       └────────────┘
 //              └───────────────────────┘       └──────────────────┘
+// If src has whole blocks of channels, y is turned instead, once for all taps, and the sums are the
+// other way round: blocks of 32 x 32 that are turned at the end.
 #include "kernels/cpu/conv/bf16_amx.h"
 #include "kernels/cpu/conv/conv_tile.h"
 #include "kernels/cpu/matmul/bf16_pack.h"
 #include "kernels/cpu/matmul/narrow_bf16.h"
 #include "kernels/cpu/simd/amx.h"
 #include "kernels/cpu/simd/room.h"
+#include "kernels/cpu/simd/transpose.h"
 
 #if TT_AMX
 
@@ -253,6 +256,7 @@ struct WeightTileUnit {
   float* const sums;
   const Bf16* indirection[kConvChunk + kConvSlack];  // of the current tap
   const Room room;
+  const bool turns_y;    // of_y has the layout of of_x, panel by panel, and of_x that of a panel
   Bf16Pair* const of_y;  // [panels][steps][16 pairs of pixels][32 columns]
   int32_t* const of_x;   // [steps][2][16 channels][16 pairs of pixels]
 
@@ -265,6 +269,7 @@ struct WeightTileUnit {
         sums(reinterpret_cast<float*>(p.sums) +
              (split * p.s.groups + group) * p.s.taps() * p.s.ci * ld),
         room(p.rooms),
+        turns_y(p.gather.run % kAmxBlock == 0),
         of_y(room.as<Bf16Pair>()),
         of_x(reinterpret_cast<int32_t*>(of_y + kConvTilesCols * kConvChunk / 2)) {}
 
@@ -279,27 +284,88 @@ struct WeightTileUnit {
              size_t((room_pairs - pairs) * kAmxBlock) * sizeof(Bf16Pair));
     }
   }
-  // Channels [i, i + h) of the current pixels, two of which make a pair.
-  void turn_x(int64_t steps, int64_t i, int h) {
-    int32_t* out = of_x;
-    for (int64_t s = 0; s < steps; s++, out += 2 * kAmxRows * kAmxRows) {
-      const Bf16* const* from = indirection + s * kStep;
-      Words low[kAmxRows], high[kAmxRows];
-      TT_UNROLL
-      for (int q = 0; q < kAmxRows; q++) {
-        const Words even = load_words(from[2 * q] + i, h);
-        const Words odd = load_words(from[2 * q + 1] + i, h);
-        low[q] = zip_words(even, odd, 0);
-        high[q] = zip_words(even, odd, 16);
-      }
-      transpose<int32_t>(low);
-      transpose<int32_t>(high);
-      TT_UNROLL
-      for (int q = 0; q < kAmxRows; q++) {
-        store(out + q * kAmxRows, low[q]);
-        store(out + (kAmxRows + q) * kAmxRows, high[q]);
-      }
+  // Turns 32 columns of 32 pixels, two of which make a pair: [2][16 columns][16 pairs]. row(q) is
+  // the words of pixel q.
+  template <class Row> static TT_INLINE void turn_step(const Row& row, int32_t* out) {
+    Words low[kAmxRows], high[kAmxRows];
+    TT_UNROLL
+    for (int q = 0; q < kAmxRows; q++) {
+      const Words even = row(2 * q);
+      const Words odd = row(2 * q + 1);
+      low[q] = zip_words(even, odd, 0);
+      high[q] = zip_words(even, odd, 16);
     }
+    transpose<int32_t>(low);
+    transpose<int32_t>(high);
+    TT_UNROLL
+    for (int q = 0; q < kAmxRows; q++) {
+      store(out + q * kAmxRows, low[q]);
+      store(out + (kAmxRows + q) * kAmxRows, high[q]);
+    }
+  }
+  // Channels [i, i + h) of the current pixels.
+  TT_NOINLINE void turn_x(int64_t steps, int64_t i, int h) {
+    for (int64_t s = 0; s < steps; s++) {
+      const Bf16* const* from = indirection + s * kStep;
+      turn_step([&](int q) { return load_words(from[q] + i, h); }, of_x + s * kPanelStep);
+    }
+  }
+  // Columns [j, j + w) of the n pixels from m on, zeros beyond.
+  TT_NOINLINE void turn_y(int64_t m, int64_t n, int64_t j, int w, Bf16Pair* out) {
+    const int64_t row = cols * p.s.groups;
+    for (int64_t s = 0; s < n; s += kStep, out += kPanelStep) {
+      const Bf16* const from = y + (m + s) * row + j;
+      turn_step([&](int q) { return s + q < n ? load_words(from + q * row, w) : Words{}; },
+                reinterpret_cast<int32_t*>(out));
+    }
+  }
+  // Pairs of the current pixels, channels [i, i + 32).
+  TT_NOINLINE void pair_x(int64_t steps, int64_t i) {
+    int32_t* out = of_x;
+    for (int64_t q = 0; q < steps * kStep; q += 2, out += kAmxBlock) {
+      const Words even = load(reinterpret_cast<const int32_t*>(indirection[q] + i));
+      const Words odd = load(reinterpret_cast<const int32_t*>(indirection[q + 1] + i));
+      store(out, zip_words(even, odd, 0));
+      store(out + kAmxRows, zip_words(even, odd, 16));
+    }
+  }
+  // The same products by y turned: the sums are blocks [32 columns][32 channels].
+  void add_turned_channels(int64_t tap, int64_t n, int64_t i, int64_t j0, int64_t j1, bool first) {
+    const int64_t steps = ceil_div(n, kStep);
+    pair_x(steps, i);
+    for (int64_t j = j0; j < j1; j += kAmxBlock) {
+      const AmxOperands o = {
+          .steps = steps,
+          .a = of_y + (j - j0) / kAmxBlock * kChunkSteps * kPanelStep,
+          .a_row = kAmxRowBytes,
+          .a_tile = kAmxTileBytes,
+          .a_step = 2 * kAmxTileBytes,
+          .b = of_x,
+          .b_row = 2 * kAmxRowBytes,
+          .b_tile = kAmxRowBytes,
+          .b_step = 2 * kAmxTileBytes,
+          .out = sums + (tap * p.gather.run + i) * ld + j,
+          .out_row = ld * int64_t(sizeof(float)),
+          .add = !first,
+      };
+      amx_block<AmxBf16>(o, true, true);
+    }
+  }
+  // Turns the blocks of sums of taps [t0, t1), columns [j0, j1).
+  TT_NOINLINE void turn_sums(int64_t t0, int64_t t1, int64_t j0, int64_t j1) {
+    for (int64_t row = t0 * p.gather.run; row < t1 * p.gather.run; row += kAmxBlock)
+      for (int64_t j = j0; j < j1; j += kAmxBlock) {
+        float* const block = sums + row * ld + j;
+        alignas(64) float copy[kAmxBlock * kAmxBlock];
+        for (int r = 0; r < kAmxBlock; r++)
+          memcpy(copy + r * kAmxBlock, block + r * ld, kAmxBlock * sizeof(float));
+        const int64_t pitch = ld * int64_t(sizeof(float));
+        for (int r = 0; r < kAmxBlock; r += kAmxRows)
+          for (int c = 0; c < kAmxBlock; c += kAmxRows)
+            transpose_tile<uint32_t, kAmxRows>(
+                reinterpret_cast<char*>(block + r * ld + c), pitch,
+                reinterpret_cast<const char*>(copy + c * kAmxBlock + r), kAmxBlock * 4);
+      }
   }
 
   // Adds n pixels at a tap to its channels [i, i + h), columns [j0, j1).
@@ -337,14 +403,22 @@ struct WeightTileUnit {
   void add_pixels(int64_t m, int64_t n, int64_t t0, int64_t t1, int64_t j0, int64_t j1,
                   bool first) {
     source.set_pixels(p.s, m, n);
-    pack_y(m, n, j0, j1);
+    if (turns_y) {
+      for (int64_t j = j0; j < j1; j += kAmxBlock)
+        turn_y(m, n, j, int(min<int64_t>(j1 - j, kAmxBlock)),
+               of_y + (j - j0) / kAmxBlock * kChunkSteps * kPanelStep);
+    } else {
+      pack_y(m, n, j0, j1);
+    }
     for (int64_t t = t0; t < t1; t++) {
       const ConvTap tap(t, p.gather.taps);
       int64_t shift[kConvDims];
       for (int d = 0; d < kConvDims; d++) shift[d] = tap.at[d] * p.s.dil[d] - p.gather.pad[d];
       source.addresses(round_up(n, kStep), shift, indirection);
-      for (int64_t i = 0; i < p.gather.run; i += kAmxBlock)
-        add_channels(t, n, i, int(min<int64_t>(p.gather.run - i, kAmxBlock)), j0, j1, first);
+      for (int64_t i = 0; i < p.gather.run; i += kAmxBlock) {
+        if (turns_y) add_turned_channels(t, n, i, j0, j1, first);
+        else add_channels(t, n, i, int(min<int64_t>(p.gather.run - i, kAmxBlock)), j0, j1, first);
+      }
     }
   }
 };
@@ -368,6 +442,7 @@ void conv_weight_bf16_amx(const ConvWeightPlan& p, const ConvWeightPart& part) n
       unit.add_pixels(m, n, part.t0, part.t1, j, min(j + kConvTilesCols, part.j1), m == part.from);
       m += n;
     } while (m < part.to);
+    if (unit.turns_y) unit.turn_sums(part.t0, part.t1, j, min(j + kConvTilesCols, part.j1));
   }
 }
 
