@@ -18,7 +18,7 @@ class ShapeError(TtError, ValueError):
     """Shapes do not fit each other or the operator."""
 
 
-class DtypeError(TtError):
+class DtypeError(TtError, NotImplementedError):
     """The operator does not support the dtype."""
 
 
