@@ -1,9 +1,11 @@
 // The gradients of attention of f16 and bf16 by tensor cores. For the products of backward.cu,
 //   z = p f,  dv = z^T g,  dz = g v^T,  ds = p (dz f - delta),  dq = ds k scale,  dk = ds^T q scale
 // a block has keys, 32 of them for each warp, and goes through the queries of each head that reads
-// them, the last tile of kQueries first (score_block.h). For dq, which all warps of the block add
-// to, ds goes through shared memory. Rows of more than 64 numbers take two passes (flash_passes.h).
-// Where a program asks for it and the device is of sm_90, flash_wgmma.h serves both.
+// them, the last tile of kQueries first. score and dz are [keys][queries]: z and ds of a warp,
+// rounded to halves, are the left operands of the products for dv and dk, and never leave its
+// registers. For dq, which all warps of the block add to, ds goes through shared memory. Rows of
+// more than 64 numbers take two passes (flash_passes.h). Where a program asks for it and the device
+// is of sm_90, flash_wgmma.h serves both.
 //
 //   k, v          [kKeys][kWidth]; in shared memory (tile.h)
 //   beside        [2] of q and g, [kQueries][kWidth] each, and shift and delta, [kQueries] each:
@@ -22,7 +24,7 @@
 
 #include "kernels/cuda/attention/flash_passes.h"
 #include "kernels/cuda/attention/flash_wgmma.h"
-#include "kernels/cuda/attention/score_block.h"
+#include "kernels/cuda/attention/gradients.h"
 
 namespace TT_NS {
 namespace {
@@ -31,7 +33,6 @@ constexpr int kQueries = 64;
 
 // Rows of scores are keys, columns queries.
 struct GradientShape {
-  static constexpr bool kOfKeys = true;
   static constexpr int kWidth = 64;
   static constexpr int kRowTiles = 2;
   static constexpr int kKeys = kTileThreads / kWarp * 16 * kRowTiles;
@@ -50,6 +51,68 @@ struct GradientShape {
   using QuerySum = float[2][kQuerySumTiles][4];
 };
 
+// The thread's first key and query of a block of scores.
+struct GradientPlace {
+  int32_t batch, head;
+  int32_t key, query;
+};
+
+template <class Shape> __device__ __forceinline__ void hide_keys(const AttentionPlan& p,
+                                                                 const GradientPlace& at,
+                                                                 typename Shape::Block& score) {
+  const int left = int(p.keys) - at.key;
+  const int ahead = at.query - at.key;
+  each_element<Shape>([&](int key, int query, int i, int j, int r) {
+    const bool attends = key < left && (!p.causal || key <= query + ahead);
+    score[i][j][r] = attends ? score[i][j][r] : kMinusInfinity<float>;
+  });
+}
+
+template <class Shape> __device__ __forceinline__ void mask_block(const AttentionPlan& p,
+                                                                  const GradientPlace& at,
+                                                                  typename Shape::Block& score) {
+  const int queries = int(p.queries) - at.query;
+  const int keys = int(p.keys) - at.key;
+  const char* const m = p.mask + at.batch * p.mask_batch + at.head * p.mask_head +
+                        at.query * p.mask_query + at.key * p.mask_key;
+  each_element<Shape>([&](int key, int query, int i, int j, int r) {
+    if (query < queries && key < keys)
+      mask_score(m + query * p.mask_query + key * p.mask_key, p.mask_dtype, &score[i][j][r]);
+  });
+}
+
+// What dropout keeps: a bit for each of the thread's elements. Keys 16 apart share a block of
+// random words.
+template <class Shape> struct Dropout {
+  static constexpr int kItems = Shape::kRowTiles * Shape::kColumnTiles * 4;
+  static constexpr int kStep = kItems / Shape::kRowTiles;  // between bits of one block
+  static_assert(kItems == 32);
+  uint32_t kept;
+
+  __device__ __forceinline__ void draw(const AttentionPlan& p, const GradientPlace& at) {
+    const int64_t groups = (p.keys + kSide - 1) / kSide;
+    const int64_t first = (int64_t(at.batch) * p.heads + at.head) * p.queries;
+    kept = 0;
+#pragma unroll 1
+    for (int n = 0; n < kStep; n++) {
+      const int key = at.key + 8 * (n >> 1 & 1);
+      const int query = at.query + n / 4 * 8 + (n & 1);
+      const uint64_t group = uint64_t((first + query) * groups + key / kSide);
+      const uint64_t counter = p.offset + group * kPhiloxGroup + uint64_t(key % kPhiloxGroup);
+      const PhiloxBlock random = philox({{uint32_t(counter), uint32_t(counter >> 32), 0, 0}},
+                                        uint32_t(p.seed), uint32_t(p.seed >> 32));
+#pragma unroll
+      for (int e = 0; e < Shape::kRowTiles; e++) {
+        const uint32_t word = word_of(random, key / kPhiloxGroup + e);
+        kept |= uint32_t(int32_t(word >> 8) < p.threshold) << (n + e * kStep);
+      }
+    }
+  }
+  __device__ __forceinline__ bool has(int i, int j, int r) const {
+    return kept >> ((i * Shape::kColumnTiles + j) * 4 + r) & 1;
+  }
+};
+
 // What the block adds to a tile of dq.
 template <class S, class Shape> struct QueryTile {
   static constexpr int kTiles = Shape::kQuerySumTiles;
@@ -57,6 +120,16 @@ template <class S, class Shape> struct QueryTile {
 
   __device__ __forceinline__ static uint4* place(float* sums, int64_t tile) {
     return reinterpret_cast<uint4*>(sums + tile * kQueries * Shape::kWidth) + threadIdx.x;
+  }
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+#pragma unroll
+      for (int j = 0; j < kTiles; j++) {
+#pragma unroll
+        for (int r = 0; r < 4; r++) sum[i][j][r] = 0;
+      }
+    }
   }
   __device__ __forceinline__ void load(float* sums, int64_t tile) {
     const uint4* const from = place(sums, tile);
@@ -132,68 +205,77 @@ template <class S, class Shape> struct QueryTile {
   }
 };
 
-// Writes ds of a warp to the block's, [kKeys][kQueries], from column `first` on.
-template <class Shape>
-__device__ __forceinline__ void store_changes(const typename Shape::Halves& ds, char* changes,
-                                              int warp_row, int first) {
-  const int lane = int(threadIdx.x) % kWarp;
-#pragma unroll
-  for (int i = 0; i < Shape::kRowTiles; i++) {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-      const int row = warp_row + 16 * i + 8 * half + lane / 4;
-#pragma unroll
-      for (int j = 0; j < Shape::kColumnTiles; j++)
-        *reinterpret_cast<uint32_t*>(changes +
-                                     (pack_place<kQueries>(row, 0) ^ (first / 8 + j) * kPackBytes) +
-                                     lane % 4 * 4) = ds[i][j][half];
-    }
-  }
-}
-
+// kPlain: no mask, no dropout, not `scaled`.
 template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(kTileThreads, 2)
     flash_gradients(const __grid_constant__ GradientArguments a) {
   constexpr int kWidth = Shape::kWidth;
   constexpr int kKeys = Shape::kKeys, kColumns = Shape::kColumns;
+  constexpr int kRowTiles = Shape::kRowTiles, kColumnTiles = Shape::kColumnTiles;
   TT_SHARED_DYNAMIC(char, memory);
   TT_SHARED(int32_t, ticket, 1);
   const AttentionPlan& p = a.p;
-  const KeyBlock its = take_keys(a, ticket);
-  const int first_key = its.block * kKeys;
-  GradientSteps s(p, its.head, p.causal ? first_key / kQueries : 0, a.tiles);
-  const TileRows k(p.k, its.batch, its.head, p.width, a.k_packed);
-  const TileRows v(p.v, its.batch, its.head, p.value_width, a.v_packed);
+  if (threadIdx.x == 0) ticket[0] = a.ticket ? atomicAdd(a.ticket, 1) : int32_t(blockIdx.x);
+  __syncthreads();
+  const int heads = int(p.batch * p.key_heads);
+  const int heads_before = ticket[0] / (kHeadsAtOnce * a.blocks) * kHeadsAtOnce;
+  const int heads_here = int(least(heads - heads_before, kHeadsAtOnce));
+  const int block = (ticket[0] - heads_before * a.blocks) / heads_here;
+  const int key_head = heads_before + (ticket[0] - heads_before * a.blocks) % heads_here;
+  const int first_key = block * kKeys;
+  GradientPlace at;
+  at.batch = key_head / int(p.key_heads);
+  at.head = key_head - at.batch * int(p.key_heads);
+  GradientSteps s(p, at.head, p.causal ? first_key / kQueries : 0, a.tiles);
+
+  const TileRows k(p.k, at.batch, at.head, p.width, a.k_packed);
+  const TileRows v(p.v, at.batch, at.head, p.value_width, a.v_packed);
   load_tile<kKeys, kWidth>(memory, k, first_key, p.keys);
   load_tile<kKeys, kWidth>(memory + Shape::kKeyBytes, v, first_key, p.keys);
   char* const beside = memory + 2 * Shape::kKeyBytes;
   const auto load_queries = [&](int buffer) {
     char* const to = beside + buffer * Shape::kBufferBytes;
-    const int first = s.tile * kQueries;
-    const TileRows q(p.q, its.batch, s.head, p.width, a.q_packed);
-    const TileRows g(p.grad, its.batch, s.head, p.value_width, a.grad_packed);
-    load_tile<kQueries, kWidth>(to, q, first, p.queries);
-    load_tile<kQueries, kWidth>(to + Shape::kQueryBytes, g, first, p.queries);
-    load_numbers<kQueries>(to + 2 * Shape::kQueryBytes, a.shift, a.delta,
-                           (its.batch * p.heads + s.head) * a.padded + first);
+    const TileRows q(p.q, at.batch, s.head, p.width, a.q_packed);
+    const TileRows g(p.grad, at.batch, s.head, p.value_width, a.grad_packed);
+    load_tile<kQueries, kWidth>(to, q, s.tile * kQueries, p.queries);
+    load_tile<kQueries, kWidth>(to + Shape::kQueryBytes, g, s.tile * kQueries, p.queries);
+    const int t = int(threadIdx.x);
+    if (t < kQueries / 2) {
+      const int64_t from =
+          (at.batch * p.heads + s.head) * a.padded + s.tile * kQueries + t % (kQueries / 4) * 4;
+      const bool is_shift = t < kQueries / 4;
+      device::copy_async(to + 2 * Shape::kQueryBytes + t * kPackBytes,
+                         (is_shift ? a.shift : a.delta) + from, true);
+    }
     device::commit_copies();
   };
   if (s.more()) load_queries(0);
 
-  const int warp_row = int(threadIdx.x) / kWarp * 16 * Shape::kRowTiles;
-  const int warp_first = first_key + warp_row;
+  const int lane = int(threadIdx.x) % kWarp;
+  const int warp_row = int(threadIdx.x) / kWarp * 16 * kRowTiles;
   const char* const keys = memory + warp_row * kWidth * 2;
   const char* const values = keys + Shape::kKeyBytes;
-  const int key = warp_first + int(threadIdx.x) % kWarp / 4;
+  const int warp_first = first_key + warp_row;
+  const int warp_last = warp_first + 16 * kRowTiles - 1;
+  at.key = warp_first + lane / 4;
   typename Shape::Sum dk, dv;
-  clear(dk);
-  clear(dv);
+#pragma unroll
+  for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+    for (int j = 0; j < kWidth / 8; j++) {
+#pragma unroll
+      for (int r = 0; r < 4; r++) {
+        dk[i][j][r] = 0;
+        dv[i][j][r] = 0;
+      }
+    }
+  }
 
-  Turn given = {};  // the turn that the block has to pass on
+  int32_t* given = nullptr;  // the turn that the block has to pass on
   for (int buffer = 0; s.more(); buffer ^= 1) {
     device::wait_for_copies<0>();
     __syncthreads();
-    given.pass_on(its.block);
-    const int query_head = s.head;
+    if (given && threadIdx.x == 0) device::store_release(given, block + 1);
+    at.head = s.head;
     const int tile = s.tile;
     s.next();
     if (s.more()) load_queries(buffer ^ 1);
@@ -201,47 +283,96 @@ template <class S, class Shape, bool kPlain> __global__ void __launch_bounds__(k
     const char* const grads = queries + Shape::kQueryBytes;
     const float* const numbers = reinterpret_cast<const float*>(grads + Shape::kQueryBytes);
     char* const changes = beside + 2 * Shape::kBufferBytes;
+
 #pragma unroll 1
     for (int c = 0; c < kQueries; c += kColumns) {
-      typename Shape::Halves ds = {};
+      typename Shape::Halves halves;
       const int query = tile * kQueries + c;
       if (!p.causal || query + kColumns > warp_first) {
-        const ScorePlace at = {its.batch, query_head, warp_first, query};
-        const ScoreOperands x = {keys,
-                                 values,
-                                 queries + c * kWidth * 2,
-                                 grads + c * kWidth * 2,
-                                 numbers + c,
-                                 numbers + c + kQueries};
-        add_block<S, Shape, kPlain>(a, at, x, RowNumbers<Shape>{}, dk, dv, ds);
+        at.query = query + lane % 4 * 2;
+        const char* const queries_here = queries + c * kWidth * 2;
+        const char* const grads_here = grads + c * kWidth * 2;
+        const float* const numbers_here = numbers + c + lane % 4 * 2;
+        typename Shape::Block weight, change;
+        multiply_rows<S, Shape>(keys, queries_here, weight);
+        if (!kPlain && a.scaled)
+          each_element<Shape>(
+              [&](int, int, int i, int j, int r) { weight[i][j][r] *= float(p.scale); });
+        if (warp_last >= p.keys || (p.causal && query < warp_last)) hide_keys<Shape>(p, at, weight);
+        if (!kPlain && p.mask_dtype) mask_block<Shape>(p, at, weight);
+        each_element<Shape>([&](int, int column, int i, int j, int r) {
+          weight[i][j][r] =
+              device::fast_exp2(multiply_add(weight[i][j][r], a.factor, -numbers_here[column]));
+        });
+        Dropout<Shape> dropout = {};
+        const bool drops = !kPlain && p.drop;
+        if (drops) dropout.draw(p, at);
+        if (drops) {
+          each_element<Shape>([&](int, int, int i, int j, int r) {
+            change[i][j][r] = dropout.has(i, j, r) ? weight[i][j][r] * float(p.keep_scale) : 0.0f;
+          });
+          round_block<S, Shape>(change, halves);
+        } else {
+          round_block<S, Shape>(weight, halves);
+        }
+        add_rows<S, Shape>(halves, grads_here, dv);
+        multiply_rows<S, Shape>(values, grads_here, change);
+        if (drops)
+          each_element<Shape>([&](int, int, int i, int j, int r) {
+            change[i][j][r] *= dropout.has(i, j, r) ? float(p.keep_scale) : 0.0f;
+          });
+        each_element<Shape>([&](int, int column, int i, int j, int r) {
+          change[i][j][r] = weight[i][j][r] * (change[i][j][r] - numbers_here[kQueries + column]);
+        });
+        round_block<S, Shape>(change, halves);
+        add_rows<S, Shape>(halves, queries_here, dk);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+          for (int j = 0; j < kColumnTiles; j++) {
+            halves[i][j][0] = 0;
+            halves[i][j][1] = 0;
+          }
+        }
       }
-      store_changes<Shape>(ds, changes, warp_row, c);
+#pragma unroll
+      for (int i = 0; i < kRowTiles; i++) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+          const int row = warp_row + 16 * i + 8 * half + lane / 4;
+#pragma unroll
+          for (int j = 0; j < kColumnTiles; j++)
+            *reinterpret_cast<uint32_t*>(changes +
+                                         (pack_place<kQueries>(row, 0) ^ (c / 8 + j) * kPackBytes) +
+                                         lane % 4 * 4) = halves[i][j][half];
+        }
+      }
     }
-    const int64_t head = int64_t(its.batch) * p.heads + query_head;
-    const Turn turn = {a.turns + head * a.tiles + tile};
-    turn.wait(its.block);
+    const int64_t head = int64_t(at.batch) * p.heads + at.head;
+    const int64_t at_tile = head * a.tiles + tile;
+    if (block && threadIdx.x == kWarp) {
+      while (device::load_acquire(a.turns + at_tile) != block) device::pause();
+    }
     __syncthreads();
     QueryTile<S, Shape> sum;
-    if (its.block) sum.load(a.sums, head * a.tiles + tile);
-    else clear(sum.sum);
+    if (block) sum.load(a.sums, at_tile);
+    else sum.clear();
     sum.add_product(changes, memory);
-    given = {};
-    if (its.block < last_block_of<kKeys>(a, tile * kQueries)) {
-      given = turn;
-      sum.store(a.sums, head * a.tiles + tile);
-    } else {
-      sum.store_result(p, head, tile * kQueries);
-    }
+    const int last = p.causal ? int(least(a.blocks - 1, tile * kQueries / kKeys)) : a.blocks - 1;
+    given = block < last ? a.turns + at_tile : nullptr;
+    if (given) sum.store(a.sums, at_tile);
+    else sum.store_result(p, head, tile * kQueries);
   }
   device::wait_for_copies<0>();
-  if (given.count) {
+  if (given) {
     __syncthreads();
-    given.pass_on(its.block);
+    if (threadIdx.x == 0) device::store_release(given, block + 1);
   }
 
-  store_sum<S, Shape>(dk, p.dk + its.key_head * p.keys * p.width * 2, key, p.keys, int(p.width),
+  store_sum<S, Shape>(dk, p.dk + key_head * p.keys * p.width * 2, at.key, p.keys, int(p.width),
                       float(p.scale));
-  store_sum<S, Shape>(dv, p.dv + its.key_head * p.keys * p.value_width * 2, key, p.keys,
+  store_sum<S, Shape>(dv, p.dv + key_head * p.keys * p.value_width * 2, at.key, p.keys,
                       int(p.value_width), 1.0f);
 }
 
