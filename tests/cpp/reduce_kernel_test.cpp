@@ -201,6 +201,9 @@ const Case kCases[] = {
     {{12, 1500}, 1, {}},
     {{3, 40, 600}, 2, {}},
     {{6, 5}, 0, {}},
+    {{900, 5}, 1, {}},  // few columns: several rows at once
+    {{700, 12}, 1, {}},
+    {{3, 500, 20}, 2, {}},
 };
 
 class ReduceTest : public testing::TestWithParam<int32_t> {};

@@ -293,6 +293,7 @@ struct Terms {
                                      .item = 8,
                                      .partial = 0,
                                      .rows_at_once = 0,
+                                     .any_order = false,
                                      .flip = 0,
                                      .row = nullptr,
                                      .start = nullptr,

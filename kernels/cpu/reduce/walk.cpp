@@ -247,6 +247,84 @@ inline void run_columns(const ReduceOps& ops, const ReducePlan& p, int64_t begin
   }
 }
 
+// ---- few columns: several rows that follow each other are one wide row ----
+
+constexpr int64_t kWideRow = 128;     // columns of a wide row, at most
+constexpr int64_t kMinWideRows = 16;  // fewer do not pay
+
+// Returns how many rows are a wide one; 1: rows stay as they are.
+inline int64_t rows_of_wide(const ReduceOps& ops, const ReducePlan& p) {
+  const int64_t n = p.kept_size[0];
+  const int64_t item = kItemSize[p.dtype];
+  if (!ops.any_order || ops.rows_at_once == 0 || p.n_kept == 0 || p.n_red != 1) return 1;
+  if (n < 2 || n > kWideRow / 2) return 1;
+  if (p.kept_stride[0] != item || p.red_stride[0] != n * item) return 1;
+  // Outputs of the rows path are computed together: the launch must not cut them. Terms have their
+  // own row() on some instruction sets.
+  if (p.path == kReduceRows && p.term != kReduceElements) return 1;
+  if (p.path == kReduceRows && (p.n_kept > 1 || p.splits > 1 || p.run.grain[0] < n)) return 1;
+  const int64_t rows = kWideRow / n;
+  return p.split_len >= kMinWideRows * rows ? rows : 1;
+}
+
+// Accumulates rows of n columns that follow each other.
+inline void add_adjacent_rows(const ReduceOps& ops, const ReducePlan& p, void* acc,
+                              const char* base, int64_t n, int64_t rows) {
+  constexpr int kMaxRows = 8;
+  alignas(64) char buffer[kMaxRows][kWideRow * 16];
+  const void* row[kMaxRows];
+  const int64_t item = kItemSize[p.dtype];
+  for (int64_t r = 0; r < rows; r += ops.rows_at_once) {
+    const int k = int(min<int64_t>(rows - r, ops.rows_at_once));
+    for (int i = 0; i < k; i++, base += n * item) {
+      row[i] = base;
+      if (ops.native == p.dtype) continue;
+      ops.load(buffer[i], base, item, n, p.dtype);
+      row[i] = buffer[i];
+    }
+    ops.rows(acc, row, k, n, 0);
+  }
+}
+
+// Reduces a piece of the rows from `base` on. partial: [n], with room for kWideRow.
+inline void reduce_wide_rows(const ReduceOps& ops, const ReducePlan& p, int64_t rows_of_one,
+                             const char* base, Piece piece, char* partial) {
+  alignas(64) char acc[kAccumulatorBytes];
+  const int64_t n = p.kept_size[0];
+  const int64_t rows = piece.to - piece.from;
+  const int64_t rest = rows % rows_of_one;
+  base += piece.from * p.red_stride[0];
+  ops.start(acc, ops, n * rows_of_one, 0);
+  add_adjacent_rows(ops, p, acc, base, n * rows_of_one, rows / rows_of_one);
+  add_adjacent_rows(ops, p, acc, base + (rows - rest) * p.red_stride[0], n, rest);
+  ops.get(acc, 0, n * rows_of_one, partial);
+  for (int64_t left = rows_of_one; left > 1; left -= left / 2) {
+    const int64_t half = left / 2;
+    ops.combine(partial, partial + (left - half) * n * ops.partial, half * n);
+  }
+}
+
+inline void run_wide_rows(const ReduceOps& ops, const ReducePlan& p, int64_t rows_of_one,
+                          int64_t begin, int64_t end) {
+  alignas(64) char partial[16 * kWideRow];
+  if (p.path == kReduceRows) {  // a unit is an output
+    reduce_wide_rows(ops, p, rows_of_one, p.in, {0, p.length}, partial);
+    return ops.finish(p, ops, partial + begin * ops.partial, end - begin,
+                      place(p.out, begin * p.out_stride[0]), nullptr);
+  }
+  const int64_t n = p.kept_size[0];
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t s = u % p.splits;
+    const int64_t outer = u / p.splits;
+    KeptWalk kept(p, 1, outer);
+    reduce_wide_rows(ops, p, rows_of_one, p.in + kept.in, piece_of(p, s), partial);
+    if (p.splits > 1)
+      memcpy(static_cast<char*>(p.workspace) + (s * p.n_out + outer * n) * ops.partial, partial,
+             size_t(n * ops.partial));
+    else ops.finish(p, ops, partial, n, place(p.out, kept.out), nullptr);
+  }
+}
+
 // Stage 1. workspace: [splits][n_out] partials. Combines those of outputs [begin, end) in place as
 // a binary tree, and writes the results.
 inline void run_partials(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) {
@@ -271,7 +349,12 @@ TT_ENTRY_BEGIN
 
 int32_t run_reduce(const ReduceOps& ops, const ReducePlan& p, int64_t begin, int64_t end) noexcept {
   if (begin >= end) return TT_OK;
-  if (p.run.stage == 1) run_partials(ops, p, begin, end);
+  if (p.run.stage == 1) {
+    run_partials(ops, p, begin, end);
+    return TT_OK;
+  }
+  const int64_t wide = rows_of_wide(ops, p);
+  if (wide > 1) run_wide_rows(ops, p, wide, begin, end);
   else if (p.path == kReduceColumns) run_columns(ops, p, begin, end);
   else if (has_short_rows(ops, p)) run_short_rows(ops, p, begin, end);
   else run_rows(ops, p, begin, end);

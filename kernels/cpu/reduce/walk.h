@@ -3,7 +3,8 @@
 //
 //   rows     each output is a Stream: its elements in order, block by block
 //   columns  a tile of neighbouring outputs is accumulated at once, one row of inputs after another
-//            (short rows, too: a few of them are transposed first)
+//            (short rows, too: a few of them are transposed first; few columns: several rows are
+//            one wide row, whose columns are combined)
 //
 // Either may be split over threads; then stage 1 combines the partials of the pieces.
 #pragma once
@@ -58,6 +59,7 @@ struct ReduceOps {
   int32_t item;          // bytes of an element of the compute type
   int32_t partial;       // bytes of a partial
   int32_t rows_at_once;  // at most 8; 0: short rows must not be transposed into columns
+  bool any_order;        // the result does not depend on the order of the elements
   uint64_t flip;         // the bits of elements that are inverted before comparing (extreme.h)
   // Reduces a stream whose first element has the position `from`.
   void (*row)(Stream& s, int64_t from, void* partial) noexcept;
@@ -86,7 +88,8 @@ TT_ISA_BEGIN
 //   T: compute type, P: partial, Columns: accumulators of a tile, kRows: rows_at_once
 //   P row(Stream&, int64_t from); P combine(P, P);
 //   void finish(const ReducePlan&, const ReduceOps&, P, char* out, char* index)
-//   kPuts: whether Columns has put(const ReducePlan&, const ReduceOps&, int64_t n, T* out)
+//   kPuts: whether Columns has put(const ReducePlan&, const ReduceOps&, int64_t n, T* out); a
+//   reduction without this constant depends on the order of elements
 template <class R> struct Parts {
   using T = typename R::T;
   using P = typename R::P;
@@ -139,21 +142,19 @@ template <class R> constexpr decltype(ReduceOps::put) put_of() {
   return nullptr;
 }
 
-template <class R, uint64_t kFlip = 0> constexpr ReduceOps kParts = {
-    .load = Loads<typename R::T>::run,
-    .native = Loads<typename R::T>::native,
-    .item = int32_t(sizeof(typename R::T)),
-    .partial = int32_t(sizeof(typename R::P)),
-    .rows_at_once = R::kRows,
-    .flip = kFlip,
-    .row = Parts<R>::row,
-    .start = Parts<R>::start,
-    .rows = Parts<R>::rows,
-    .get = Parts<R>::get,
-    .combine = Parts<R>::combine,
-    .put = put_of<R>(),
-    .finish = Parts<R>::finish,
-};
+template <class R, uint64_t kFlip = 0>
+constexpr ReduceOps kParts = {.load = Loads<typename R::T>::run,
+                              .native = Loads<typename R::T>::native,
+                              .item = int32_t(sizeof(typename R::T)),
+                              .partial = int32_t(sizeof(typename R::P)),
+                              .rows_at_once = R::kRows,
+                              .any_order = requires {R::kPuts;
+}
+, .flip = kFlip, .row = Parts<R>::row, .start = Parts<R>::start, .rows = Parts<R>::rows,
+  .get = Parts<R>::get, .combine = Parts<R>::combine, .put = put_of<R>(),
+  .finish = Parts<R>::finish,
+}
+;
 
 // The `flip` that reverses the order of T.
 template <class T> constexpr uint64_t kReversed = ~uint64_t(0);
