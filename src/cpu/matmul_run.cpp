@@ -214,7 +214,7 @@ Bf16Products bf16_products(const MatmulPlan& p, int32_t factors, Isa isa) {
     ways = find_bf16_ways();
     atomic_store(&bf16_ways, ways, kRelaxed);
   }
-  if (ways & kTilesPay && p.m >= kMatmulAmxRows && p.k >= kMatmulAmxDepth) return kBf16Tiles;
+  if (ways & kTilesPay && p.k >= kMatmulAmxDepth) return kBf16Tiles;
   return ways & kGroupsPay ? kBf16Groups : kBf16Widened;
 }
 
@@ -390,6 +390,8 @@ void assume_bf16_products(int32_t products) noexcept {
 }
 
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {
+  const bool many = p->path == kMatmulRows && p->m > kMatmulAmxRowsMax;
+  if (many && bf16_products(*p, p->dtype, isa) == kBf16Tiles) p->path = kMatmulPacked;
   if (blas_serves(*p, isa)) p->path = kMatmulBlas;
 }
 

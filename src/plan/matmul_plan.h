@@ -115,8 +115,8 @@ TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
 // How bf16 is multiplied: widened to f32, by groups of k positions (pairs with AVX512_BF16, quads
 // with ARM's BFMMLA), or by tiles (AMX).
 enum Bf16Products : int32_t { kBf16Widened, kBf16Groups, kBf16Tiles };
-constexpr int64_t kMatmulAmxRows = 16;   // tiles are used from this many rows on
-constexpr int64_t kMatmulAmxDepth = 32;  // and from this many k positions on
+constexpr int64_t kMatmulAmxDepth = 32;   // tiles are used from this many k positions on,
+constexpr int64_t kMatmulAmxRowsMax = 4;  // and take the rows path's place above this many rows
 
 // A block of one pass of the packed path: columns [j0, j0 + nj), rows [i0, i0 + ni) and positions
 // [k0, k0 + nk) of the summed dimension k.
