@@ -8,7 +8,7 @@ namespace TT_NS {
 // Rows that packed_a has room for.
 inline int64_t int8_packed_rows(const Int8Plan& p) {
   if (p.mmla) return round_up(p.m, int64_t(2));
-  return p.amx ? round_up(p.m, int64_t(16)) : p.m;
+  return p.amx ? round_up(p.m, int64_t(32)) : p.m;
 }
 
 // Sets sizes and stages. amx: the processor has tiles, which products of some size use; mmla: it
@@ -35,9 +35,10 @@ inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx
     return -1;
   one_stage(&p->run, panels + blocks, 1);
   p->run.n = 2;
-  p->run.units[1] = units;
-  p->run.grain[1] =
-      max<int64_t>(1, (int64_t(1) << 20) / max<int64_t>(1, kInt8Rows * kInt8Panel * k));
+  const int64_t unit_panels = int8_unit_panels(*p);
+  const int64_t of_unit = int8_unit_rows(*p) * unit_panels * kInt8Panel * k;
+  p->run.units[1] = ceil_div(panels, unit_panels) * blocks;
+  p->run.grain[1] = max<int64_t>(1, (int64_t(1) << 20) / max<int64_t>(1, of_unit));
   return bytes;
 }
 

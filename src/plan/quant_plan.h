@@ -24,8 +24,10 @@ struct Int8Plan {
   const int32_t* a_zero;  // zero point of a's rows, a_zero_step apart; NULL: 0
   const int32_t* b_zero;  // of b's columns
   int64_t a_zero_step, b_zero_step;
-  // [m][quads][4], zeros behind k; with amx, room for whole tiles of 16 rows; with mmla
-  // [m / 2][quads / 2][2][8] and room for an even number of rows
+  // [m][quads][4], zeros behind k; with amx, kernels of AVX-512
+  // [m / 32][quads / 16][2][16 rows][16 quads][4] and room
+  // for whole panels of 32 rows; with mmla [m / 2][quads / 2][2][8] and room for an even number of
+  // rows
   int8_t* packed_a;
   uint8_t*
       packed_b;    // [panels][quads][kInt8Panel][4]; with mmla [panels][quads / 2][kInt8Panel][8]
@@ -44,9 +46,20 @@ struct Int8Plan {
 
 constexpr int64_t kInt8Panel = 32;  // columns of a panel of b
 constexpr int64_t kInt8Rows = 48;   // rows of a unit
+// A unit with amx: rows, panels and their bytes, which stay in the second-level cache.
+constexpr int64_t kInt8AmxRows = 128;
+constexpr int64_t kInt8AmxPanels = 16;
+constexpr int64_t kInt8AmxBytes = 1 << 20;
 
 TT_INLINE int64_t int8_panels(const Int8Plan& p) { return ceil_div(p.n, kInt8Panel); }
-TT_INLINE int64_t int8_blocks(const Int8Plan& p) { return ceil_div(p.m, kInt8Rows); }
+TT_INLINE int64_t int8_unit_rows(const Int8Plan& p) { return p.amx ? kInt8AmxRows : kInt8Rows; }
+TT_INLINE int64_t int8_blocks(const Int8Plan& p) { return ceil_div(p.m, int8_unit_rows(p)); }
+TT_INLINE int64_t int8_unit_panels(const Int8Plan& p) {
+  if (!p.amx) return 1;
+  const int64_t most = min(kInt8AmxPanels, kInt8AmxBytes / (kInt8Panel * p.quads * 4));
+  // Not so many that few units are left.
+  return clamp<int64_t>(int8_panels(p) * int8_blocks(p) / 16, 1, max<int64_t>(most, 1));
+}
 
 // Rows packed in blocks of 32 or 256 numbers, in the layouts of GGML (ggml-org/ggml, docs/gguf.md
 // and ggml-common.h; d, m are float16):

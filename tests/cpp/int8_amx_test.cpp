@@ -57,6 +57,29 @@ TEST_F(Int8Amx, EqualsSums) {
         for (int64_t m : {1, 3, 16, 17, 48, 79})
           for (int64_t k : {5, 8, 64, 65, 200})
             ASSERT_NO_FATAL_FAILURE(check(m, m == 48 ? 64 : 33, k, of_a, of_b, transposed));
+  // Several units of several panels.
+  ASSERT_NO_FATAL_FAILURE(check(300, 700, 130, TT_U8, TT_I8, false));
+}
+
+// Kernels of all instruction sets read plans that say that there are tiles.
+TEST_F(Int8Amx, EqualsSumsOfOtherKernels) {
+  tt_ctx* const own = c;
+  for (int32_t isa = 1; isa <= 3; isa++) {
+    tt_runtime_opts opts = {};
+    opts.struct_size = sizeof opts;
+    opts.threads = 1;
+    opts.isa = isa;
+    tt_runtime* runtime = nullptr;
+    if (tt_runtime_new(&opts, &runtime) != TT_OK) continue;  // the processor has no such kernels
+    ASSERT_EQ(tt_ctx_new(runtime, &c), TT_OK);
+    ASSERT_EQ(tt_scope_push(c), TT_OK);
+    check(150, 70, 130, TT_I8, TT_U8, false);
+    check(33, 40, 64, TT_U8, TT_I8, true);
+    EXPECT_EQ(tt_scope_pop(c, nullptr, 0), TT_OK);
+    tt_ctx_release(c);
+    tt_runtime_release(runtime);
+  }
+  c = own;
 }
 
 #if TT_AMX_EMULATOR

@@ -1,6 +1,7 @@
 // int8_matmul: products of matrices of 8-bit integers. Every instruction set gives the same
 // integers.
 #include "kernels/cpu/quant/int8_tile.h"
+#include "kernels/cpu/simd/amx.h"
 #include "kernels/cpu/simd/mmla.h"
 
 TT_ISA_BEGIN
@@ -24,6 +25,51 @@ void pack_panel(const Int8Plan& p, int64_t panel) {
   for (int64_t c = 0; c < kInt8Panel; c++) p.b_sum[j0 + c] = int32_t(sum[c]);
 }
 
+#if TT_AMX
+// The sums of each lane's four unsigned bytes.
+TT_INLINE Vec<int32_t> byte_sums(Vec<int32_t> quads) {
+  using U = Vec<uint32_t>;
+  const U pairs = (U(quads) & 0x00ff00ff) + (U(quads) >> 8 & 0x00ff00ff);
+  return dot_words(Vec<int32_t>(pairs), splat(int32_t(0x00010001)));
+}
+
+// Bytes of 32 columns of two rows as words.
+TT_INLINE Vec<int32_t> pair_bytes(const char* even, const char* odd, uint8_t flip_even,
+                                  uint8_t flip_odd) {
+  using Row = Vector<uint8_t, 32>;
+  using Pairs = Vector<uint16_t, 32>;
+  Row x, y;
+  memcpy(&x, even, sizeof x);
+  memcpy(&y, odd, sizeof y);
+  return Vec<int32_t>(converted<Pairs>(x ^ flip_even) | converted<Pairs>(y ^ flip_odd) << 8);
+}
+
+// The same for a whole panel whose rows are dense: two vectors of quads from four rows.
+void pack_rows(const Int8Plan& p, int64_t panel) {
+  const int64_t j0 = panel * kInt8Panel;
+  int32_t* out = reinterpret_cast<int32_t*>(p.packed_b + panel * kInt8Panel * p.quads * 4);
+  const uint8_t flip = p.b_unsigned ? 0 : 128;
+  alignas(64) const char zeros[kInt8Panel] = {};
+  Vec<int32_t> sum[kInt8Vectors] = {};
+  for (int64_t q = 0; q < p.quads; q++, out += kInt8Panel) {
+    const char* row[4];
+    uint8_t flips[4];  // rows behind k are 0, not 128
+    for (int r = 0; r < 4; r++) {
+      const bool inside = q * 4 + r < p.k;
+      row[r] = inside ? p.b + j0 + (q * 4 + r) * p.b_k : zeros;
+      flips[r] = inside ? flip : 0;
+    }
+    const Vec<int32_t> even = pair_bytes(row[0], row[1], flips[0], flips[1]);
+    const Vec<int32_t> odd = pair_bytes(row[2], row[3], flips[2], flips[3]);
+    const Vec<int32_t> quads[kInt8Vectors] = {zip_words(even, odd, 0), zip_words(even, odd, 16)};
+    for (int v = 0; v < kInt8Vectors; v++) {
+      store(out + v * kInt8Lanes, quads[v]);
+      sum[v] = sum[v] + byte_sums(quads[v]);
+    }
+  }
+  for (int v = 0; v < kInt8Vectors; v++) store(p.b_sum + j0 + v * kInt8Lanes, sum[v]);
+}
+#else
 using Bytes = Vector<uint8_t, 16>;
 using Words = Vector<uint16_t, 8>;
 
@@ -76,6 +122,7 @@ void pack_rows(const Int8Plan& p, int64_t panel) {
   }
   for (int64_t c = 0; c < kInt8Panel; c++) p.b_sum[j0 + c] = int32_t(sum[c]);
 }
+#endif
 
 // The same where the elements of a column are neighbours, as those of a weight (out, in).
 void pack_columns(const Int8Plan& p, int64_t panel) {
@@ -126,12 +173,46 @@ void pack_row_of_pair(const Int8Plan& p, int64_t i, uint8_t flip) {
 }
 #endif
 
+#if TT_AMX
+// A row of a panel of tiles: 64 bytes of each.
+void pack_row_of_tiles(const Int8Plan& p, int64_t i, uint8_t flip) {
+  constexpr int64_t kRow = kAmxRowBytes;
+  const char* from = p.a + i * p.a_row;
+  char* to = reinterpret_cast<char*>(p.packed_a) + i / kAmxBlock * kAmxBlock * p.quads * 4 +
+             i % kAmxBlock * kRow;
+  const Vec<int32_t> flips = splat(int32_t(flip * 0x01010101u));
+  const Vec<int32_t> above = splat(int32_t(0x80808080u));  // makes signed bytes unsigned
+  Vec<int32_t> sums = {};
+  for (int64_t k = 0; k < p.k; k += kRow, to += kAmxBlock * kRow) {
+    const int64_t n = min(kRow, p.k - k);
+    alignas(64) char bytes[kRow] = {};
+    const char* row = from + k;
+    if (p.a_k != 1 || n < kRow) {
+      for (int64_t e = 0; e < n; e++) bytes[e] = from[(k + e) * p.a_k];
+      for (int64_t e = n; e < kRow; e++) bytes[e] = char(flip);
+      row = bytes;
+    }
+    Vec<int32_t> quads;
+    memcpy(&quads, row, sizeof quads);
+    quads = quads ^ flips;
+    store(reinterpret_cast<int32_t*>(to), quads);
+    sums = sums + byte_sums(quads ^ above);
+  }
+  uint32_t sum = 0;
+  for (int l = 0; l < kInt8Lanes; l++) sum += uint32_t(sums[l]);
+  p.a_sum[i] = int32_t(sum - 128 * uint32_t(p.quads * 4));
+}
+#endif
+
 void pack_row(const Int8Plan& p, int64_t i) {
   const char* from = p.a + i * p.a_row;
   int8_t* to = p.packed_a + i * p.quads * 4;
   const uint8_t flip = p.a_unsigned ? 128 : 0;
 #if TT_MMLA
   if (p.mmla) return pack_row_of_pair(p, i, flip);
+#endif
+#if TT_AMX
+  if (p.amx) return pack_row_of_tiles(p, i, flip);
 #endif
   if (p.a_k == 1) {
     for (int64_t k = 0; k < p.k; k++) to[k] = int8_t(uint8_t(from[k]) ^ flip);
@@ -156,8 +237,8 @@ void pack(const Int8Plan& p, int64_t begin, int64_t end) {
   const int64_t panels = int8_panels(p);
   for (int64_t u = begin; u < end; u++) {
     if (u >= panels) {
-      const int64_t i = (u - panels) * kInt8Rows;
-      for (int64_t r = i; r < min(i + kInt8Rows, p.m); r++) pack_row(p, r);
+      const int64_t i = (u - panels) * int8_unit_rows(p);
+      for (int64_t r = i; r < min(i + int8_unit_rows(p), p.m); r++) pack_row(p, r);
       continue;
     }
     const bool full = (u + 1) * kInt8Panel <= p.n;

@@ -72,6 +72,7 @@ struct Int8Columns {
   alignas(64) float scale[kInt8Panel];
   alignas(64) float bias[kInt8Panel];
 
+  Int8Columns() = default;
   TT_INLINE Int8Columns(const Int8Plan& p, int64_t j0, int64_t width) {
     const uint32_t shift = p.b_unsigned ? 0 : 128;
     for (int64_t c = 0; c < kInt8Panel; c++) {
@@ -125,20 +126,31 @@ TT_INLINE void int8_rows(const Int8Plan& p, const Int8Columns& b, int64_t i, int
     int8_store(p, b, i + r, j, min(kInt8Panel, p.n - j), sums + r * kInt8Panel);
 }
 
-// A unit: a panel times a block of rows. Neighbouring units share the panel.
+// Panels and rows of a unit of the second stage. Neighbouring units share the panels.
+struct Int8Unit {
+  int64_t panel, last_panel, row, last_row;
+
+  TT_INLINE Int8Unit(const Int8Plan& p, int64_t u)
+      : panel(u / int8_blocks(p) * int8_unit_panels(p)),
+        last_panel(min(panel + int8_unit_panels(p), int8_panels(p))),
+        row(u % int8_blocks(p) * int8_unit_rows(p)),
+        last_row(min(row + int8_unit_rows(p), p.m)) {}
+};
+
 template <class Dot, int kRows>
 TT_INLINE void int8_tiles(const Int8Plan& p, int64_t begin, int64_t end) {
-  const int64_t blocks = int8_blocks(p);
   for (int64_t u = begin; u < end; u++) {
-    const int64_t panel = u / blocks;
-    int64_t i = u % blocks * kInt8Rows;
-    const int64_t j = panel * kInt8Panel;
-    const Int8Columns b(p, j, min(kInt8Panel, p.n - j));
-    const int64_t last = min(i + kInt8Rows, p.m);
-    for (; i + kRows <= last; i += kRows) int8_rows<Dot, kRows>(p, b, i, panel);
-    if constexpr (kRows > 4)
-      for (; i + 4 <= last; i += 4) int8_rows<Dot, 4>(p, b, i, panel);
-    for (; i < last; i++) int8_rows<Dot, 1>(p, b, i, panel);
+    const Int8Unit unit(p, u);
+    for (int64_t panel = unit.panel; panel < unit.last_panel; panel++) {
+      const int64_t j = panel * kInt8Panel;
+      const Int8Columns b(p, j, min(kInt8Panel, p.n - j));
+      const int64_t last = unit.last_row;
+      int64_t i = unit.row;
+      for (; i + kRows <= last; i += kRows) int8_rows<Dot, kRows>(p, b, i, panel);
+      if constexpr (kRows > 4)
+        for (; i + 4 <= last; i += 4) int8_rows<Dot, 4>(p, b, i, panel);
+      for (; i < last; i++) int8_rows<Dot, 1>(p, b, i, panel);
+    }
   }
 }
 
