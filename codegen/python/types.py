@@ -101,7 +101,6 @@ REAL = {"complex64": "float32", "complex128": "float64"}  # the dtype of their p
 BASES = {
     "INVALID_ARG": "ValueError",
     "SHAPE": "ValueError",
-    "DTYPE": "NotImplementedError",  # as of PyTorch's kernels that lack a dtype
     "INDEX": "IndexError",
     "OOM": "MemoryError",
     "IO": "OSError",

@@ -18,7 +18,7 @@ class ShapeError(TtError, ValueError):
     """Shapes do not fit each other or the operator."""
 
 
-class DtypeError(TtError, NotImplementedError):
+class DtypeError(TtError):
     """The operator does not support the dtype."""
 
 
