@@ -7,6 +7,7 @@
 // started no thread, that frames allocated nothing, and that the heap is empty.
 #include "tt.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <condition_variable>
@@ -16,6 +17,8 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <iterator>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <thread>

@@ -46,6 +46,7 @@ class Indexing {
   }
 
   bool has_tensors() const { return !tensors_.empty(); }
+  bool has_kept_number() const { return has_kept_number_; }
   // Returns self itself if no item has changed its geometry.
   Tensor& view() const { return *view_; }
   TensorSpan tensors() const { return {tensors_.data(), tensors_.size()}; }
@@ -95,6 +96,7 @@ class Indexing {
     if (!mask && category(t.dtype) != 1)
       fail_arg(TT_INDEX, "index", "an index tensor is {}: must be an integer or bool tensor",
                fmt(t.dtype));
+    has_kept_number_ |= is_number;
     push(&t);
     covered_ += mask ? t.ndim : 1;
     dim_ += mask ? t.ndim : 1;
@@ -125,12 +127,13 @@ class Indexing {
   int64_t self_dim_ = 0;  // the next dimension of self
   int64_t covered_ = 0;   // dimensions of the view covered by tensors_
   bool keeps_numbers_ = false;
+  bool has_kept_number_ = false;
 };
 
-// Removes leading dimensions of size 1 that `to` does not have.
-TensorRef without_leading_ones(const Tensor& value, const Tensor& to) {
+// Removes leading dimensions of size 1 beyond the last ndim.
+TensorRef without_leading_ones(const Tensor& value, int64_t ndim) {
   int64_t ones = 0;
-  while (ones < value.ndim - to.ndim && value.size(ones) == 1) ones++;
+  while (ones < value.ndim - ndim && value.size(ones) == 1) ones++;
   return ones ? op::reshape(value, value.sizes().slice(ones, value.ndim))
               : TensorRef::share(&value);
 }
@@ -173,8 +176,11 @@ tt_status tt_index_set(tt_ctx* h, tt_tensor* self, const tt_index* index, int64_
     Indices items = indices_arg(index, n, "index", 2);
     const Tensor& v = tensor_arg(value, "value", 4);
     Indexing i(x, items, true);
-    if (!i.has_tensors()) return op::copy_(i.view(), *without_leading_ones(v, i.view()));
-    TensorRef converted = v.ndim == 0 ? op::to(v, x.dtype, x.device) : TensorRef::share(&v);
+    if (!i.has_tensors()) return op::copy_(i.view(), *without_leading_ones(v, i.view().ndim));
+    // A number that stays a tensor selects what an int does, with the rules of copy_.
+    const bool by_number = i.has_kept_number();
+    TensorRef given = by_number ? without_leading_ones(v, i.view().ndim - 1) : TensorRef::share(&v);
+    TensorRef converted = v.ndim == 0 || by_number ? op::to(*given, x.dtype, x.device) : given;
     // A number needs no list of the positions, whose length a capture could not record.
     const TensorRef mask = v.ndim == 0 ? mask_alone(i.view(), i.tensors()) : TensorRef();
     if (mask) return op::masked_fill_(i.view(), *mask, *converted);

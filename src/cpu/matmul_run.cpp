@@ -390,7 +390,8 @@ void assume_bf16_products(int32_t products) noexcept {
 }
 
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {
-  const bool many = p->path == kMatmulRows && p->m > kMatmulAmxRowsMax;
+  const int64_t few = matmul_rows_by_dot(*p) ? kMatmulAmxDotsMax : kMatmulAmxRowsMax;
+  const bool many = p->path == kMatmulRows && p->m > few;
   if (many && bf16_products(*p, p->dtype, isa) == kBf16Tiles) p->path = kMatmulPacked;
   if (blas_serves(*p, isa)) p->path = kMatmulBlas;
 }

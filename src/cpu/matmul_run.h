@@ -7,7 +7,7 @@
 
 namespace TT_NS {
 
-// Sets the plan's path to OpenBLAS if that is the faster provider. Must precede
+// Sets the plan's path to OpenBLAS or to that of tiles where these are faster. Must precede
 // matmul_workspace_bytes.
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept;
 

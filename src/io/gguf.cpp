@@ -48,7 +48,7 @@ constexpr GgmlType kTypes[] = {
     {0, "f32", 1, 4, Dtype::kF32},        {1, "f16", 1, 2, Dtype::kF16},
     {2, "q4_0", 32, 18, Dtype::kU8},      {3, "q4_1", 32, 20, Dtype::kU8},
     {6, "q5_0", 32, 22, Dtype::kU8},      {7, "q5_1", 32, 24, Dtype::kU8},
-    {8, "q8_0", 32, 34, Dtype::kU8},      {9, "q8_1", 32, 40, Dtype::kU8},
+    {8, "q8_0", 32, 34, Dtype::kU8},      {9, "q8_1", 32, 36, Dtype::kU8},
     {10, "q2_k", 256, 84, Dtype::kU8},    {11, "q3_k", 256, 110, Dtype::kU8},
     {12, "q4_k", 256, 144, Dtype::kU8},   {13, "q5_k", 256, 176, Dtype::kU8},
     {14, "q6_k", 256, 210, Dtype::kU8},   {15, "q8_k", 256, 292, Dtype::kU8},

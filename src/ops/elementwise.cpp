@@ -172,8 +172,11 @@ void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
 }
 
 void check_threshold(const Tensor& self, const Scalar& threshold, const Scalar& value) {
-  check_fits(threshold, self.dtype, "threshold");
-  check_fits(value, self.dtype, "value");
+  // Halves are compared as float32.
+  const bool half = is_float(self.dtype) && item_size(self.dtype) < 4;
+  const Dtype d = half ? Dtype::kF32 : self.dtype;
+  check_fits(threshold, d, "threshold");
+  check_fits(value, d, "value");
 }
 void check_lambda(double lambd) {
   if (!(lambd >= 0)) fail_arg(TT_INVALID_ARG, "lambd", "lambd is {}: must not be negative", lambd);

@@ -115,8 +115,10 @@ TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
 // How bf16 is multiplied: widened to f32, by groups of k positions (pairs with AVX512_BF16, quads
 // with ARM's BFMMLA), or by tiles (AMX).
 enum Bf16Products : int32_t { kBf16Widened, kBf16Groups, kBf16Tiles };
-constexpr int64_t kMatmulAmxDepth = 32;   // tiles are used from this many k positions on,
-constexpr int64_t kMatmulAmxRowsMax = 4;  // and take the rows path's place above this many rows
+constexpr int64_t kMatmulAmxDepth = 32;  // tiles are used from this many k positions on
+// They take the place of the rows path above so many rows, the second one of dot products.
+constexpr int64_t kMatmulAmxRowsMax = 4;
+constexpr int64_t kMatmulAmxDotsMax = 6;
 
 // A block of one pass of the packed path: columns [j0, j0 + nj), rows [i0, i0 + ni) and positions
 // [k0, k0 + nk) of the summed dimension k.

@@ -53,11 +53,13 @@ struct MatmulTilesLayout {
 
 namespace matmul_detail {
 
-TT_INLINE MatmulTilesLayout tiles_layout(const MatmulPlan& p, int64_t bytes, int64_t threads) {
+// depth: of a block, at most.
+TT_INLINE MatmulTilesLayout tiles_layout(const MatmulPlan& p, int64_t bytes, int64_t threads,
+                                         int64_t depth) {
   MatmulTilesLayout l = {};
   const int64_t m = round_up(p.m, kTilesPanel);
   const int64_t n = round_up(p.n, kTilesPanel);
-  const int64_t blocks = ceil_div(p.k, kTilesDepth);
+  const int64_t blocks = ceil_div(p.k, depth);
   l.depth = round_up(ceil_div(p.k, blocks), kTilesStep);
   const int64_t wide = clamp(kTilesColBytes / (2 * l.depth), kTilesPanel, kTilesMaxCols);
   const int64_t most = wide / kTilesPanel * kTilesPanel;
@@ -98,9 +100,11 @@ TT_INLINE MatmulTilesLayout tiles_layout(const MatmulPlan& p, int64_t bytes, int
 // bytes: of the workspace. rows is 0 if they do not suffice, whatever the number of threads.
 TT_INLINE MatmulTilesLayout matmul_tiles_layout(const MatmulPlan& p, int64_t bytes,
                                                 int64_t threads) {
-  const MatmulTilesLayout l = matmul_detail::tiles_layout(p, bytes, threads);
+  MatmulTilesLayout l = matmul_detail::tiles_layout(p, bytes, threads, kTilesDepth);
   const bool many = l.rows >= p.m || l.rows >= kTilesFewRows;
-  return many || threads == 1 ? l : matmul_detail::tiles_layout(p, bytes, 1);
+  if (!many && threads > 1) l = matmul_detail::tiles_layout(p, bytes, 1, kTilesDepth);
+  // Beside few columns there is room for shorter blocks only.
+  return l.rows ? l : matmul_detail::tiles_layout(p, bytes, 1, kTilesPass);
 }
 
 }  // namespace TT_NS

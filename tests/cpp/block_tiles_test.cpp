@@ -107,5 +107,22 @@ TEST_F(BlockTiles, OddNumbers) {
   }
 }
 
+// Products of pieces of both signs must not overflow to inf - inf.
+TEST_F(BlockTiles, LargeScales) {
+  constexpr int64_t kRows = 16;
+  constexpr int64_t kTerms = 32;
+  const int64_t shape[2] = {16, 17};
+  std::vector<uint8_t> bytes(16 * 17, 0x22);  // numbers 1
+  for (size_t i = 0; i < bytes.size(); i += 17) bytes[i] = 127 + 60;
+  tt_tensor* packed = nullptr;
+  ASSERT_EQ(tt_tensor_from_data(c, bytes.data(), TT_U8, shape, 2, &packed), TT_OK);
+  for (const float number : {1.7e27f, -1.23e27f}) {
+    std::vector<float> values(size_t(kRows * kTerms), number);
+    const tt_tensor* x = floats(values, kRows, kTerms);
+    const auto got = product(x, packed, nullptr, TT_BLOCKFORMAT_MXFP4, usable);
+    for (const float y : got) ASSERT_EQ(y, number > 0 ? INFINITY : -INFINITY);
+  }
+}
+
 }  // namespace
 }  // namespace TT_NS

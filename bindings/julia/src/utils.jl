@@ -144,12 +144,13 @@ function svd_lowrank(A::Tensor; q::Integer=6, niter::Integer=2)
 end
 
 """
-    TT.pca_lowrank(A; q=min(6, size(A)...), niter=2)
+    TT.pca_lowrank(A; q=min(6, size(A)[end-1:end]...), niter=2)
 
 The q principal components of the rows of A, as `TT.svd_lowrank` of A less the means of its columns:
 the columns of V are the directions.
 """
-function pca_lowrank(A::Tensor; q::Integer=Base.min(6, size(A)...), niter::Integer=2)
+function pca_lowrank(A::Tensor; q::Integer=Base.min(6, size(A)[end-1:end]...),
+        niter::Integer=2)
     0 <= q <= Base.minimum(size(A)[end-1:end]) ||
         throw(ArgumentError("q is $q, A is $(size(A)): q must fit both sizes"))
     return svd_lowrank(A .- mean(A, ndims(A) - 1; keepdim=true); q=q, niter=niter)

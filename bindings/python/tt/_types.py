@@ -225,7 +225,7 @@ class Size(tuple[int, ...]):
             if not hasattr(n, "__index__"):
                 kind = type(n).__name__
                 raise TypeError(f"Size() takes an iterable of 'int' (item {i} is '{kind}')")
-        return tuple.__new__(cls, map(index, made))
+        return tuple.__new__(cls, (int(index(n)) for n in made))
 
     def numel(self) -> int:
         """Returns the number of elements of a tensor of this shape."""

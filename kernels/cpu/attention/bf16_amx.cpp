@@ -74,8 +74,7 @@ TT_NOINLINE void add_scores(const AttentionPlan& p, QueryBlock& q, const Forward
     const Words none = Words(most == splat(kMinusInfinity<float>));
     const Floats shift = Floats(Words(most) & ~none);
     const Floats rescale = Floats(math::exp2_lanes(math::F32v((before - shift) * factor)));
-    const bool grew = _mm512_cmp_ps_mask(__m512(before), __m512(most), _CMP_NEQ_UQ) != 0;
-    if (b.key && grew) rescale_columns(q.acc + lane, rows, b.lanes, rescale);
+    if (b.key && any_differs(before, most)) rescale_columns(q.acc + lane, rows, b.lanes, rescale);
     const Floats sum = exp_pairs<kDrop>(room.scores + lane, room.spare + lane, n, padded, b.lanes,
                                         factor, -shift * factor, room.weights + lane);
     store(q.maximum + lane, most);

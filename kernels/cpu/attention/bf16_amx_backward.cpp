@@ -69,7 +69,7 @@ TT_NOINLINE void store_rows(const HalfRows& out, const float* acc, int64_t ld, i
       const float* at = acc + i * ld + d;
       const Words halves =
           narrow_two(load(at) * splat(factor), load(at + kAmxRows) * splat(factor));
-      store_halves(const_cast<Bf16*>(out.row(i)) + d, halves, width - d);
+      store_words(const_cast<Bf16*>(out.row(i)) + d, halves, int(min(width - d, kStep)));
     }
 }
 

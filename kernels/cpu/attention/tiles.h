@@ -13,7 +13,6 @@
 
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/matmul/bf16_pack.h"
-#include "kernels/cpu/matmul/narrow_bf16.h"
 #include "kernels/cpu/simd/amx.h"
 
 #if TT_AMX
@@ -158,14 +157,6 @@ TT_INLINE Floats exp2_of(Floats x) {
   return Floats(p) * Floats(Words(Vec<uint32_t>(shifted) << 23));
 }
 
-// Pairs of bf16, of a lane of each.
-TT_INLINE Words narrow_pairs(Floats even, Floats odd) {
-  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  const __m512i words = _mm512_or_si512(
-      lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(kRowWords)), 16));
-  return Words(_mm512_permutexvar_epi16(words, __m512i(narrow_two(even, odd))));
-}
-
 // The number of keys of the block, its first ones, that queries [lane, lane + 16) of it see.
 TT_INLINE int64_t keys_seen(const AttentionPlan& p, const AttentionBlock& b, int64_t lane) {
   if (!p.causal) return b.keys;
@@ -250,7 +241,8 @@ TT_NOINLINE void store_columns(const HalfRows& out, const float* acc, int64_t la
       transpose<float>(low);
       transpose<float>(high);
       for (int64_t i = 0; i < min<int64_t>(n - j, kAmxRows); i++)
-        store_halves(const_cast<Bf16*>(out.row(j + i)) + d, narrow_two(low[i], high[i]), width - d);
+        store_words(const_cast<Bf16*>(out.row(j + i)) + d, narrow_two(low[i], high[i]),
+                    int(min(width - d, kStep)));
     }
   }
 }

@@ -15,7 +15,6 @@
 #include "kernels/cpu/conv/bf16_amx.h"
 #include "kernels/cpu/conv/conv_tile.h"
 #include "kernels/cpu/matmul/bf16_pack.h"
-#include "kernels/cpu/matmul/narrow_bf16.h"
 #include "kernels/cpu/simd/amx.h"
 #include "kernels/cpu/simd/room.h"
 #include "kernels/cpu/simd/transpose.h"
@@ -221,26 +220,34 @@ struct ConvTileUnit {
         add[h] = load(bias + j + h * kL, Part<float>(int(clamp<int64_t>(n - j - h * kL, 0, kL))));
       for (int64_t i = finished; i < end; i++) {
         const float* sum = sums + i * ld + j;
-        store_halves(tile.out[i] + tile.col_begin + j,
-                     narrow_two(load(sum) + add[0], load(sum + kL) + add[1]), n - j);
+        store_words(tile.out[i] + tile.col_begin + j,
+                    narrow_two(load(sum) + add[0], load(sum + kL) + add[1]),
+                    int(min<int64_t>(n - j, 2 * kL)));
       }
     }
     finished = end;
   }
 };
 
+// Rows [begin, begin + blocks.rows) of a phase. Apart from conv_tile_unit(): a tile takes 40 kB of
+// the stack, and steps_before() has one, too.
+TT_NOINLINE void run_tile_unit(const ConvPlan& p, const Phase& phase, int64_t u, int64_t begin,
+                               int64_t steps) {
+  const ConvTiles& path = p.tiles;
+  const int64_t group = u / path.col_blocks % p.s.groups;
+  ConvTileUnit unit(p, phase, group, u % path.col_blocks, steps);
+  unit.tile.set_rows(begin, min(begin + path.blocks.rows, phase.pixels));
+  unit.run();
+}
+
 // Units: [phases][blocks of rows][groups][blocks of kConvTilesCols columns].
 void conv_tile_unit(const ConvPlan& p, int64_t u) {
   const ConvTiles& path = p.tiles;
-  const int64_t group = u / path.col_blocks % p.s.groups;
   const int64_t block = u / path.col_blocks / p.s.groups;
   const Phase phase(p, block / path.blocks.count);
   const int64_t begin = block % path.blocks.count * path.blocks.rows;
   if (begin >= phase.pixels) return;
-  const int64_t steps = steps_before(p, block / path.blocks.count);
-  ConvTileUnit unit(p, phase, group, u % path.col_blocks, steps);
-  unit.tile.set_rows(begin, min(begin + path.blocks.rows, phase.pixels));
-  unit.run();
+  run_tile_unit(p, phase, u, begin, steps_before(p, block / path.blocks.count));
 }
 
 // ---- conv_weight ----

@@ -65,23 +65,12 @@ void pack_row_panel(const MatmulTiles& k, int64_t i, int h, char* out) {
   }
 }
 
-// Stores the pairs of 32 columns of two rows in two tiles.
-TT_INLINE void zip_store(__m512i even, __m512i odd, char* out, int64_t tile_bytes) {
-  // Quads of columns i and i + 4 in a lane, whose halves are interleaved.
-  const __m512i quads = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
-  const __m512i x = _mm512_permutexvar_epi64(quads, even);
-  const __m512i y = _mm512_permutexvar_epi64(quads, odd);
-  _mm512_storeu_si512(out, _mm512_unpacklo_epi16(x, y));
-  _mm512_storeu_si512(out + tile_bytes, _mm512_unpackhi_epi16(x, y));
-}
-
 // The tiles of 64 columns that are neighbours: two lines of each row, which is what the processor
 // fetches at once.
 void zip_64_cols(const Bf16* x, int64_t row, int64_t pairs, char* out, int64_t tile_bytes) {
   for (int64_t p = 0; p < pairs; p++, x += 2 * row, out += kAmxRowBytes) {
-    zip_store(_mm512_loadu_si512(x), _mm512_loadu_si512(x + row), out, tile_bytes);
-    zip_store(_mm512_loadu_si512(x + kAmxBlock), _mm512_loadu_si512(x + row + kAmxBlock),
-              out + 2 * tile_bytes, tile_bytes);
+    store_zipped(x, x + row, out, out + tile_bytes);
+    store_zipped(x + kAmxBlock, x + row + kAmxBlock, out + 2 * tile_bytes, out + 3 * tile_bytes);
   }
 }
 
@@ -109,14 +98,7 @@ void pack_cols(const MatmulTiles& k, Span cols) {
 
 // ---- results ----
 
-// Rounds two vectors of floats to one of bf16, by instructions that processors with tiles have.
-// Subnormal numbers become 0: sums of tiles are none.
-TT_INLINE Vec<int32_t> rounded_sums(Vec<float> low, Vec<float> high) {
-  Vec<int32_t> words;
-  __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(words) : "v"(low), "v"(high));
-  return words;
-}
-// The same for any numbers and processors.
+// As narrow_two(), but subnormal numbers stay.
 TT_INLINE Vec<int32_t> rounded(Vec<float> low, Vec<float> high) {
   const auto round = [](Vec<float> x) TT_INLINE_BODY {
     using U = Vec<uint32_t>;
@@ -146,7 +128,7 @@ struct PendingRows {
     Vec<float> low = load(sum);
     Vec<float> high = load(sum + kAmxRows);
     if (plain) {
-      store_words(c, rounded_sums(low, high), w);
+      store_words(c, narrow_two(low, high), w);
     } else {
       add_epilogue(&low, &high);
       store_words(c, rounded(low, high), w);

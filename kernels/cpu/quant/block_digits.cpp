@@ -277,9 +277,7 @@ TT_INLINE Floats add_span(const BlockSpan& s, const int8_t* straight, const int8
     sum = dot_bytes(sum, Ints(bytes), digit(1, v)) << 8;
     sum = dot_bytes(sum, Ints(bytes), digit(2, v));
     sum = Ints(Words(sum) + Words(digit(3, v)));
-    const __m512i from = __m512i(lane + 4 * v);
-    const auto scale = Floats(_mm512_maskz_permutexvar_ps(0xffff, from, __m512(scales)));
-    acc = fma(converted<Floats>(sum), scale, acc);
+    acc = fma(converted<Floats>(sum), permute(scales, scales, Ints(lane + 4 * v)), acc);
   }
   return acc;
 }

@@ -29,8 +29,8 @@ constexpr int kPieces = 3;
 constexpr int64_t kStepBytes = kPieces * kAmxTileBytes;
 constexpr int64_t kSpanSteps = kSpan / kStep;
 constexpr int64_t kSpanBytes = kSpanSteps * kStepBytes;  // 16 columns of the weight
-constexpr int64_t kFarColumns =
-    8;  // whose packed bytes are prefetched: memory is far from row to row
+// Packed bytes of columns so far ahead are prefetched: memory is far from row to row.
+constexpr int64_t kFarColumns = 8;
 constexpr int64_t kLine = 64;
 constexpr int64_t kSums = kAmxRows * kAmxRows;
 constexpr int64_t kSumsBelow = kTileRowTiles * kSums;
@@ -52,12 +52,15 @@ TT_INLINE void put_pieces(Floats x, Floats y, char* out) {
   }
 }
 
-constexpr uint32_t kLeast = (127u - 100) << 23, kMost = (127u + 100) << 23;  // 2^-100, 2^100
+constexpr uint32_t kLeast = (127u - 100) << 23;  // 2^-100
+// Products of pieces must be finite; an integer of a block has at most 7 bits.
+constexpr uint32_t kMostInput = (127u + 90) << 23;
+constexpr uint32_t kMostScale = (127u + 29) << 23;
 constexpr float kEnough = 0x1p-60f;
 TT_INLINE Words magnitudes(Floats x) { return Words(x) & 0x7fffffffu; }
 
-// Whether pieces express k numbers: none is beyond kMost, and of numbers below kLeast, of which
-// pieces lose bits, there are none, or the sum of all but the largest is enough beside them.
+// Whether pieces express k numbers: none is beyond kMostInput, and of numbers below kLeast, of
+// which pieces lose bits, there are none, or the sum of all but the largest is enough beside them.
 bool expresses_row(const float* x, int64_t k) {
   Words most{};
   Words few{};  // all bits of lanes that have such a number
@@ -76,7 +79,7 @@ bool expresses_row(const float* x, int64_t k) {
     any_few |= few[l];
     sum += total[l];
   }
-  if (largest > kMost) return false;
+  if (largest > kMostInput) return false;
   return !any_few || sum - bit_cast<float>(largest) >= kEnough;
 }
 
@@ -108,7 +111,7 @@ void split_tiles(const BlockPlan& p, int64_t begin, int64_t end) {
 bool put_span(const BlockSpan& s, int64_t items, char* out) {
   const auto beyond = [](const float* factors) TT_INLINE_BODY {
     const Words m = magnitudes(load(factors));
-    return Words(m > kMost) | (Words(m < kLeast) & Words(m > 0u));
+    return Words(m > kMostScale) | (Words(m < kLeast) & Words(m > 0u));
   };
   const Words lost = beyond(s.scale) | beyond(s.shift);
   for (int64_t g = 0; g < items / kGroup; g += 2, out += kStepBytes)

@@ -25,19 +25,6 @@ TT_INLINE Longs nibbles_at(const char* p) {
   const auto v = read_as<Pair>(p);
   return field(shuffled<0, 1, 2, 3>(v, v >> uint64_t(4)), 0, 15);
 }
-// Byte i is bit i of four bytes.
-TT_INLINE Longs bits_at(const char* p) {
-#if defined(__AVX512BW__)
-  return Longs(_mm256_maskz_set1_epi8(__mmask32(read_as<uint32_t>(p)), 1));
-#else
-  uint64_t v[4];
-  for (int i = 0; i < 4; i++) {
-    const uint64_t alone = uint8_t(p[i]) * kEachByte & 0x8040201008040201u;
-    v[i] = (alone + 127 * kEachByte) >> 7 & kEachByte;
-  }
-  return Longs{v[0], v[1], v[2], v[3]};
-#endif
-}
 // Stores 32 integers of a span, less `offset`.
 TT_INLINE void put(BlockSpan& s, int64_t at, Longs v, int8_t offset = 0) {
   const auto q = Vector<int8_t, 32>(v) - offset;
@@ -86,13 +73,13 @@ struct UnpackQ4_1 {
 };
 struct UnpackQ5_0 {
   static TT_INLINE void block(BlockSpan& s, int64_t at, const char* b) {
-    put(s, at, nibbles_at(b + 6) | bits_at(b + 2) << uint64_t(4), 16);
+    put(s, at, nibbles_at(b + 6) | byte_bits(b + 2) << uint64_t(4), 16);
     put_scale(s, at, half_at(b), 0);
   }
 };
 struct UnpackQ5_1 {
   static TT_INLINE void block(BlockSpan& s, int64_t at, const char* b) {
-    put(s, at, nibbles_at(b + 8) | bits_at(b + 4) << uint64_t(4));
+    put(s, at, nibbles_at(b + 8) | byte_bits(b + 4) << uint64_t(4));
     put_scale(s, at, half_at(b), half_at(b + 2));
   }
 };

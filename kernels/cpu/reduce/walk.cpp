@@ -254,9 +254,9 @@ constexpr int64_t kMinWideRows = 16;  // fewer do not pay
 
 // Returns how many rows are a wide one; 1: rows stay as they are.
 inline int64_t rows_of_wide(const ReduceOps& ops, const ReducePlan& p) {
+  if (!ops.any_order || ops.rows_at_once == 0 || p.n_kept == 0 || p.n_red != 1) return 1;
   const int64_t n = p.kept_size[0];
   const int64_t item = kItemSize[p.dtype];
-  if (!ops.any_order || ops.rows_at_once == 0 || p.n_kept == 0 || p.n_red != 1) return 1;
   if (n < 2 || n > kWideRow / 2) return 1;
   if (p.kept_stride[0] != item || p.red_stride[0] != n * item) return 1;
   // Outputs of the rows path are computed together: the launch must not cut them. Terms have their

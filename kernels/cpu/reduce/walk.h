@@ -59,7 +59,7 @@ struct ReduceOps {
   int32_t item;          // bytes of an element of the compute type
   int32_t partial;       // bytes of a partial
   int32_t rows_at_once;  // at most 8; 0: short rows must not be transposed into columns
-  bool any_order;        // the result does not depend on the order of the elements
+  bool any_order;        // elements may be combined in any grouping
   uint64_t flip;         // the bits of elements that are inverted before comparing (extreme.h)
   // Reduces a stream whose first element has the position `from`.
   void (*row)(Stream& s, int64_t from, void* partial) noexcept;
@@ -142,19 +142,26 @@ template <class R> constexpr decltype(ReduceOps::put) put_of() {
   return nullptr;
 }
 
+// Sums and the like, whose columns put() finishes, take elements in any grouping.
+template <class R> constexpr bool any_order_of() {
+  return requires { R::kPuts; };
+}
+
 template <class R, uint64_t kFlip = 0>
 constexpr ReduceOps kParts = {.load = Loads<typename R::T>::run,
                               .native = Loads<typename R::T>::native,
                               .item = int32_t(sizeof(typename R::T)),
                               .partial = int32_t(sizeof(typename R::P)),
                               .rows_at_once = R::kRows,
-                              .any_order = requires {R::kPuts;
-}
-, .flip = kFlip, .row = Parts<R>::row, .start = Parts<R>::start, .rows = Parts<R>::rows,
-  .get = Parts<R>::get, .combine = Parts<R>::combine, .put = put_of<R>(),
-  .finish = Parts<R>::finish,
-}
-;
+                              .any_order = any_order_of<R>(),
+                              .flip = kFlip,
+                              .row = Parts<R>::row,
+                              .start = Parts<R>::start,
+                              .rows = Parts<R>::rows,
+                              .get = Parts<R>::get,
+                              .combine = Parts<R>::combine,
+                              .put = put_of<R>(),
+                              .finish = Parts<R>::finish};
 
 // The `flip` that reverses the order of T.
 template <class T> constexpr uint64_t kReversed = ~uint64_t(0);

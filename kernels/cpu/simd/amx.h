@@ -85,6 +85,35 @@ TT_INLINE Vec<float> floats_of_words(Vec<int32_t> words, bool upper) {
       upper ? _mm512_extracti64x4_epi64(__m512i(words), 1) : _mm512_castsi512_si256(__m512i(words));
   return Vec<float>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
+// 32 bf16, rounded to nearest: those of `low`, then those of `high`. Subnormal numbers become 0.
+// The instruction is one of AVX512_BF16, which processors with tiles have.
+TT_INLINE Vec<int32_t> narrow_two(Vec<float> low, Vec<float> high) {
+  Vec<int32_t> out;
+  __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(out) : "v"(low), "v"(high));
+  return out;
+}
+// 16 pairs of bf16: a lane of `even` and one of `odd` each.
+TT_INLINE Vec<int32_t> narrow_pairs(Vec<float> even, Vec<float> odd) {
+  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i words =
+      _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(16)), 16));
+  return Vec<int32_t>(_mm512_permutexvar_epi16(words, __m512i(narrow_two(even, odd))));
+}
+// Stores pairs of words of 16 bits, one of `even` and one of `odd` each: those of the first 16
+// words at `first`, those of the other 16 at `last`.
+TT_INLINE void store_zipped(const void* even, const void* odd, void* first, void* last) {
+  // Quads of words i and i + 4 in 128 bits, whose halves are interleaved.
+  const __m512i quads = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
+  const __m512i x = _mm512_permutexvar_epi64(quads, _mm512_loadu_si512(even));
+  const __m512i y = _mm512_permutexvar_epi64(quads, _mm512_loadu_si512(odd));
+  _mm512_storeu_si512(first, _mm512_unpacklo_epi16(x, y));
+  _mm512_storeu_si512(last, _mm512_unpackhi_epi16(x, y));
+}
+// Whether a lane of x is not equal to that of y.
+TT_INLINE bool any_differs(Vec<float> x, Vec<float> y) {
+  return _mm512_cmp_ps_mask(__m512(x), __m512(y), _CMP_NEQ_UQ) != 0;
+}
+
 // Adds the products of a tile of rows and a tile of columns to a tile of sums.
 struct AmxBf16 {  // f32 sums; subnormals are 0
   template <int kSum, int kRow, int kCol> static TT_INLINE void add() {

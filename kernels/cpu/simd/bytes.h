@@ -1,4 +1,5 @@
 // Loads of kLanes<int32_t> bytes as integers: load_i8 of signed ones, load_u8 of unsigned ones.
+// byte_bits(p): 32 bytes, of which byte i is bit i of the four bytes at p.
 // byte_entries(table, v): of a table of 16 bytes the entry for each of 32 bytes below 16.
 // low_nibbles(v, scale): the low four bits of each lane, less 8, times scale.
 // If TT_NIBBLE_DOT, products of numbers below 16 and signed bytes, four of them to a lane:
@@ -97,6 +98,22 @@ TT_INLINE Vec<int32_t> load_u8(const char* p) {
 }
 
 #endif
+
+TT_INLINE Vector<uint64_t, 4> byte_bits(const char* p) {
+#if defined(__AVX512BW__)
+  uint32_t bits;
+  memcpy(&bits, p, sizeof bits);
+  return Vector<uint64_t, 4>(_mm256_maskz_set1_epi8(bits, 1));
+#else
+  constexpr uint64_t kEachByte = 0x0101010101010101u;
+  uint64_t v[4];
+  for (int i = 0; i < 4; i++) {
+    const uint64_t alone = uint8_t(p[i]) * kEachByte & 0x8040201008040201u;
+    v[i] = (alone + 127 * kEachByte) >> 7 & kEachByte;
+  }
+  return Vector<uint64_t, 4>{v[0], v[1], v[2], v[3]};
+#endif
+}
 
 TT_INLINE Vector<uint64_t, 4> byte_entries(Vector<uint64_t, 2> table, Vector<uint64_t, 4> v) {
 #if defined(__AVX2__)

@@ -48,6 +48,7 @@ void* call_alloc(const tt_allocator& allocator, size_t bytes, size_t align,
                  int64_t* misaligned) noexcept {
   try {
     void* p = allocator.alloc(allocator.user, bytes, align);
+    if (!p) atomic_store(misaligned, int64_t(0), kRelaxed);
     if (TT_LIKELY((reinterpret_cast<uintptr_t>(p) & (align - 1)) == 0)) return p;
     atomic_store(misaligned, int64_t(align), kRelaxed);
     call_free(allocator, p, bytes, align);

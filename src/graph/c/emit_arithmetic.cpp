@@ -39,6 +39,7 @@ static bool is_whole(const IrArg& a) {
   if (a.kind == Value::kScalar) return a.scalar.is_int() || a.scalar.is_bool();
   return a.kind != Value::kFloat;
 }
+static int64_t integer_of(const IrArg& a) { return a.kind == Value::kScalar ? a.scalar.i : a.i; }
 
 // Whether the expression may overflow: tt's integers wrap around, while overflow of signed ones is
 // undefined in C.
@@ -105,17 +106,6 @@ void CExporter::declare_element(const char* name, int32_t v, const char* type, i
   body_.add("; ");
 }
 
-// An integer, of which a call on tensors of at most 32 bits takes the low 32 bits.
-int64_t CExporter::whole_number(const IrArg& a) const {
-  const int64_t v = a.kind == Value::kScalar ? a.scalar.i : a.i;
-  for (const IrArg& t : node().args) {
-    if (t.kind != Value::kTensor) continue;
-    const Dtype d = value(t.values[0]).dtype;
-    return is_integral(d) && d != Dtype::kBool && item_size(d) < 8 ? int64_t(int32_t(v)) : v;
-  }
-  return v;
-}
-
 void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_real,
                                const char* whole_type) {
   const bool is_real = as_real || !is_whole(a);
@@ -131,7 +121,7 @@ void CExporter::declare_number(const ArgInfo& info, const IrArg& a, bool as_real
     add_real(body_, a, has_float64() ? Dtype::kF64 : Dtype::kF32);
   } else {
     body_.add("(").add(type).add(")");
-    add_whole(body_, whole_number(a));
+    add_whole(body_, integer_of(a));
   }
   body_.add("; ");
 }
@@ -224,13 +214,11 @@ bool CExporter::emit_division() {
     declare_element("b", divisor.values[0], "int64_t", y.ndim());
   } else {
     body_.add("const int64_t b = ");
-    add_whole(body_, whole_number(divisor));
+    add_whole(body_, integer_of(divisor));
     body_.add("; ");
   }
-  // A number of which the low bits are 0 leaves eager's remainders as they are.
-  const bool is_tensor = divisor.kind == Value::kTensor;
-  body_.add("\n    int64_t q = 0, r = ").add(is_tensor ? "0" : "a").add(";\n");
   body_.add(
+      "\n    int64_t q = 0, r = 0;\n"
       "    if (b == -1) {\n      q = (int64_t)(0 - (uint64_t)a);\n      r = 0;\n"
       "    } else if (b != 0) {\n      q = a / b;\n      r = a % b;\n    }\n"
       "    (void)q;\n    (void)r;\n    ");
@@ -255,7 +243,7 @@ bool CExporter::emit_shift() {
     declare_element("other", by.values[0], "uint64_t", y.ndim());
   } else {
     body_.add("const uint64_t other = (uint64_t)");
-    add_whole(body_, whole_number(by));
+    add_whole(body_, integer_of(by));
     body_.add("; ");
   }
   body_.add("\n    ");

@@ -63,7 +63,6 @@ class CExporter {
   bool emit_elementwise();
   const char* text_of(const struct CExpression& e) const;
   bool clamps_by_nan(const CExpression& e) const;
-  int64_t whole_number(const IrArg& a) const;
   void declare_element(const char* name, int32_t v, const char* type, int64_t n_loops);
   void declare_number(const ArgInfo& info, const IrArg& a, bool as_real, const char* whole_type);
   bool is_number(const IrValue& x) const;

@@ -110,7 +110,8 @@ TensorRef OnnxImporter::quantized_convolution() const {
   TensorRef sums = exact_convolution(3, 2, 5);
   if (has(8)) {
     const TensorRef bias = per_position(in(8), sums->ndim, 1);
-    sums = op::add(*sums, *op::to_dtype(*bias, sums->dtype));
+    // Such sums may need more bits than float32 has.
+    sums = op::add(*op::to_dtype(*sums, Dtype::kF64), *op::to_dtype(*bias, Dtype::kF64));
   }
   return requantized(*sums, 1);
 }

@@ -1,5 +1,6 @@
 #include "nn/compile/compiled.h"
 
+#include "autograd/meta.h"
 #include "base/finalizer.h"
 #include "nn/compile/record.h"
 #include "ops/impl.h"
@@ -45,7 +46,14 @@ const char* reason_of_modes() {
 
 bool share_memory(TensorSpan inputs) {
   for (int64_t i = 1; i < inputs.n; i++)
-    if (shares_with_earlier(inputs, i)) return true;
+    for (int64_t j = 0; j < i; j++)
+      if (inputs[i]->storage == inputs[j]->storage) return true;
+  return false;
+}
+// Replays call no hooks.
+bool have_hooks(TensorSpan inputs) {
+  for (const Tensor* t : inputs)
+    if (const AutogradMeta* m = find_meta(*t); m && !t->grad_fn && !m->hooks.empty()) return true;
   return false;
 }
 
@@ -64,19 +72,10 @@ class RecordsLock {
   Compiled& f_;
 };
 
-// Replays write inputs one by one, so a function that does needs inputs with memory of their own.
-CompiledRecord* find_record(const Compiled& f, TensorSpan inputs, bool shared) {
-  for (CompiledRecord* r : f.records) {
-    const bool serves = shared ? r->of_shared || !r->writes_inputs : !r->of_shared;
-    if (serves && fits(*r, inputs)) return r;
-  }
+CompiledRecord* find_record(const Compiled& f, TensorSpan inputs) {
+  for (CompiledRecord* r : f.records)
+    if (fits(*r, inputs)) return r;
   return nullptr;
-}
-
-bool writes_inputs(const Compiled& f) {
-  for (const CompiledRecord* r : f.records)
-    if (r->writes_inputs) return true;
-  return false;
 }
 
 // Why the function itself must run although there is a record, or NULL.
@@ -132,10 +131,11 @@ TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n
   const RecordsLock lock(f);
   if (!lock.held) return run_function(f, inputs);
   if (const char* reason = reason_of_modes()) return run_unrecorded(f, inputs, reason);
+  if (share_memory(inputs)) return run_unrecorded(f, inputs, "inputs share memory");
+  if (have_hooks(inputs)) return run_unrecorded(f, inputs, "an input has hooks");
   drop_outdated(f);
-  const bool shared = share_memory(inputs);
-  CompiledRecord* found = find_record(f, inputs, shared);
-  if (!found && !(shared && writes_inputs(f))) found = derive_record(f, inputs);
+  CompiledRecord* found = find_record(f, inputs);
+  if (!found) found = derive_record(f, inputs);
   if (found) {
     if (const char* reason = reason_against(*found, inputs))
       return run_unrecorded(f, inputs, reason);

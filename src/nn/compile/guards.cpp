@@ -62,12 +62,6 @@ bool fits_around(const CompiledRecord& r, TensorSpan inputs) {
 
 }  // namespace
 
-bool shares_with_earlier(TensorSpan inputs, int64_t i) {
-  for (int64_t k = 0; k < i; k++)
-    if (inputs[k]->storage == inputs[i]->storage) return true;
-  return false;
-}
-
 // A gradient has a reference of the rule's and, if it is still there, one of the leaf's.
 bool holds_gradient(const CompiledRecord& r) {
   if (r.grads.empty()) return false;

@@ -99,7 +99,6 @@ struct CompiledRecord {
   bool out_of_memory = false;  // the record is not kept: the next call tries again
   SmallVec<InputRule, 2> feeds;
   bool writes_inputs = false;
-  bool of_shared = false;  // holds only for inputs of which some share memory
   SmallVec<OutRule, 2> outs;
   SmallVec<GradRule, 1> grads;
   PointerMap outside;                // storages of parameters, state and constants
@@ -108,8 +107,6 @@ struct CompiledRecord {
 
 ModeGuard modes_now();
 const Storage* storage_of(const Module::Slot& slot);
-// Whether input i has the storage of one before it.
-bool shares_with_earlier(TensorSpan inputs, int64_t i);
 bool fits(const CompiledRecord& r, TensorSpan inputs);
 bool fits_but_sizes(const CompiledRecord& r, TensorSpan inputs);
 

@@ -156,57 +156,9 @@ void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSp
 
 namespace {
 
-// The inputs of a call, each in a storage of its own: one that shares memory with an earlier one
-// is replaced by another tensor over its memory. In the graph they are apart, which holds if the
-// function writes none.
-class ApartInputs {
- public:
-  explicit ApartInputs(TensorSpan inputs) {
-    for (int64_t i = 0; i < inputs.n; i++) {
-      const bool shared = shares_with_earlier(inputs, i);
-      if (shared) twins_.push_back({inputs[i], twin_of(*inputs[i])});
-      list_.push_back(shared ? twins_.back().twin.get() : inputs[i]);
-    }
-  }
-  TensorSpan span() const { return {list_.data(), list_.size()}; }
-  bool shared() const { return !twins_.empty(); }
-  // Saved tensors over memory that was written are invalid.
-  void note_writes() const {
-    for (const Twin& t : twins_)
-      if (t.twin->version()) const_cast<Tensor*>(t.input)->bump_version();
-  }
-
- private:
-  struct Twin {
-    const Tensor* input;
-    TensorRef twin;
-  };
-  static TensorRef twin_of(const Tensor& t) {
-    const auto release = [](void* user) { TensorRef::adopt(static_cast<Tensor*>(user)).reset(); };
-    TensorRef twin = new_import(t.data, t.sizes(), t.strides(), t.dtype, t.device, release,
-                                TensorRef::share(&t).leak());
-    twin->storage->writable = t.storage->writable;
-    return twin;
-  }
-
-  SmallVec<const Tensor*, 4> list_;
-  SmallVec<Twin, 1> twins_;
-};
-
-// Whether each input that shares memory can be replaced: a plain tensor of the CPU.
-bool can_be_apart(TensorSpan inputs) {
-  for (int64_t i = 0; i < inputs.n; i++) {
-    const bool of_modes = inputs[i]->keys & ~(bit(kKeyCpu) | bit(kKeyAutograd));
-    const bool plain = !of_modes && !requires_grad(*inputs[i]);
-    if (!plain && shares_with_earlier(inputs, i)) return false;
-  }
-  return true;
-}
-
 class Recording {
  public:
-  Recording(Compiled& f, const ApartInputs& inputs, CompiledRecord& r)
-      : f_(f), apart_(inputs), inputs_(inputs.span()), r_(r) {}
+  Recording(Compiled& f, TensorSpan inputs, CompiledRecord& r) : f_(f), inputs_(inputs), r_(r) {}
   TensorList run();
 
  private:
@@ -217,7 +169,6 @@ class Recording {
   void set_grads(const Graph& captured, int64_t n_outs);
 
   Compiled& f_;
-  const ApartInputs& apart_;
   TensorSpan inputs_;
   CompiledRecord& r_;
   Visitor visitor_ = {};
@@ -268,10 +219,6 @@ void Recording::make_plan(const TensorList& outs) {
   if (!captured) refuse(reason.c_str());
   if (visitor_.failed) fail(TT_OOM, "no memory for the guards of a compiled function");
   set_plan(r_, *captured, outs.size(), inputs_);
-  if (apart_.shared() && r_.writes_inputs) {
-    r_.of_shared = true;
-    refuse("inputs share memory, and the function writes one of them");
-  }
   set_grads(*captured, outs.size());
   if (f_.dynamic) r_.captured = captured;
 }
@@ -328,14 +275,8 @@ TensorList Recording::run() {
 }  // namespace
 
 TensorList record(Compiled& f, TensorSpan inputs) {
-  if (!can_be_apart(inputs)) {
-    f.reason = Text("inputs share memory");
-    return run_function(f, inputs);
-  }
   NewRecord made(f);
-  const ApartInputs apart(inputs);
-  TensorList outs = Recording(f, apart, *made.record).run();
-  apart.note_writes();
+  TensorList outs = Recording(f, inputs, *made.record).run();
   f.reason = Text(made.record->reason.c_str());
   if (!made.record->out_of_memory) made.keep();
   return outs;

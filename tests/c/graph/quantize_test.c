@@ -365,13 +365,13 @@ static void test_formats(void** state) {
       {TT_BLOCKFORMAT_IQ4_NL, 32, 18, {0, 0}},     {TT_BLOCKFORMAT_IQ4_XS, 256, 136, {0, 0}},
       {TT_BLOCKFORMAT_MXFP4, 32, 17, {0, 0}},
   };
-  enum { kColumns = 18, kBlocks = 3 }; /* enough for digits */
-  uint8_t bytes[kColumns * 9 * kBlocks * 24];
+  enum { kColumns = 18, kSmall = 27, kLarge = 4 }; /* blocks of a row, enough for digits */
+  uint8_t bytes[kColumns * kLarge * 210];
   uint64_t random = 1;
   size_t f;
   (void)state;
   for (f = 0; f < sizeof cases / sizeof *cases; f++) {
-    const int blocks = cases[f].items == 32 ? 9 * kBlocks : kBlocks, row = blocks * cases[f].bytes;
+    const int blocks = cases[f].items == 32 ? kSmall : kLarge, row = blocks * cases[f].bytes;
     tt_tensor *packed, *exact, *refused;
     int i, h;
     assert_true((size_t)(kColumns * row) <= sizeof bytes);
