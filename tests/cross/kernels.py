@@ -26,8 +26,13 @@ PROGRAMS = {
     },
     "armhf": {"matmul": "Matmul.Neon*:Matmul.NanAndInf*"},
 }
-# Linked as well: products of bytes call code that only 64-bit ARM has, as does cpuid.cpp.
-ALSO = (f"{KERNELS}/quant/int8.cpp.o", "CMakeFiles/tt_objects.dir/src/base/os_linux.cpp.o")
+# Linked as well: products of bytes call code that only 64-bit ARM has, as does cpuid.cpp, and
+# products of bf16 name kernels of the baseline where there is no AVX-512.
+ALSO = (
+    f"{KERNELS}/quant/int8.cpp.o",
+    f"{KERNELS}/matmul/bf16_amx.cpp.o",
+    "CMakeFiles/tt_objects.dir/src/base/os_linux.cpp.o",
+)
 
 
 def missing(target):

@@ -531,7 +531,7 @@ static void test_results(void** state) {
   assert_int_equal(info_of(f).n_replays, 2);
   OK(tt_compiled_call(c, f, LIST(x, x), outs, 4, &n));
   VALUES(x, 2, 4, 6, 8);
-  assert_non_null(strstr(info_of(f).reason, "share memory, and"));
+  assert_non_null(strstr(info_of(f).reason, "share memory"));
   tt_compiled_release(f);
 }
 
@@ -968,7 +968,7 @@ static tt_status gradient_of_input(void* user, tt_ctx* x, const tt_tensor* const
 /* A gradient that is returned is the leaf's and new in each call; if memory is short in a replay,
    the leaf keeps the one that it has. */
 static void test_returned_gradients(void** state) {
-  tt_tensor *all, *x, *y, *w, *out, *grad, *before;
+  tt_tensor *x, *y, *w, *out, *grad, *before;
   int64_t at;
   int phase;
   (void)state;
@@ -979,14 +979,14 @@ static void test_returned_gradients(void** state) {
       int64_t n;
       tt_status s;
       OK(tt_scope_push(c));
-      all = numbers(TT_F32, (const double[]){1, 2, 3, 4}, 4);
-      OK(tt_narrow(c, all, 0, 0, 2, &x));
-      OK(tt_narrow(c, all, 0, 2, 2, &y));
+      x = numbers(TT_F32, (const double[]){1, 2}, 2);
+      y = numbers(TT_F32, (const double[]){3, 4}, 2);
       w = numbers(TT_F32, (const double[]){5, 6}, 2);
       OK(tt_requires_grad_(c, w, 1));
       if (phase) VALUES(call(f, LIST(x, y, w)), 3, 8);
       OK(tt_tensor_grad(c, w, &before));
-      OK(tt_fill_f64_(c, all, 2));
+      OK(tt_fill_f64_(c, x, 2));
+      OK(tt_fill_f64_(c, y, 2));
       host.fail_at = host.calls + at;
       host.fail_n = 1;
       s = tt_compiled_call(c, f, LIST(x, y, w), &out, 1, &n);
