@@ -254,7 +254,7 @@ constexpr int64_t kMinWideRows = 16;  // fewer do not pay
 
 // Returns how many rows are a wide one; 1: rows stay as they are.
 inline int64_t rows_of_wide(const ReduceOps& ops, const ReducePlan& p) {
-  if (!ops.any_order || ops.rows_at_once == 0 || p.n_kept == 0 || p.n_red != 1) return 1;
+  if (p.n_kept == 0 || p.n_red != 1 || !ops.any_order || ops.rows_at_once == 0) return 1;
   const int64_t n = p.kept_size[0];
   const int64_t item = kItemSize[p.dtype];
   if (n < 2 || n > kWideRow / 2) return 1;
@@ -304,8 +304,9 @@ inline void reduce_wide_rows(const ReduceOps& ops, const ReducePlan& p, int64_t 
   }
 }
 
-inline void run_wide_rows(const ReduceOps& ops, const ReducePlan& p, int64_t rows_of_one,
-                          int64_t begin, int64_t end) {
+// Not inline: its arrays would cost every reduction a frame.
+TT_NOINLINE void run_wide_rows(const ReduceOps& ops, const ReducePlan& p, int64_t rows_of_one,
+                               int64_t begin, int64_t end) {
   alignas(64) char partial[16 * kWideRow];
   if (p.path == kReduceRows) {  // a unit is an output
     reduce_wide_rows(ops, p, rows_of_one, p.in, {0, p.length}, partial);
