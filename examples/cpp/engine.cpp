@@ -241,7 +241,7 @@ struct Result {
   double miss = 1;  // a mean in which old frames fade
 };
 
-// Frames until the weights were taken over so many times.
+// Runs frames until the engine has taken over the weights `updates` times.
 Result run_frames(tt::Context& c, const tt::Runtime& rt, Workers& workers, int updates) {
   Turret turret(c);
   Trainer trainer(rt);

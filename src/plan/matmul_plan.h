@@ -116,7 +116,7 @@ TT_INLINE constexpr int64_t matmul_rows_unit(const MatmulPlan& p) {
 // with ARM's BFMMLA), or by tiles (AMX).
 enum Bf16Products : int32_t { kBf16Widened, kBf16Groups, kBf16Tiles };
 constexpr int64_t kMatmulAmxDepth = 32;  // tiles are used from this many k positions on
-// They take the place of the rows path above so many rows, the second one of dot products.
+// Above this many rows they replace the rows path; the second number is for its dot products.
 constexpr int64_t kMatmulAmxRowsMax = 4;
 constexpr int64_t kMatmulAmxDotsMax = 6;
 

@@ -121,7 +121,7 @@ void copy_windows(const ConvTile<Bf16>& tile, int64_t row, Bf16* out) {
     store(reinterpret_cast<int32_t*>(out + i * kRowItems + tile.n_taps * pitch), Words{});
 }
 
-// Steps of a pass over the panels: 32 windows of so many stay in the first-level cache.
+// Steps of a pass over the panels. This many steps of 32 windows fit the first-level cache.
 constexpr int64_t kPassSteps = 12;
 
 struct ConvTileUnit {

@@ -17,7 +17,7 @@ TT_ISA_BEGIN
 constexpr int kMaxInputs = kMaxOperands - 1;
 // Several rows shorter than this are gathered into one block.
 constexpr int64_t kShortRow = 128;
-// All blocks of a run share so many bytes. Behind each are kBehind bytes more.
+// The bytes that all blocks of a run share. Each block is followed by another kBehind bytes.
 constexpr int64_t kRoomBytes = kMaxOperands * kBlockBytes;
 constexpr int64_t kBehind = 64;
 TT_INLINE int64_t share_of_room(int64_t n_blocks) { return kRoomBytes / n_blocks & ~INT64_C(63); }

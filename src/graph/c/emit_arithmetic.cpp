@@ -249,7 +249,9 @@ bool CExporter::emit_shift() {
   body_.add("\n    ");
   add_at(body_, out, y.ndim());
   body_.add(" = (").add(c_type(y.dtype)).add(")(other < ").add(8 * item_size(y.dtype));
-  body_.add(left ? " ? self << other : 0);\n" : " ? self >> other : -(self < 0));\n");
+  const char* const shifted = left ? "self << other" : "self >> other";
+  const char* const emptied = left ? "0" : "-(self < 0)";
+  body_.add(" ? ").add(shifted).add(" : ").add(emptied).add(");\n");
   close_loops(y.ndim());
   return true;
 }

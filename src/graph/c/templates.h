@@ -507,7 +507,8 @@ static void bag_reduce_$8(const float *table, const $T *index, const int64_t *st
       if (k < 0 || k >= n) continue;
       long row = (long)index[k];
       if (row == skipped) continue;
-      row = row < 0 ? 0 : row < rows ? row : rows - 1;
+      if (row < 0) row = 0;
+      if (row >= rows) row = rows - 1;
       for (long j = 0; j < width; j++) {
         float *const out = y + i * width + j, a = table[row * width + j];
         if (mode < 2) *out += factor ? a * factor[k] : a;
@@ -529,7 +530,8 @@ typedef struct {
 static float grid_inside(float at, long n, int padding, int align) {
   if (padding == 0) return at;
   if (padding == 2) {
-    const float low = align ? 0.0f : -0.5f, span = (float)(align ? n - 1 : n);
+    const float low = align ? 0.0f : -0.5f;
+    const float span = align ? (float)(n - 1) : (float)n;
     if (span == 0.0f) return 0.0f;
     const float from_low = fabsf(at - low), flips = floorf(from_low / span);
     const float rest = from_low - flips * span;

@@ -55,7 +55,7 @@ void OnnxImporter::quantize_by_range() {
   give(op::to_dtype(*point, Dtype::kU8));
 }
 
-// The dtype that holds each sum of so many products of 8-bit numbers.
+// The dtype in which every sum of `terms` products of 8-bit numbers is exact.
 static Dtype exact_dtype(int64_t terms) {
   constexpr int64_t kTerms = (1 << 24) / (255 * 255);
   return terms <= kTerms ? Dtype::kF32 : Dtype::kF64;

@@ -122,8 +122,10 @@ static int64_t items_of_block(const Inputs* in) {
 }
 static double half_value(int bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  if (exponent == 31) return fraction ? NAN : copysign(INFINITY, bits >> 15 ? -1 : 1);
-  const double magnitude = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+  double magnitude = ldexp(1024 + fraction, exponent - 25);
+  if (exponent == 0) magnitude = ldexp(fraction, -24);
+  if (exponent == 31 && fraction) return NAN;
+  if (exponent == 31) magnitude = INFINITY;
   return bits >> 15 ? -magnitude : magnitude;
 }
 /* The bits of the nearest float16, ties to even; |x| is at most 65504. */

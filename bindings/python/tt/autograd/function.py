@@ -38,8 +38,8 @@ class FunctionCtx:
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
                 raise TypeError(
-                    f"save_for_backward: argument {i} is {class_name(t)}: must be a Tensor or None; "
-                    "keep other values as attributes of ctx"
+                    f"save_for_backward: argument {i} is {class_name(t)}: must be a Tensor or "
+                    "None; keep other values as attributes of ctx"
                 )
         self._saved = tensors
 
