@@ -26,14 +26,14 @@ inline int64_t tile_slot_elements(const AttentionPlan& p, bool backward, bool sp
   const int64_t line = 16;
   if (!backward) {
     const int64_t blocks = kAttentionTileQueries / n;
-    return k * (e + f) / 2 + k * n / 2 + 2 * k * n + blocks * n * (e / 2 + f) + 13 * line;
+    return k * (e + f) / 2 + 3 * k * n + blocks * n * (e / 2 + f) + 14 * line;
   }
   const int64_t keys = min(kAttentionTileKeys, round_up(p.keys, k));
   const int64_t of_keys = keys * (e + f / 2 + e + f);
   const int64_t queries = split ? min(p.queries, kAttentionTileQueries) : p.queries;
   const int64_t heads = split ? 1 : p.heads / p.key_heads;
   const int64_t dq = heads * round_up(queries, n) * e;
-  return of_keys + n * (e + f) + 3 * k * n + 3 * k * n / 2 + dq + 16 * line;
+  return of_keys + n * (e + f) + 6 * k * n + dq + 19 * line;
 }
 }  // namespace attention_detail
 

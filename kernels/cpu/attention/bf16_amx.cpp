@@ -16,8 +16,9 @@ struct QueryBlock {
 };
 
 struct ForwardRoom {
-  int32_t *keys, *values, *weights;
+  int32_t *keys, *values, *weights, *low_weights;
   float *scores, *spare;
+  bool finite_values;  // of the block of keys
   QueryBlock blocks[kAttentionTileQueries / kAttentionQueries];
 };
 
@@ -32,27 +33,33 @@ TT_INLINE Floats largest_score(const float* s, int64_t n, int64_t lanes, Floats 
 }
 
 // Stores pairs of 2^(s factor + add) of n scores, each times its factor in `drop` if kDrop, and
-// zeros up to `padded` keys. Returns the sum without these factors.
+// zeros up to `padded` keys: a term of bf16 in `out`, and what it leaves in `low`. Returns the sum
+// without these factors.
 template <bool kDrop> TT_INLINE Floats exp_pairs(const float* s, const float* drop, int64_t n,
                                                  int64_t padded, int64_t lanes, Floats factor,
-                                                 Floats add, int32_t* out) {
+                                                 Floats add, int32_t* out, int32_t* low) {
   Floats total[2] = {};
   const auto weight = [&](int64_t i, Floats* sum) TT_INLINE_BODY {
     const Floats e = exp2_of(fma(load(s + i * lanes), factor, add));
     *sum += e;
     return kDrop ? e * load(drop + i * lanes) : e;
   };
+  const auto put = [&](int64_t i, Floats even, Floats odd) TT_INLINE_BODY {
+    const Words pairs = narrow_pairs(even, odd);
+    store(out + i / 2 * lanes, pairs);
+    store(low + i / 2 * lanes,
+          narrow_pairs(even - Floats(pairs << 16), odd - Floats(pairs & splat(kUpper))));
+  };
   int64_t i = 0;
   for (; i + 2 <= n; i += 2) {
     const Floats even = weight(i, &total[0]);
-    const Floats odd = weight(i + 1, &total[1]);
-    store(out + i / 2 * lanes, narrow_pairs(even, odd));
+    put(i, even, weight(i + 1, &total[1]));
   }
   if (i < n) {
-    store(out + i / 2 * lanes, narrow_pairs(weight(i, &total[0]), Floats{}));
+    put(i, weight(i, &total[0]), Floats{});
     i += 2;
   }
-  for (; i < padded; i += 2) store(out + i / 2 * lanes, Words{});
+  for (; i < padded; i += 2) put(i, Floats{}, Floats{});
   return total[0] + total[1];
 }
 
@@ -75,8 +82,9 @@ TT_NOINLINE void add_scores(const AttentionPlan& p, QueryBlock& q, const Forward
     const Floats shift = Floats(Words(most) & ~none);
     const Floats rescale = Floats(math::exp2_lanes(math::F32v((before - shift) * factor)));
     if (b.key && any_differs(before, most)) rescale_columns(q.acc + lane, rows, b.lanes, rescale);
-    const Floats sum = exp_pairs<kDrop>(room.scores + lane, room.spare + lane, n, padded, b.lanes,
-                                        factor, -shift * factor, room.weights + lane);
+    const Floats sum =
+        exp_pairs<kDrop>(room.scores + lane, room.spare + lane, n, padded, b.lanes, factor,
+                         -shift * factor, room.weights + lane, room.low_weights + lane);
     store(q.maximum + lane, most);
     store(q.sum + lane, load(q.sum + lane) * rescale + sum);
   }
@@ -86,17 +94,24 @@ TT_NOINLINE void add_scores(const AttentionPlan& p, QueryBlock& q, const Forward
 TT_NOINLINE void add_values(const AttentionPlan& p, const QueryBlock& q, const ForwardRoom& room) {
   const AttentionBlock& b = q.at;
   const int64_t rows = round_up(p.value_width, kAmxRows);
-  const TileProduct product = {rows,
-                               b.lanes,
-                               0,
-                               tiles_factor(room.values, kAttentionKeys / kStep),
-                               pairs_factor(room.weights, b.lanes),
-                               q.acc,
-                               b.lanes,
-                               b.key > 0};
-  for (int64_t j = 0; j < b.lanes; j += kAmxBlock)
-    for (int64_t i = 0; i < rows; i += kAmxBlock)
-      multiply_block(product, i, j, ceil_div(keys_of_pair(p, b, j), kStep));
+  TileProduct product = {rows,
+                         b.lanes,
+                         0,
+                         tiles_factor(room.values, kAttentionKeys / kStep),
+                         pairs_factor(room.weights, b.lanes),
+                         q.acc,
+                         b.lanes,
+                         b.key > 0};
+  const auto multiply = [&] {
+    for (int64_t j = 0; j < b.lanes; j += kAmxBlock)
+      for (int64_t i = 0; i < rows; i += kAmxBlock)
+        multiply_block(product, i, j, ceil_div(keys_of_pair(p, b, j), kStep));
+  };
+  multiply();
+  if (!room.finite_values) return;
+  product.b = pairs_factor(room.low_weights, b.lanes);
+  product.add = true;
+  multiply();
 }
 
 TT_NOINLINE void store_results(const AttentionPlan& p, const QueryBlock& q) {
@@ -120,6 +135,7 @@ TT_NOINLINE void attend_key_block(const AttentionPlan& p, int64_t key, int64_t b
   pack_rows_tiles(half_rows(p.k, first.batch, key_head, key), keys, p.width, room.keys);
   pack_turned_tiles(half_rows(p.v, first.batch, key_head, key), keys, p.value_width,
                     kAttentionKeys / kStep, room.values);
+  room.finite_values = finite_rows(half_rows(p.v, first.batch, key_head, key), keys, p.value_width);
   for (int64_t i = 0; i < blocks; i++) {
     QueryBlock& q = room.blocks[i];
     if (p.causal && key >= q.at.query + q.at.queries) continue;
@@ -148,6 +164,7 @@ TT_NOINLINE void attend_unit(const AttentionPlan& p, int64_t unit, char* memory)
   room.keys = take_words(memory_left, kAttentionKeys * round_up(p.width, kStep) / 2);
   room.values = take_words(memory_left, kAttentionKeys * round_up(p.value_width, kStep) / 2);
   room.weights = take_words(memory_left, kAttentionKeys * kAttentionQueries / 2);
+  room.low_weights = take_words(memory_left, kAttentionKeys * kAttentionQueries / 2);
   room.scores = memory_left.take(kAttentionKeys * kAttentionQueries);
   room.spare = memory_left.take(kAttentionKeys * kAttentionQueries);
   for (int64_t i = 0; i < blocks; i++) {

@@ -17,9 +17,10 @@ struct BackwardRoom {
   int32_t *queries, *grads;         // of a block of queries, pairs of columns
   int32_t *query_rows, *grad_rows;  // the same, pairs of rows
   float *scores, *ds, *spare;       // of a block, [key][query]
-  int32_t *weight_rows, *ds_rows;   // bf16, [key][query]
-  int32_t* ds_pairs;                // pairs of keys
-  float* dq;                        // [block of queries][width][lanes]
+  // Terms of bf16, and what these leave.
+  int32_t *weight_rows, *low_weight_rows, *ds_rows, *low_ds_rows;  // [key][query]
+  int32_t *ds_pairs, *low_ds_pairs;                                // pairs of keys
+  float* dq;  // [block of queries][width][lanes]
 };
 
 BackwardRoom room_of(const AttentionPlan& p, char* memory) {
@@ -43,8 +44,11 @@ BackwardRoom room_of(const AttentionPlan& p, char* memory) {
   r.ds = left.take(kAttentionKeys * n);
   r.spare = left.take(kAttentionKeys * n);
   r.weight_rows = take_words(left, kAttentionKeys * n / 2);
+  r.low_weight_rows = take_words(left, kAttentionKeys * n / 2);
   r.ds_rows = take_words(left, kAttentionKeys * n / 2);
+  r.low_ds_rows = take_words(left, kAttentionKeys * n / 2);
   r.ds_pairs = take_words(left, kAttentionKeys * n / 2);
+  r.low_ds_pairs = take_words(left, kAttentionKeys * n / 2);
   r.dq = left.take(0);
   return r;
 }
@@ -82,47 +86,57 @@ struct QueryFactors {
   Floats delta[2];
 };
 
+// A row of a block: 32 terms of bf16, and what these leave.
+struct TermRow {
+  Words high, low;
+  TT_INLINE TermRow() : high{}, low{} {}
+  TT_INLINE explicit TermRow(const Floats (&x)[2]) {
+    high = narrow_two(x[0], x[1]);
+    low = narrow_two(low_term(x[0], floats_of_words(high, false)),
+                     low_term(x[1], floats_of_words(high, true)));
+  }
+};
+
 // weights = 2^(s factor - shift), ds = weights (dweights - delta), for n keys and 16 queries or, if
 // kTwo, 32. Rows from n up to `padded` keys are 0.
 template <bool kTwo, bool kDrop>
 TT_INLINE void score_gradients(const BackwardRoom& r, const QueryFactors& f, int64_t lane,
                                int64_t lanes, int64_t n, int64_t padded) {
-  int32_t* const weight_rows = r.weight_rows + lane / 2;
-  int32_t* const ds_rows = r.ds_rows + lane / 2;
-  int32_t* const pairs = r.ds_pairs + lane;
-  // Returns the row of gradients of a key.
+  const auto store_row = [&](int64_t i, const TermRow& weights, const TermRow& ds) TT_INLINE_BODY {
+    const int64_t at = lane / 2 + i * kRowPitch;
+    store(r.weight_rows + at, weights.high);
+    store(r.low_weight_rows + at, weights.low);
+    store(r.ds_rows + at, ds.high);
+    store(r.low_ds_rows + at, ds.low);
+  };
+  // Stores the row of a key, and returns its gradients.
   const auto row = [&](int64_t i) TT_INLINE_BODY {
     Floats weight[2] = {}, ds[2] = {};
-    TT_UNROLL
-    for (int h = 0; h < 1 + kTwo; h++) {
-      const int64_t at = i * lanes + lane + h * kAmxRows;
-      const Floats e = exp2_of(fma(load(r.scores + at), f.factor, -f.shift[h]));
-      const Floats keep = kDrop ? load(r.spare + at) : Floats{};
-      const Floats dweight = kDrop ? load(r.ds + at) * keep : load(r.ds + at);
-      weight[h] = kDrop ? e * keep : e;
-      ds[h] = e * (dweight - f.delta[h]);
+    if (i < n) {
+      TT_UNROLL
+      for (int h = 0; h < 1 + kTwo; h++) {
+        const int64_t at = i * lanes + lane + h * kAmxRows;
+        const Floats e = exp2_of(fma(load(r.scores + at), f.factor, -f.shift[h]));
+        const Floats keep = kDrop ? load(r.spare + at) : Floats{};
+        const Floats dweight = kDrop ? load(r.ds + at) * keep : load(r.ds + at);
+        weight[h] = kDrop ? e * keep : e;
+        ds[h] = e * (dweight - f.delta[h]);
+      }
     }
-    const Words halves = narrow_two(ds[0], ds[1]);
-    store(weight_rows + i * kRowPitch, narrow_two(weight[0], weight[1]));
-    store(ds_rows + i * kRowPitch, halves);
-    return halves;
+    const TermRow terms(ds);
+    store_row(i, TermRow(weight), terms);
+    return terms;
+  };
+  const auto store_pairs = [&](int32_t* pairs, Words even, Words odd) TT_INLINE_BODY {
+    store(pairs, zip_words(even, odd, 0));
+    if (kTwo) store(pairs + kAmxRows, zip_words(even, odd, 16));
   };
   for (int64_t i = 0; i < padded; i += 2) {
-    Words even = {}, odd = {};
-    if (i < n) {
-      even = row(i);
-    } else {
-      store(weight_rows + i * kRowPitch, Words{});
-      store(ds_rows + i * kRowPitch, Words{});
-    }
-    if (i + 1 < n) {
-      odd = row(i + 1);
-    } else {
-      store(weight_rows + (i + 1) * kRowPitch, Words{});
-      store(ds_rows + (i + 1) * kRowPitch, Words{});
-    }
-    store(pairs + i / 2 * lanes, zip_words(even, odd, 0));
-    if (kTwo) store(pairs + i / 2 * lanes + kAmxRows, zip_words(even, odd, 16));
+    const TermRow even = row(i);
+    const TermRow odd = row(i + 1);
+    const int64_t at = lane + i / 2 * lanes;
+    store_pairs(r.ds_pairs + at, even.high, odd.high);
+    store_pairs(r.low_ds_pairs + at, even.low, odd.low);
   }
 }
 
@@ -175,9 +189,14 @@ TT_INLINE void add_key_sums(const AttentionPlan& p, const AttentionBlock& b, con
   }
 }
 
+// Which factors of the low terms are finite.
+struct FiniteFactors {
+  bool keys, queries, grads;
+};
+
 // A block of keys of the group that begins at `group`, and a block of queries.
 TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b, const BackwardRoom& r,
-                            int64_t group, float* dq, bool of_keys) {
+                            int64_t group, float* dq, bool of_keys, const FiniteFactors& finite) {
   const int64_t at = b.key - group;
   const int64_t steps = r.width / kStep;
   const int64_t value_steps = r.value_width / kStep;
@@ -199,21 +218,32 @@ TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b, con
     block_gradients<false>(p, b, r);
   }
   if (of_keys) {
-    add_key_sums(p, b, r.weight_rows, r.grad_rows, r.value_width, r.dv + at * r.value_width);
-    add_key_sums(p, b, r.ds_rows, r.query_rows, r.width, r.dk + at * r.width);
+    float* const dv = r.dv + at * r.value_width;
+    float* const dk = r.dk + at * r.width;
+    add_key_sums(p, b, r.weight_rows, r.grad_rows, r.value_width, dv);
+    add_key_sums(p, b, r.ds_rows, r.query_rows, r.width, dk);
+    if (finite.grads) add_key_sums(p, b, r.low_weight_rows, r.grad_rows, r.value_width, dv);
+    if (finite.queries) add_key_sums(p, b, r.low_ds_rows, r.query_rows, r.width, dk);
   }
   if (!dq) return;
-  const TileProduct product = {r.width,
-                               b.lanes,
-                               0,
-                               tiles_factor(r.turned_keys + at / kStep * kTileWords, r.key_steps),
-                               pairs_factor(r.ds_pairs, b.lanes),
-                               dq,
-                               b.lanes,
-                               b.key > 0};
-  for (int64_t j = 0; j < b.lanes; j += kAmxBlock)
-    for (int64_t i = 0; i < r.width; i += kAmxBlock)
-      multiply_block(product, i, j, ceil_div(keys_of_pair(p, b, j), kStep));
+  TileProduct product = {r.width,
+                         b.lanes,
+                         0,
+                         tiles_factor(r.turned_keys + at / kStep * kTileWords, r.key_steps),
+                         pairs_factor(r.ds_pairs, b.lanes),
+                         dq,
+                         b.lanes,
+                         b.key > 0};
+  const auto multiply = [&] {
+    for (int64_t j = 0; j < b.lanes; j += kAmxBlock)
+      for (int64_t i = 0; i < r.width; i += kAmxBlock)
+        multiply_block(product, i, j, ceil_div(keys_of_pair(p, b, j), kStep));
+  };
+  multiply();
+  if (!finite.keys) return;
+  product.b = pairs_factor(r.low_ds_pairs, b.lanes);
+  product.add = true;
+  multiply();
 }
 
 // The queries and keys of a task: heads [head, head_end) read the key head.
@@ -257,16 +287,20 @@ TT_NOINLINE void key_group_gradients(const AttentionPlan& p, const GradientRange
     memset(r.dk, 0, size_t(n * r.width) * sizeof(float));
     memset(r.dv, 0, size_t(n * r.value_width) * sizeof(float));
   }
+  FiniteFactors finite = {.keys = finite_rows(keys, n, p.width), .queries = true, .grads = true};
   const int64_t hidden = p.causal ? group / kAttentionQueries * kAttentionQueries : 0;
   for (int64_t head = g.head; head < g.head_end; head++)
     for (int64_t query = max(g.query, hidden); query < g.query_end; query += kAttentionQueries) {
       AttentionBlock b = query_block(p, g.batch * p.heads + head, query);
       pack_queries(p, b, r, g.of_keys);
+      finite.queries = finite_rows(half_rows(p.q, b.batch, b.head, b.query), b.queries, p.width);
+      finite.grads =
+          finite_rows(half_rows(p.grad, b.batch, b.head, b.query), b.queries, p.value_width);
       float* const dq = g.of_queries ? dq_of(p, r, g, head, query) : nullptr;
       const int64_t end = p.causal ? min(group + n, query + b.queries) : group + n;
       for (b.key = group; b.key < end; b.key += kAttentionKeys) {
         b.keys = min(kAttentionKeys, end - b.key);
-        block_pair(p, b, r, group, dq, g.of_keys);
+        block_pair(p, b, r, group, dq, g.of_keys, finite);
       }
     }
   if (!g.of_keys) return;

@@ -26,6 +26,7 @@ constexpr int64_t kStep = 32;  // k positions of a tile
 constexpr int64_t kRowWords = kStep / 2;
 constexpr int64_t kTileWords = kAmxRows * kRowWords;
 constexpr int32_t kUpper = int32_t(0xffff0000);  // the second bf16 of a pair, as a float
+constexpr int32_t kExponent = 0x7f800000;
 
 // Rows of bf16, `pitch` bytes apart.
 struct HalfRows {
@@ -47,6 +48,19 @@ TT_INLINE Words words_of(const Bf16* x, int64_t n) {
 TT_INLINE void store_tile(const Words (&r)[kAmxRows], int32_t* out) {
   TT_UNROLL
   for (int i = 0; i < kAmxRows; i++) store(out + i * kRowWords, r[i]);
+}
+
+// Whether n rows have no infinities and NaNs. Only such rows may be multiplied by the low terms of
+// the other factor, many of which are 0.
+TT_NOINLINE bool finite_rows(const HalfRows& x, int64_t n, int64_t width) {
+  Words bad{};
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < width; k += kStep) {
+      const Words w = words_of(x.row(i) + k, width - k);
+      bad |= Words((w & splat(kExponent)) == splat(kExponent));
+      bad |= Words((w << 16 & splat(kExponent)) == splat(kExponent));
+    }
+  return !any_differs(Floats(bad & splat(1)), Floats{});
 }
 
 // [tiles of 16 rows][steps of the width][16 rows][16 pairs]; zeros beyond n rows and the width.
@@ -155,6 +169,12 @@ TT_INLINE Floats exp2_of(Floats x) {
   p = math::fma(p, r, 0x1.62e0dcp-1f);
   p = math::fma(p, r, 0x1.ffffe8p-1f);
   return Floats(p) * Floats(Words(Vec<uint32_t>(shifted) << 23));
+}
+
+// What rounding x to bf16 has left: 0 where the rounded number is not finite.
+TT_INLINE Floats low_term(Floats x, Floats rounded) {
+  const Words lost = Words((Words(rounded) & splat(kExponent)) == splat(kExponent));
+  return Floats(Words(x - rounded) & ~lost);
 }
 
 // The number of keys of the block, its first ones, that queries [lane, lane + 16) of it see.
