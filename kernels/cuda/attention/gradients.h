@@ -1,6 +1,7 @@
-// What the ways to the gradients of attention of halves share: which keys a block has, the order in
-// which blocks add to dq, products of tiles (tile.h), whose results a warp has in registers, and
-// stores of these. A Shape has the rows and columns of a block of scores.
+// What the ways to the gradients of attention of halves share: products of tiles (tile.h), whose
+// results a warp has in registers, and stores of these; which keys a block has, and the order in
+// which blocks add to dq. flash_backward.cu writes the last two itself, since a kernel of it spills
+// registers with the functions here. A Shape has the rows and columns of a block of scores.
 #pragma once
 
 #include "kernels/cuda/attention/tile.h"
