@@ -900,6 +900,29 @@ TEST(Elementwise, CopyConvertsEveryDtypeToEveryOther) {
       }
 }
 
+// Beyond a source of 1 MB tiles are turned in bands of several rows.
+TEST(Elementwise, LargeTranspositionsMoveEveryElement) {
+  const int64_t rows = 555, cols = 701;  // neither whole tiles nor whole bands
+  for (int32_t t : {TT_F32, TT_F64}) {
+    Buffer src(t, rows * cols);
+    for (int64_t i = 0; i < src.n; i++) src.put(i, double(i));
+    each_isa(entry("copy"), [&](CpuKernel kernel) {
+      Buffer out(t, rows * cols);
+      const int64_t size[] = {rows, cols};
+      const int64_t dense[] = {cols, 1};
+      const int64_t turned[] = {1, rows};
+      const ElementOperand ops[] = {{out.data(), size, dense, 2, t},
+                                    {src.data(), size, turned, 2, t}};
+      ElementPlan p;
+      build_element_plan(p, ops, 2, t, 0);
+      kernel(&p, 0, p.n);
+      for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+          ASSERT_EQ(out.real(r * cols + c), double(c * rows + r)) << r << ", " << c;
+    });
+  }
+}
+
 TEST(Elementwise, MovesKeepEveryBit) {
   // where and masked_fill keep the bits of signalling nans and of bools other than 0 and 1.
   for (int32_t t : kSet_all) {

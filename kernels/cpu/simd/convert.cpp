@@ -312,36 +312,72 @@ template <class Word, int n> struct TilePart {
   }
 };
 
+// A source that spans more is not expected in the second-level cache. Its bands take two lines of
+// each of its rows, since processors fetch lines in pairs.
+constexpr int64_t kFarBytes = int64_t(1) << 20;
+constexpr int64_t kFarBand = 128;
+
+TT_INLINE void prefetch_tile(const char* dst, int64_t dst_stride, const char* src,
+                             int64_t src_stride, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    TT_PREFETCH(src + i * src_stride);
+    TT_PREFETCH_WRITE(dst + i * dst_stride);
+  }
+}
+
+// The tiles of an output, band after band; in a band column after column of tiles.
+struct TileWalk {
+  int64_t rows, cols;
+  int64_t tile;       // its rows and columns
+  int64_t band_rows;  // a multiple of tile
+  int64_t band = 0;   // its first row
+  int64_t r = 0, c = 0;
+
+  TT_INLINE bool is_done() const { return band >= rows; }
+  TT_INLINE void next() {
+    r += tile;
+    if (r < min(rows, band + band_rows)) return;
+    c += tile;
+    if (c >= cols) {
+      c = 0;
+      band += band_rows;
+    }
+    r = band;
+  }
+};
+
 // T, a word without sign, selects transpose_tile(); Word is its type for loads of parts.
 template <class T, class Word> void transpose_words(char* dst, int64_t dst_stride, const char* src,
                                                     int64_t src_stride, int64_t rows,
                                                     int64_t cols) {
   constexpr int64_t kItem = sizeof(T);
   constexpr int64_t n = kTileBytes / kItem;
+  const bool is_far = cols * src_stride > kFarBytes;
   TilePart<Word, int(n)> part;
-  for (int64_t r = 0; r < rows; r += n) {  // whole rows of the output
-    const int64_t nr = min(rows - r, n);
-    for (int64_t c = 0; c < cols; c += n) {
-      const int64_t nc = min(cols - c, n);
-      char* const d = dst + r * dst_stride + c * kItem;
-      const char* s = src + c * src_stride + r * kItem;
-      const bool is_part = nr < n || nc < n;
-      char* to = d;
-      const char* from = s;
-      int64_t to_stride = dst_stride, from_stride = src_stride;
-      if (TT_UNLIKELY(is_part)) {
-        if (nr * nc < 2 * n) {
-          transpose_scalar<T>(d, dst_stride, s, src_stride, nr, nc);
-          continue;
-        }
-        part.load_from(s, src_stride, nr, nc);
-        to = reinterpret_cast<char*>(part.turned);
-        from = reinterpret_cast<const char*>(part.whole);
-        to_stride = from_stride = part.kRow;
+  TileWalk at = {rows, cols, n, is_far ? kFarBand / kItem : n};
+  for (; !at.is_done(); at.next()) {
+    const int64_t nr = min(rows - at.r, n);
+    const int64_t nc = min(cols - at.c, n);
+    char* const d = dst + at.r * dst_stride + at.c * kItem;
+    const char* s = src + at.c * src_stride + at.r * kItem;
+    const bool is_part = nr < n || nc < n;
+    char* to = d;
+    const char* from = s;
+    int64_t to_stride = dst_stride, from_stride = src_stride;
+    if (TT_UNLIKELY(is_part)) {
+      if (nr * nc < 2 * n) {
+        transpose_scalar<T>(d, dst_stride, s, src_stride, nr, nc);
+        continue;
       }
-      transpose_tile<T, int(n)>(to, to_stride, from, from_stride);  // one copy of its long body
-      if (TT_UNLIKELY(is_part)) part.store_to(d, dst_stride, nr, nc);
+      part.load_from(s, src_stride, nr, nc);
+      to = reinterpret_cast<char*>(part.turned);
+      from = reinterpret_cast<const char*>(part.whole);
+      to_stride = from_stride = part.kRow;
+    } else if (is_far) {  // the next tile of these rows; beyond the last a prefetch does nothing
+      prefetch_tile(d + n * kItem, dst_stride, s + n * src_stride, src_stride, n);
     }
+    transpose_tile<T, int(n)>(to, to_stride, from, from_stride);  // one copy of its long body
+    if (TT_UNLIKELY(is_part)) part.store_to(d, dst_stride, nr, nc);
   }
 }
 
