@@ -11,9 +11,9 @@ inline int64_t int8_packed_rows(const Int8Plan& p) {
   return p.amx ? round_up(p.m, int64_t(32)) : p.m;
 }
 
-// Sets sizes and stages. amx: the processor has tiles, which products of some size use; mmla: it
-// has products of 2 by 8 and 8 by 2 bytes. Returns the bytes of workspace that place_int8
-// distributes, or -1 if they overflow.
+// Sets sizes and stages of a product whose m * n results fit in memory. amx: the processor has
+// tiles, which products of some size use; mmla: it has products of 2 by 8 and 8 by 2 bytes. Returns
+// the bytes of workspace that place_int8 distributes, or -1 if they overflow.
 inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx, bool mmla) {
   constexpr int64_t kLimit = int64_t(1) << 40;
   *p = {};
@@ -27,9 +27,8 @@ inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx
   if (m > kLimit || n > kLimit || k > kLimit) return -1;
   const int64_t panels = int8_panels(*p);
   const int64_t blocks = int8_blocks(*p);
-  int64_t units, of_a, of_b, bytes;
-  if (mul_overflow(panels, blocks, &units) ||
-      mul_overflow(int8_packed_rows(*p), p->quads * 4 + 4, &of_a) ||
+  int64_t of_a, of_b, bytes;
+  if (mul_overflow(int8_packed_rows(*p), p->quads * 4 + 4, &of_a) ||
       mul_overflow(panels * kInt8Panel, p->quads * 4 + 4, &of_b) ||
       add_overflow(of_a, of_b, &bytes))
     return -1;
@@ -63,12 +62,13 @@ inline void build_blocks(BlockPlan* p, int32_t format, int64_t m, int64_t n, int
   one_stage(&p->run, ceil_div(n, columns), max<int64_t>(1, kTask / of_unit));
 }
 
-// Whether splitting a row into digits pays: enough columns use them, and few blocks are filled up.
-// The kernel takes a whole run of blocks at least.
-inline bool digits_pay(const BlockPlan& p) {
+// Whether splitting a row into digits pays on an instruction set: its kernel multiplies them,
+// enough columns use them, and few blocks are filled up. The kernel takes a whole run of blocks at
+// least.
+inline bool digits_pay(const BlockPlan& p, int32_t isa) {
   const int64_t blocks = p.k / kBlockItems;
-  return has_digits(p.format) && p.m == 1 && p.n >= kBlockColumns && blocks >= kDigitRun &&
-         digit_blocks(p.k) <= blocks + blocks / 4;
+  return p.dots >> isa & 1 && has_digits(p.format) && p.m == 1 && p.n >= kBlockColumns &&
+         blocks >= kDigitRun && digit_blocks(p.k) <= blocks + blocks / 4;
 }
 
 // Puts the stage that splits the row before the products.

@@ -9,6 +9,22 @@
 namespace TT_NS {
 namespace {
 
+// A format of blocks: its numbers, bytes, and where the float16 numbers are; -1: none.
+struct Format {
+  int id;
+  int64_t items, bytes;
+  int halves[2];
+};
+constexpr Format kFormats[] = {
+    {TT_BLOCKFORMAT_Q8_0, 32, 34, {0, -1}},     {TT_BLOCKFORMAT_Q4_0, 32, 18, {0, -1}},
+    {TT_BLOCKFORMAT_Q4_1, 32, 20, {0, 2}},      {TT_BLOCKFORMAT_Q5_0, 32, 22, {0, -1}},
+    {TT_BLOCKFORMAT_Q5_1, 32, 24, {0, 2}},      {TT_BLOCKFORMAT_Q2_K, 256, 84, {80, 82}},
+    {TT_BLOCKFORMAT_Q3_K, 256, 110, {108, -1}}, {TT_BLOCKFORMAT_Q4_K, 256, 144, {0, 2}},
+    {TT_BLOCKFORMAT_Q5_K, 256, 176, {0, 2}},    {TT_BLOCKFORMAT_Q6_K, 256, 210, {208, -1}},
+    {TT_BLOCKFORMAT_IQ4_NL, 32, 18, {0, -1}},   {TT_BLOCKFORMAT_IQ4_XS, 256, 136, {0, -1}},
+    {TT_BLOCKFORMAT_MXFP4, 32, 17, {-1, -1}},
+};
+
 class BlockTiles : public AmxTest {
  protected:
   tt_tensor* floats(const std::vector<float>& values, int64_t rows, int64_t cols) {
@@ -34,15 +50,31 @@ class BlockTiles : public AmxTest {
     EXPECT_EQ(tt_blockwise_linear(c, x, w, bias, format, &y), TT_OK);
     return y ? numbers(y) : std::vector<float>();
   }
-  // Each result is within 2^-20 of the sum of the magnitudes of its products.
-  void check(int64_t m, int64_t n, int64_t k, int format) {
+  // A matrix of blocks of any bytes, but for scales, which are 2^-7 to 2^-3 in magnitude.
+  tt_tensor* blocks(int64_t n, int64_t k, const Format& format) {
+    const int64_t shape[2] = {n, k / format.items * format.bytes};
+    std::vector<uint8_t> bytes(static_cast<size_t>(shape[0] * shape[1]));
+    for (uint8_t& b : bytes) b = uint8_t(rng());
+    for (size_t i = 0; i < bytes.size(); i += size_t(format.bytes)) {
+      if (format.id == TT_BLOCKFORMAT_MXFP4) bytes[i] = uint8_t(120 + bytes[i] % 4);
+      for (const int half : format.halves) {
+        if (half < 0) continue;
+        uint8_t& upper = bytes[i + size_t(half) + 1];  // sign and exponent of a float16
+        upper = uint8_t(0x20 + (upper & 0x8f));
+      }
+    }
     tt_tensor* packed = nullptr;
+    EXPECT_EQ(tt_tensor_from_data(c, bytes.data(), TT_U8, shape, 2, &packed), TT_OK);
+    return packed;
+  }
+  // Each result is within 2^-20 of the sum of the magnitudes of its products.
+  void check(int64_t m, int64_t n, int64_t k, const Format& format) {
+    const tt_tensor* packed = blocks(n, k, format);
     tt_tensor* exact = nullptr;
-    ASSERT_EQ(tt_quantize_blockwise(c, floats(normal(n * k), n, k), format, &packed), TT_OK);
-    ASSERT_EQ(tt_dequantize_blockwise(c, packed, format, &exact), TT_OK);
+    ASSERT_EQ(tt_dequantize_blockwise(c, packed, format.id, &exact), TT_OK);
     const std::vector<float> x = normal(m * k);
     const std::vector<float> w = numbers(exact);
-    const std::vector<float> y = product(floats(x, m, k), packed, nullptr, format, usable);
+    const std::vector<float> y = product(floats(x, m, k), packed, nullptr, format.id, usable);
     for (int64_t i = 0; i < m; i++)
       for (int64_t j = 0; j < n; j++) {
         double sum = 0;
@@ -53,7 +85,7 @@ class BlockTiles : public AmxTest {
           size += std::fabs(term);
         }
         ASSERT_NEAR(y[size_t(i * n + j)], sum, size * 0x1p-20)
-            << m << "x" << n << "x" << k << " " << i << "," << j;
+            << "format " << format.id << ", " << m << "x" << n << "x" << k << ": " << i << "," << j;
       }
   }
 
@@ -61,12 +93,13 @@ class BlockTiles : public AmxTest {
 };
 
 TEST_F(BlockTiles, EqualsSums) {
-  for (const int format : {TT_BLOCKFORMAT_Q8_0, TT_BLOCKFORMAT_Q4_0}) {
-    ASSERT_NO_FATAL_FAILURE(check(9, 16, 32, format));
+  for (const Format& format : kFormats) {
+    const int64_t block = format.items;
+    ASSERT_NO_FATAL_FAILURE(check(9, 16, block, format));
     ASSERT_NO_FATAL_FAILURE(check(16, 33, 256, format));
-    ASSERT_NO_FATAL_FAILURE(check(47, 70, 288, format));
+    ASSERT_NO_FATAL_FAILURE(check(47, 70, 256 + block, format));
   }
-  ASSERT_NO_FATAL_FAILURE(check(270, 300, 64, TT_BLOCKFORMAT_Q8_0));
+  ASSERT_NO_FATAL_FAILURE(check(270, 300, 64, kFormats[0]));
 }
 
 // Rows with numbers that three bf16 do not express, and columns whose scales are not finite, are

@@ -97,9 +97,10 @@ static TensorRef unpacked_linear(const Tensor& input, const Tensor& weight, cons
   return cast_input(*op::linear_rows(*x, *w, shift.get()), input.dtype);
 }
 
-// The instruction sets whose kernels may multiply digits, as BlockPlan::dots: those with dot
-// products of bytes, and AVX2 itself, since a nibble has but four bits.
-static int32_t digit_dots() {
+// The instruction sets whose kernels may multiply digits, as BlockPlan::dots: of q4_0, whose
+// integers have but four bits, those with dot products of bytes and AVX2 itself, else AVX-512.
+static int32_t digit_dots(int32_t format) {
+  if (format != kBlockQ4_0) return int32_t(has_int8_products(kIsaAvx512)) << kIsaAvx512;
   int32_t bits = 0;
   for (const Isa isa : {kIsaBaseline, kIsaAvx2, kIsaAvx512})
     bits |= int32_t(has_int8_products(isa)) << isa;
@@ -138,11 +139,11 @@ TensorRef blockwise_linear(Call, const Tensor& input, const Tensor& weight, cons
   plan.packed = packed->data;
   plan.bias = shift ? shift->as<float>() : nullptr;
   plan.out = out->as<float>();
-  plan.dots = digit_dots();
+  plan.dots = digit_dots(plan.format);
   const int64_t bytes = tiles ? build_tiles(&plan, pool_threads(ctx().rt->pool)) : 0;
   const Workspace pieces(bytes, input.device);
   if (tiles) place_tiles(&plan, pieces.data());
-  const bool split = input.device.type == TT_CPU && plan.dots && digits_pay(plan);
+  const bool split = input.device.type == TT_CPU && digits_pay(plan, ctx().isa);
   const Workspace digits(split ? digit_bytes(plan.k) : 0, input.device);
   if (split) split_first(&plan, reinterpret_cast<int8_t*>(digits.data()));
   launch_stages(kernel_block_linear, input.device, &plan.run);
