@@ -24,13 +24,13 @@ struct Int8Plan {
   const int32_t* a_zero;  // zero point of a's rows, a_zero_step apart; NULL: 0
   const int32_t* b_zero;  // of b's columns
   int64_t a_zero_step, b_zero_step;
-  // [m][quads][4], zeros behind k; with amx, kernels of AVX-512
-  // [m / 32][quads / 16][2][16 rows][16 quads][4] and room
-  // for whole panels of 32 rows; with mmla [m / 2][quads / 2][2][8] and room for an even number of
-  // rows
+  // [m][quads][4], zeros behind k
+  //   amx, in kernels of AVX-512: [panels of 32 rows][quads / 16][2][16 rows][16 quads][4]
+  //   mmla:                       [pairs of rows][quads / 2][2][8]
+  // Panels and pairs are whole; what is behind row m is not read.
   int8_t* packed_a;
-  uint8_t*
-      packed_b;    // [panels][quads][kInt8Panel][4]; with mmla [panels][quads / 2][kInt8Panel][8]
+  // [panels][quads][kInt8Panel][4]; mmla: [panels][quads / 2][kInt8Panel][8]
+  uint8_t* packed_b;
   int32_t* a_sum;  // [m] of packed_a
   int32_t* b_sum;  // [panels * kInt8Panel] of packed_b
   // Without a_scale the result is int32; with it, float32:
@@ -153,13 +153,12 @@ struct BlockTiles {
 // block_quantize: packed (n, blocks of k) of input (n, k); a unit is a row. block_dequantize: out
 // (n, k) of packed. block_linear: out (m, n) of input (m, k) and packed (n, blocks of k).
 //
-// (CPU) block_linear of one row has a stage before, whose units are blocks, for formats of
-// has_digits(): it splits the
-// row into digits, so that products become dot products of bytes. A block of the row is taken as
-// integers of 24 bits times a power of two; an integer has three signed digits,
-// 65536 a + 256 b + c. The products of nibbles and digits are exact. A row is computed in float32
-// if the integers of a block lose more than 2^-15 of its numbers but the largest one, whose weight
-// may be 0.
+// (CPU) block_linear of one row has a stage before, whose units are runs of kDigitRun blocks, for
+// formats of has_digits(): it splits the row into digits, so that products become dot products of
+// bytes. A block of the row is taken as integers of 24 bits times a power of two; an integer has
+// three signed digits, 65536 a + 256 b + c. Products of digits and the weight's integers are exact.
+// A row is computed in float32 if the integers of a block lose more than 2^-15 of its numbers but
+// the largest one, whose weight may be 0.
 struct BlockPlan {
   Stages run;
   int32_t format;  // BlockFormat
@@ -174,8 +173,8 @@ struct BlockPlan {
   // int32, -8 times the sum of the eight integers that four bytes of nibbles are multiplied by;
   // then the scale, NaN for a block that digits cannot express. Kernels that add pairs of lanes
   // (simd/bytes.h) have their sums instead of the four, and the scales between, in their order.
-  // For formats but q4_0: a, b and c of each block, -32 times the sum of four integers for each
-  // four, then for each kGroup numbers their scale and the sum of their integers times it.
+  // For formats but q4_0: a, b and c of each block, -digit_offset(format) times the sum of four
+  // integers for each four, then for each kGroup numbers their scale and their sum.
   int8_t* digits;  // NULL: products are computed in float32
   // Two stages: tiles of rows are split into pieces, then units. pieces NULL: without tiles.
   BlockTiles tiles;
@@ -188,6 +187,17 @@ enum DigitPlane : int32_t { kOffsetPlane = 6, kGroupPlane = 8, kScalePlane = 9 }
 // Formats whose integers have at most 6 bits, so that products with digits fit.
 TT_FN bool has_digits(int32_t format) {
   return format != kBlockQ8_0 && format != kBlockIq4Nl && format != kBlockIq4Xs;
+}
+// Makes the integers of a format unsigned.
+constexpr int32_t digit_offset(int32_t format) {
+  switch (format) {
+    case kBlockQ3K: return 4;
+    case kBlockQ4_0: return 8;
+    case kBlockMxfp4: return 12;
+    case kBlockQ5_0: return 16;
+    case kBlockQ6K: return 32;
+    default: return 0;
+  }
 }
 TT_INLINE int64_t digit_blocks(int64_t k) { return round_up(k / kBlockItems, kDigitRun); }
 TT_INLINE int64_t digit_plane(int64_t k) { return digit_blocks(k) * (kBlockItems / 2); }

@@ -6,10 +6,8 @@
 //   high nibbles          16 … 19    20 … 23    24 … 27     28 … 31
 //   lane                  ((a * 256) + b) * 256 + c - 8 * sum of the eight integers
 // With TT_NIBBLE_PAIRS the sums of two lanes are added as words, so that a vector has the products
-// of eight blocks: half of a block is a lane. Spans of other formats are multiplied there, too.
-#include "kernels/cpu/quant/blocks.h"
-#include "kernels/cpu/simd/bytes.h"
-#include "kernels/cpu/simd/load.h"
+// of eight blocks: half of a block is a lane. Rows are split for span_digits.cpp, too.
+#include "kernels/cpu/quant/digits.h"
 
 TT_ISA_BEGIN
 
@@ -17,13 +15,13 @@ TT_ISA_BEGIN
 
 using Floats = Vec<float>;
 using Ints = Vec<int32_t>;
-constexpr int kL = kLanes<float>;
 static_assert(kQuadStep == kQ4Bytes);
 
 // ---- the row as digits ----
 
 constexpr int32_t kMaxInteger = (127 * 256 + 127) * 256 + 127;
-constexpr int32_t kMinExponent = 47;  // biased; a scale times that of a block stays normal
+// Biased: a scale times that of a block stays normal, and the sum of a group is finite.
+constexpr int32_t kMinExponent = 47, kMaxExponent = 250;
 
 TT_INLINE void split_digits(const int32_t* q, int8_t (*digits)[kBlockItems]) {
   for (int64_t i = 0; i < kBlockItems; i++) {
@@ -37,7 +35,7 @@ TT_INLINE void split_digits(const int32_t* q, int8_t (*digits)[kBlockItems]) {
 }
 
 struct DigitBlock {
-  bool straight;  // of a span
+  int32_t format;
   int8_t* at;     // of the block in the first plane
   int64_t plane;  // bytes from a plane to the next
   int64_t index;
@@ -61,7 +59,6 @@ struct DigitBlock {
     else memcpy(at + kOffsetPlane * plane, offsets, sizeof offsets);
   }
 #if TT_NIBBLE_PAIRS
-  static constexpr int32_t kSpanOffset = 32;  // makes the integers of a span unsigned, of 6 bits
   // The same for spans: integers and digits in the order of the numbers.
   void store_straight(const int32_t* q) const {
     alignas(64) int8_t digits[3][kBlockItems];
@@ -75,7 +72,7 @@ struct DigitBlock {
       for (int64_t lane = 4 * g; lane < 4 * g + 4; lane++) {
         int32_t sum = 0;
         for (int64_t i = 4 * lane; i < 4 * lane + 4; i++) sum += q[i];
-        offsets[lane] = -kSpanOffset * sum;
+        offsets[lane] = -digit_offset(format) * sum;
         all += sum;
       }
       groups[0][g] = *scale;
@@ -105,7 +102,7 @@ struct DigitBlock {
       largest = max(largest, bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
     const auto exponent = int32_t(largest >> 23);
     *scale = largest ? float(kNan) : 0.0f;
-    if (exponent >= kMinExponent && exponent < 255) {
+    if (exponent >= kMinExponent && exponent < kMaxExponent) {
       // The largest number becomes half its mantissa, or a quarter if that is too large.
       const auto mantissa = int32_t((largest & 0x7fffffu) | 0x800000u);
       const int32_t less = mantissa > 2 * kMaxInteger;
@@ -114,7 +111,7 @@ struct DigitBlock {
       if (round_all(x, factor, q)) *scale = bit_cast<float>(uint32_t(127 - steps) << 23);
     }
 #if TT_NIBBLE_PAIRS
-    if (straight) return store_straight(q);
+    if (format != kBlockQ4_0) return store_straight(q);
 #endif
     store_integers(q);
   }
@@ -146,7 +143,7 @@ void split_row(const BlockPlan& p, int64_t begin, int64_t end) {
   const float zeros[kBlockItems] = {};
   for (int64_t b = begin * kDigitRun; b < end * kDigitRun; b++) {
     const DigitBlock block = {
-        .straight = p.format != kBlockQ4_0,
+        .format = p.format,
         .at = p.digits + b * (kBlockItems / 2),
         .plane = digit_plane(p.k),
         .index = b,
@@ -168,11 +165,7 @@ bool expresses_row(const BlockPlan& p) {
 // Stores columns [j, j + kCols) of the result.
 template <int kCols> TT_INLINE void store_sums(const BlockPlan& p, int64_t j, const Floats* acc) {
   TT_UNROLL
-  for (int c = 0; c < kCols; c++) {
-    float two[2];
-    fold_lanes<float, kL>(acc[c], two, [](auto x, auto y) { return x + y; });
-    p.out[j + c] = two[0] + two[1] + (p.bias ? p.bias[j + c] : 0);
-  }
+  for (int c = 0; c < kCols; c++) store_lanes(p, j + c, acc[c]);
 }
 
 #if TT_NIBBLE_PAIRS
@@ -253,64 +246,9 @@ template <int kCols> void digit_dots(const BlockPlan& p, int64_t j) {
   store_sums<kCols>(p, j, acc);
 }
 
-// ---- spans of other formats ----
-
-using Words = Vec<uint32_t>;
-
-// Adds the products of a span; `digits` are those of its first block.
-TT_INLINE Floats add_span(const BlockSpan& s, const int8_t* straight, const int8_t* groups,
-                          int64_t plane, Floats acc) {
-  const auto of_groups = [&](int64_t i) TT_INLINE_BODY {
-    return load(reinterpret_cast<const float*>(groups) + i * kL);
-  };
-  const Floats scales = load(s.scale) * of_groups(0);
-  acc = fma(load(s.shift), of_groups(1), acc);
-  const auto digit = [&](int d, int64_t v) TT_INLINE_BODY {
-    return load(reinterpret_cast<const int32_t*>(straight + 2 * d * plane) + v * kL);
-  };
-  const Ints lane = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
-  TT_UNROLL
-  for (int v = 0; v < kSpan / 64; v++) {
-    const Ints q = load(reinterpret_cast<const int32_t*>(s.q) + v * kL);
-    const auto bytes = Vec<uint8_t>(q) + uint8_t(DigitBlock::kSpanOffset);
-    Ints sum = dot_bytes(Ints{}, Ints(bytes), digit(0, v)) << 8;
-    sum = dot_bytes(sum, Ints(bytes), digit(1, v)) << 8;
-    sum = dot_bytes(sum, Ints(bytes), digit(2, v));
-    sum = Ints(Words(sum) + Words(digit(3, v)));
-    acc = fma(converted<Floats>(sum), permute(scales, scales, Ints(lane + 4 * v)), acc);
-  }
-  return acc;
-}
-
-// Column j of the result. A span is unpacked while the one before is multiplied: vectors that are
-// loaded right behind the stores of their halves would wait for them.
-void span_digit_dots(const BlockPlan& p, int64_t j) {
-  constexpr int64_t kSpanFar = 8 << 10;
-  const int64_t plane = digit_plane(p.k);
-  const int64_t bytes = packed_bytes(p.format, kSpan);
-  const char* from = p.packed + packed_bytes(p.format, j * p.k);
-  const int8_t* straight = p.digits;
-  const int8_t* groups = p.digits + kGroupPlane * plane;
-  Floats acc[2] = {};
-  BlockSpan spans[2];
-  const auto unpack = [&](int64_t at, BlockSpan& s) {
-    if (p.k - at < kSpan) s = {};
-    for (int64_t i = 0; i < bytes; i += kLine) TT_PREFETCH_L2(from + kSpanFar + i);
-    unpack_span(p.format, from, min(kSpan, p.k - at), s);
-    from += bytes;
-  };
-  unpack(0, spans[0]);
-  for (int64_t at = 0; at < p.k; at += kSpan, straight += kSpan, groups += 2 * sizeof(Floats)) {
-    const int64_t i = at / kSpan % 2;
-    if (at + kSpan < p.k) unpack(at + kSpan, spans[i ^ 1]);
-    acc[i] = add_span(spans[i], straight, groups, plane, acc[i]);
-  }
-  const Floats sum = acc[0] + acc[1];
-  store_sums<1>(p, j, &sum);
-}
-
 #else
 
+constexpr int kL = kLanes<float>;
 constexpr int kQuads = kL / 4;  // blocks of a vector
 constexpr int kVectors = int(kDigitRun) / kL;
 constexpr int64_t kFar = 64 << 10;  // bytes that are prefetched, at most
@@ -428,7 +366,6 @@ bool block_digits(const BlockPlan& p, int64_t begin, int64_t end) noexcept {
   if (TT_VEC_BYTES == 64) isa = kIsaAvx512;
   if (!(p.dots >> isa & 1)) return false;
   const bool spans = p.format != kBlockQ4_0;
-  if (spans && !TT_NIBBLE_PAIRS) return false;
   if (p.run.stage == 0) {
     split_row(p, begin, end);
     return true;
@@ -436,9 +373,10 @@ bool block_digits(const BlockPlan& p, int64_t begin, int64_t end) noexcept {
   if (!expresses_row(p)) return false;
   const int64_t last = min(p.n, end * kBlockColumns);
   int64_t j = begin * kBlockColumns;
-#if TT_NIBBLE_PAIRS
-  for (; spans && j < last; j++) span_digit_dots(p, j);
-#endif
+  if (spans) {
+    span_digits(p, j, last);
+    return true;
+  }
   for (; j + 4 <= last; j += 4) digit_dots<4>(p, j);
   for (; j < last; j++) digit_dots<1>(p, j);
   return true;

@@ -12,6 +12,8 @@ TT_KERNEL(block_linear)(const void* plan, int64_t begin, int64_t end) noexcept;
 // A stage of block_linear with `digits`; false: this build, the processor or, in the second stage,
 // a number of the row wants float32.
 bool block_digits(const BlockPlan& p, int64_t begin, int64_t end) noexcept;
+// Its columns [begin, end) for formats but q4_0; builds of AVX-512 have it.
+void span_digits(const BlockPlan& p, int64_t begin, int64_t end) noexcept;
 // block_dequantize and block_linear of the formats that are not plain.
 void block_spans_unpack(const BlockPlan& p, int64_t begin, int64_t end) noexcept;
 void block_spans_linear(const BlockPlan& p, int64_t begin, int64_t end) noexcept;

@@ -1,6 +1,7 @@
 // The blocks of every format as integers with scales, for unpack_span.
 #pragma once
 
+#include "kernels/cpu/quant/factors.h"
 #include "kernels/cpu/quant/span.h"
 #include "kernels/cpu/simd/load.h"
 
@@ -8,14 +9,7 @@ TT_ISA_BEGIN
 
 using Longs = Vector<uint64_t, 4>;  // 32 bytes
 using Pair = Vector<uint64_t, 2>;   // 16 bytes
-constexpr uint64_t kEachByte = 0x0101010101010101u;
 
-template <class T> TT_INLINE T read_as(const char* p) {
-  T v;
-  memcpy(&v, p, sizeof v);
-  return v;
-}
-TT_INLINE float half_at(const char* p) { return widen(read_as<F16>(p)); }
 // Of each byte the bits from `shift` on that `bits` has.
 template <class V> TT_INLINE V field(V v, uint64_t shift, uint64_t bits) {
   return (v >> shift) & bits * kEachByte;
@@ -116,16 +110,9 @@ struct UnpackQ2K {
   }
 };
 struct UnpackQ3K {
-  // Bytes 0 to 7: the low nibbles of factors, of 0 to 7 and 8 to 15; bytes 8 to 11: two more bits
-  // of factors i, i + 4, i + 8, i + 12.
   static TT_INLINE Pair factors(const char* b) {
-    const auto low = read_as<uint64_t>(b);
-    const uint64_t high = read_as<uint32_t>(b + 8);
-    const uint64_t both = high | high >> 2 << 32;
-    const Pair nibbles = field(Pair{low, low >> 4}, 0, 15);
-    const Pair bits = field(Pair{both, both >> 4}, 0, 3);
-    const Pair v = nibbles | bits << uint64_t(4);
-    return Pair(Vector<int8_t, 16>(v) - int8_t(32));
+    const TwoWords v = q3k_factors(b);
+    return Pair(Vector<int8_t, 16>(Pair{v.low, v.high}) - int8_t(32));
   }
   static TT_INLINE void block(BlockSpan& s, int64_t, const char* b) {
     const auto third = read_as<Longs>(b);
@@ -140,15 +127,10 @@ struct UnpackQ3K {
     put_zeros(s.shift);
   }
 };
-// Factors of q4_k and q5_k: of 6 bits, one of each kind for 32 numbers.
+// Scales and shifts of q4_k and q5_k.
 TT_INLINE void put_k_factors(BlockSpan& s, const char* b) {
-  constexpr uint32_t kSix = 0x3f3f3f3fu, kFour = 0x0f0f0f0fu, kTwo = 0x30303030u;
-  const auto of_scale = read_as<uint32_t>(b + 4);
-  const auto of_shift = read_as<uint32_t>(b + 8);
-  const auto rest = read_as<uint32_t>(b + 12);
-  const uint64_t scales = (rest & kFour) | (of_scale >> 2 & kTwo);
-  const uint64_t shifts = (rest >> 4 & kFour) | (of_shift >> 2 & kTwo);
-  const Pair all = {(of_scale & kSix) | scales << 32, (of_shift & kSix) | shifts << 32};
+  const TwoWords factors = k_factors(b + 4);
+  const Pair all = {factors.low, factors.high};
   using Bytes = Vector<uint8_t, 16>;
   const auto v = Bytes(all);
   const Bytes first = shuffled<0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7>(v, v);

@@ -10,6 +10,15 @@
 //   add_pairs(sum, a, b, factor)   lanes 4 i, 4 i + 1: adds the sums of lanes 4 i and 4 i + 1,
 //                                  4 i + 2 and 4 i + 3 of a, times factor; the next two: of b
 //   load_pair_scales(p)            lanes 4 i, 4 i + 1: the float16 of run i; the next two: of 4 + i
+// and there are functions of 64 bytes:
+//   load_twice(p)                  the 32 bytes at p, twice
+//   load_two(p, q)                 the 16 bytes at p twice, then those at q twice
+//   add_where(v, bits, x)          adds x to byte i if bit i is set
+//   byte_entries(table, v)         as above
+//   eight_bytes(v)                 bytes as eight integers
+//   sixteen_bytes(low, high)       bytes as integers
+//   eight_halves(low, high)        words as eight float16
+//   spread_eight(v)                lanes 2 i and 2 i + 1 are lane i of v
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
@@ -171,6 +180,37 @@ TT_INLINE Vec<float> load_pair_scales(const char* p) {
   const __m512i second = _mm512_loadu_si512(p + 4 * kQuadStep);
   const __m512i halves = _mm512_permutex2var_epi16(first, words, second);
   return Vec<float>(_mm512_maskz_cvtph_ps(0xffff, _mm512_castsi512_si256(halves)));
+}
+TT_INLINE Vec<uint64_t> load_twice(const char* p) {
+  const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return Vec<uint64_t>(_mm512_maskz_broadcast_i64x4(0xff, v));
+}
+TT_INLINE Vec<uint64_t> load_two(const char* p, const char* q) {
+  const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
+  const __m512i v = _mm512_maskz_broadcast_i32x4(0xffff, first);
+  return Vec<uint64_t>(_mm512_mask_broadcast_i32x4(v, 0xff00, second));
+}
+TT_INLINE Vec<uint64_t> add_where(Vec<uint64_t> v, uint64_t bits, int8_t x) {
+  return Vec<uint64_t>(_mm512_mask_add_epi8(__m512i(v), bits, __m512i(v), _mm512_set1_epi8(x)));
+}
+TT_INLINE Vec<uint64_t> byte_entries(Vector<uint64_t, 2> table, Vec<uint64_t> v) {
+  const __m512i each = _mm512_maskz_broadcast_i32x4(0xffff, __m128i(table));
+  return Vec<uint64_t>(_mm512_shuffle_epi8(each, __m512i(v)));
+}
+TT_INLINE Vector<int32_t, 8> eight_bytes(uint64_t v) {
+  return Vector<int32_t, 8>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(int64_t(v))));
+}
+TT_INLINE Vec<int32_t> sixteen_bytes(uint64_t low, uint64_t high) {
+  const __m128i bytes = _mm_set_epi64x(int64_t(high), int64_t(low));
+  return Vec<int32_t>(_mm512_maskz_cvtepu8_epi32(0xffff, bytes));
+}
+TT_INLINE Vector<float, 8> eight_halves(uint64_t low, uint64_t high) {
+  return Vector<float, 8>(_mm256_cvtph_ps(_mm_set_epi64x(int64_t(high), int64_t(low))));
+}
+TT_INLINE Vec<float> spread_eight(Vector<float, 8> v) {
+  const __m512i lane = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+  return Vec<float>(_mm512_maskz_permutexvar_ps(0xffff, lane, _mm512_castps256_ps512(__m256(v))));
 }
 
 #elif defined(__AVX2__) && !defined(__AVX512F__)

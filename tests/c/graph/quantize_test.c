@@ -352,60 +352,72 @@ static void test_blocks(void** state) {
   }
 }
 
-/* The formats that GGUF files have besides, of any bytes but for the float16 numbers, which are
-   small. */
-static void test_formats(void** state) {
-  static const struct {
-    int format, items, bytes, halves[2];
-  } cases[] = {
-      {TT_BLOCKFORMAT_Q4_1, 32, 20, {0, 2}},       {TT_BLOCKFORMAT_Q5_0, 32, 22, {0, 0}},
-      {TT_BLOCKFORMAT_Q5_1, 32, 24, {0, 2}},       {TT_BLOCKFORMAT_Q2_K, 256, 84, {80, 82}},
-      {TT_BLOCKFORMAT_Q3_K, 256, 110, {108, 108}}, {TT_BLOCKFORMAT_Q4_K, 256, 144, {0, 2}},
-      {TT_BLOCKFORMAT_Q5_K, 256, 176, {0, 2}},     {TT_BLOCKFORMAT_Q6_K, 256, 210, {208, 208}},
-      {TT_BLOCKFORMAT_IQ4_NL, 32, 18, {0, 0}},     {TT_BLOCKFORMAT_IQ4_XS, 256, 136, {0, 0}},
-      {TT_BLOCKFORMAT_MXFP4, 32, 17, {0, 0}},
-  };
-  enum { kColumns = 18, kSmall = 27, kLarge = 4 }; /* blocks of a row, enough for digits */
+/* The formats that GGUF files have besides, and where their float16 numbers are. */
+typedef struct Format {
+  int id, items, bytes, halves[2];
+} Format;
+static const Format kFormats[] = {
+    {TT_BLOCKFORMAT_Q4_1, 32, 20, {0, 2}},       {TT_BLOCKFORMAT_Q5_0, 32, 22, {0, 0}},
+    {TT_BLOCKFORMAT_Q5_1, 32, 24, {0, 2}},       {TT_BLOCKFORMAT_Q2_K, 256, 84, {80, 82}},
+    {TT_BLOCKFORMAT_Q3_K, 256, 110, {108, 108}}, {TT_BLOCKFORMAT_Q4_K, 256, 144, {0, 2}},
+    {TT_BLOCKFORMAT_Q5_K, 256, 176, {0, 2}},     {TT_BLOCKFORMAT_Q6_K, 256, 210, {208, 208}},
+    {TT_BLOCKFORMAT_IQ4_NL, 32, 18, {0, 0}},     {TT_BLOCKFORMAT_IQ4_XS, 256, 136, {0, 0}},
+    {TT_BLOCKFORMAT_MXFP4, 32, 17, {0, 0}},
+};
+enum { kNumFormats = sizeof kFormats / sizeof *kFormats };
+enum { kColumns = 18, kSmall = 27, kLarge = 4 }; /* blocks of a row, enough for digits */
+typedef struct Blocks {
   uint8_t bytes[kColumns * kLarge * 210];
-  uint64_t random = 1;
+} Blocks;
+static int blocks_of_row(const Format* f) { return f->items == 32 ? kSmall : kLarge; }
+
+/* kColumns rows of any bytes but for the float16 numbers, whose upper bytes, sign and exponent, are
+   small. */
+static void make_blocks(tt_ctx* of, const Format* f, Blocks* b, uint64_t seed, tt_tensor** packed) {
+  const int row = blocks_of_row(f) * f->bytes;
+  uint64_t random = seed;
+  int i, h;
+  assert_true((size_t)(kColumns * row) <= sizeof b->bytes);
+  for (i = 0; i < kColumns * row; i++) {
+    random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+    b->bytes[i] = (uint8_t)(random >> 33);
+  }
+  for (i = 0; i < kColumns * row; i += f->bytes)
+    for (h = 0; h < 2; h++) {
+      uint8_t* upper = &b->bytes[i + f->halves[h] + 1];
+      *upper = (uint8_t)(0x20 + (*upper & 0x8f));
+      if (f->id == TT_BLOCKFORMAT_MXFP4) b->bytes[i] = (uint8_t)(120 + b->bytes[i] % 16);
+    }
+  OK(tt_tensor_from_data(of, b->bytes, TT_U8, SHAPE(kColumns, row), packed));
+}
+static void test_formats(void** state) {
+  Blocks bytes;
   size_t f;
   (void)state;
-  for (f = 0; f < sizeof cases / sizeof *cases; f++) {
-    const int blocks = cases[f].items == 32 ? kSmall : kLarge, row = blocks * cases[f].bytes;
+  for (f = 0; f < kNumFormats; f++) {
+    const Format* format = &kFormats[f];
+    const int64_t k = blocks_of_row(format) * format->items;
     tt_tensor *packed, *exact, *refused;
-    int i, h;
-    assert_true((size_t)(kColumns * row) <= sizeof bytes);
-    for (i = 0; i < kColumns * row; i++) {
-      random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
-      bytes[i] = (uint8_t)(random >> 33);
-    }
-    for (i = 0; i < kColumns * row; i += cases[f].bytes)
-      for (h = 0; h < 2; h++) {
-        uint8_t* upper = &bytes[i + cases[f].halves[h] + 1]; /* sign, exponent */
-        *upper = (uint8_t)(0x20 + (*upper & 0x8f));
-        if (cases[f].format == TT_BLOCKFORMAT_MXFP4) bytes[i] = (uint8_t)(120 + bytes[i] % 16);
-      }
-    OK(tt_tensor_from_data(c, bytes, TT_U8, SHAPE(kColumns, row), &packed));
-    OK(tt_dequantize_blockwise(c, packed, cases[f].format, &exact));
-    assert_int_equal(tt_tensor_shape(exact)[1], blocks * cases[f].items);
-    check_rows(packed, cases[f].format, tt_tensor_data(exact), kColumns, blocks * cases[f].items);
-    FAILS(tt_quantize_blockwise(c, exact, cases[f].format, &refused), TT_INVALID_ARG, "unpacked");
-    FAILS(
-        tt_blockwise_linear(c, waves(SHAPE(1, 32 * 7), 0), packed, NULL, cases[f].format, &refused),
-        TT_SHAPE, cases[f].items == 32 ? "weight.shape[1]" : "multiple of 256");
+    make_blocks(c, format, &bytes, f + 1, &packed);
+    OK(tt_dequantize_blockwise(c, packed, format->id, &exact));
+    assert_int_equal(tt_tensor_shape(exact)[1], k);
+    check_rows(packed, format->id, tt_tensor_data(exact), kColumns, k);
+    FAILS(tt_quantize_blockwise(c, exact, format->id, &refused), TT_INVALID_ARG, "unpacked");
+    FAILS(tt_blockwise_linear(c, waves(SHAPE(1, 32 * 7), 0), packed, NULL, format->id, &refused),
+          TT_SHAPE, format->items == 32 ? "weight.shape[1]" : "multiple of 256");
   }
 }
 
 /* The greatest error of one row times a packed matrix, of the sum of |products|; infinities and NaN
    must be those of the sum. */
-static double row_error(tt_ctx* of, const float* in, const tt_tensor* packed, const float* numbers,
-                        int64_t n, int64_t k) {
+static double row_error(tt_ctx* of, const float* in, const tt_tensor* packed, int format,
+                        const float* numbers, int64_t n, int64_t k) {
   double worst = 0;
   int64_t j, l;
   tt_tensor *x, *y;
   float* got;
   OK(tt_tensor_from_data(of, in, TT_F32, SHAPE(1, k), &x));
-  OK(tt_blockwise_linear(of, x, packed, NULL, TT_BLOCKFORMAT_Q4_0, &y));
+  OK(tt_blockwise_linear(of, x, packed, NULL, format, &y));
   got = tt_tensor_data(y);
   for (j = 0; j < n; j++) {
     double sum = 0, size = 0;
@@ -426,50 +438,112 @@ static double row_error(tt_ctx* of, const float* in, const tt_tensor* packed, co
   return worst;
 }
 
-/* One row of q4_0 on each instruction set, whose numbers are far apart in a block, beyond what
-   digits express, or none. */
+/* A ctx of one thread that uses kernels of an instruction set; NULL if the processor lacks it. */
+static tt_ctx* ctx_of_isa(int32_t isa, tt_runtime** rt) {
+  const tt_runtime_opts opts = {.struct_size = sizeof opts, .threads = 1, .isa = isa};
+  tt_ctx* own = NULL;
+  if (tt_runtime_new(&opts, rt) != TT_OK) return NULL;
+  assert_int_equal(tt_ctx_new(*rt, &own), TT_OK);
+  OK(tt_scope_push(own));
+  return own;
+}
+static void release_ctx(tt_ctx* own, tt_runtime* rt) {
+  OK(tt_scope_pop(own, NULL, 0));
+  tt_ctx_release(own);
+  tt_runtime_release(rt);
+}
+
+/* Rows whose numbers are far apart in a block, beyond what digits express, or none. */
+static const float kSpecial[] = {1,      100,    -5e9f,   1000,     -3e7f,     1e30f, -1e35f,
+                                 1e-20f, 1e-27f, -1e-40f, INFINITY, -INFINITY, NAN};
+enum { kNumSpecial = sizeof kSpecial / sizeof *kSpecial };
+static double special_row(size_t s, float* in, int64_t k) {
+  const double scale = fabs((double)kSpecial[s]) < 1e-19 ? (double)kSpecial[s] : 1;
+  int64_t i;
+  for (i = 0; i < k; i++) in[i] = (float)(scale * cos(0.3 * (double)i));
+  for (i = 96; i < 128; i++) in[i] = 0;
+  in[5] = kSpecial[s];
+  in[k - 1] = kSpecial[s];
+  return scale;
+}
+
+/* One row of q4_0 on each instruction set. */
 static void test_digits(void** state) {
-  enum { kColumns = 21, kTerms = 832 };
-  static const float special[] = {1,      100,    -5e9f,   1000,     -3e7f,     1e30f, -1e37f,
-                                  1e-20f, 1e-27f, -1e-40f, INFINITY, -INFINITY, NAN};
-  static float in[kTerms], numbers[kColumns * kTerms];
+  enum { kRows = 21, kTerms = 832 };
+  static float in[kTerms], numbers[kRows * kTerms];
   int32_t isa;
   size_t s;
   int64_t i;
   (void)state;
   for (isa = 1; isa <= 3; isa++) {
-    const tt_runtime_opts opts = {.struct_size = sizeof opts, .threads = 1, .isa = isa};
     tt_tensor *w, *packed, *exact;
     tt_runtime* rt;
-    tt_ctx* own;
-    if (tt_runtime_new(&opts, &rt) != TT_OK) continue;
-    assert_int_equal(tt_ctx_new(rt, &own), TT_OK);
-    OK(tt_scope_push(own));
-    for (i = 0; i < kColumns * kTerms; i++) numbers[i] = (float)sin(0.7 * (double)i);
-    OK(tt_tensor_from_data(own, numbers, TT_F32, SHAPE(kColumns, kTerms), &w));
+    tt_ctx* own = ctx_of_isa(isa, &rt);
+    if (!own) continue;
+    for (i = 0; i < kRows * kTerms; i++) numbers[i] = (float)sin(0.7 * (double)i);
+    OK(tt_tensor_from_data(own, numbers, TT_F32, SHAPE(kRows, kTerms), &w));
     OK(tt_quantize_blockwise(own, w, TT_BLOCKFORMAT_Q4_0, &packed));
     OK(tt_dequantize_blockwise(own, packed, TT_BLOCKFORMAT_Q4_0, &exact));
     OK(tt_tensor_read(own, exact, numbers, (int64_t)sizeof numbers));
-    for (s = 0; s < sizeof special / sizeof *special; s++) {
-      const double scale = fabs((double)special[s]) < 1e-19 ? (double)special[s] : 1;
-      double error;
-      for (i = 0; i < kTerms; i++) in[i] = (float)(scale * cos(0.3 * (double)i));
-      for (i = 96; i < 128; i++) in[i] = 0;
-      in[5] = special[s];
-      in[kTerms - 1] = special[s];
-      error = row_error(own, in, packed, numbers, kColumns, kTerms);
+    for (s = 0; s < kNumSpecial; s++) {
+      const double scale = special_row(s, in, kTerms);
+      const double error = row_error(own, in, packed, TT_BLOCKFORMAT_Q4_0, numbers, kRows, kTerms);
       if (!(error <= (fabs(scale) > 1e-37 ? 16 * 0x1p-24 : 0.01))) /* else subnormal */
-        fail_msg("isa %d, %g: error %g", (int)isa, (double)special[s], error);
+        fail_msg("isa %d, %g: error %g", (int)isa, (double)kSpecial[s], error);
     }
     /* Integers times powers of two are exact. */
     for (i = 0; i < kTerms; i++) in[i] = (float)((i * 37 % 31 - 15) * (i / 32 % 2 ? 1 : 64));
-    for (i = 0; i < kColumns * kTerms; i++) numbers[i] = (float)(i * 11 % 16 - 8);
-    OK(tt_tensor_from_data(own, numbers, TT_F32, SHAPE(kColumns, kTerms), &w));
+    for (i = 0; i < kRows * kTerms; i++) numbers[i] = (float)(i * 11 % 16 - 8);
+    OK(tt_tensor_from_data(own, numbers, TT_F32, SHAPE(kRows, kTerms), &w));
     OK(tt_quantize_blockwise(own, w, TT_BLOCKFORMAT_Q4_0, &packed));
-    assert_true(row_error(own, in, packed, numbers, kColumns, kTerms) == 0);
-    OK(tt_scope_pop(own, NULL, 0));
-    tt_ctx_release(own);
-    tt_runtime_release(rt);
+    assert_true(row_error(own, in, packed, TT_BLOCKFORMAT_Q4_0, numbers, kRows, kTerms) == 0);
+    release_ctx(own, rt);
+  }
+}
+
+/* One row of each other format. A number is a product and a shift, whose errors do not cancel, so
+   the bound is that of test_blocks. */
+static void test_digits_of_formats(void** state) {
+  static float in[kLarge * 256], numbers[kColumns * kLarge * 256];
+  Blocks bytes;
+  int32_t isa;
+  size_t f, s;
+  int64_t i;
+  (void)state;
+  for (isa = 1; isa <= 3; isa++) {
+    tt_runtime* rt;
+    tt_ctx* own = ctx_of_isa(isa, &rt);
+    if (!own) continue;
+    for (f = 0; f < kNumFormats; f++) {
+      const Format* format = &kFormats[f];
+      const int64_t k = blocks_of_row(format) * format->items;
+      const int row = blocks_of_row(format) * format->bytes;
+      tt_tensor *packed, *exact;
+      make_blocks(own, format, &bytes, f + 7, &packed);
+      OK(tt_dequantize_blockwise(own, packed, format->id, &exact));
+      OK(tt_tensor_read(own, exact, numbers, kColumns * k * 4));
+      for (s = 0; s < kNumSpecial; s++) {
+        const double scale = special_row(s, in, k);
+        const double bound = fabs(scale) > 1e-30 ? (double)(k / 4 + 12) * 0x1p-24 : 0.01;
+        const double error = row_error(own, in, packed, format->id, numbers, kColumns, k);
+        if (!(error <= bound))
+          fail_msg("isa %d, format %d, %g: error %g", (int)isa, format->id, (double)kSpecial[s],
+                   error);
+      }
+      /* The sum of a group is beyond float32, that of its products is not. */
+      for (i = 0; i < kColumns * row; i += format->bytes) {
+        bytes.bytes[i + format->halves[0] + 1] &= 0x80;
+        bytes.bytes[i + format->halves[1] + 1] &= 0x80;
+        if (format->id == TT_BLOCKFORMAT_MXFP4) bytes.bytes[i] = 100;
+      }
+      OK(tt_tensor_from_data(own, bytes.bytes, TT_U8, SHAPE(kColumns, row), &packed));
+      OK(tt_dequantize_blockwise(own, packed, format->id, &exact));
+      OK(tt_tensor_read(own, exact, numbers, kColumns * k * 4));
+      for (i = 0; i < k; i++) in[i] = i < 32 ? 3e37f : 0;
+      if (!(row_error(own, in, packed, format->id, numbers, kColumns, k) < 1e-5))
+        fail_msg("isa %d, format %d: large numbers", (int)isa, format->id);
+    }
+    release_ctx(own, rt);
   }
 }
 
@@ -723,11 +797,13 @@ static void test_memory(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      SCOPED(test_quantized),    SCOPED(test_rows),      SCOPED(test_histogram),
-      SCOPED(test_sequence),     SCOPED(test_blocks),    SCOPED(test_formats),
-      SCOPED(test_digits),       SCOPED(test_no_blocks), SCOPED(test_block_graph),
-      SCOPED(test_packs_blocks), SCOPED(test_volume),    SCOPED(test_sizes),
-      SCOPED(test_refused),      SCOPED(test_memory)};
+  const struct CMUnitTest tests[] = {SCOPED(test_quantized),    SCOPED(test_rows),
+                                     SCOPED(test_histogram),    SCOPED(test_sequence),
+                                     SCOPED(test_blocks),       SCOPED(test_formats),
+                                     SCOPED(test_digits),       SCOPED(test_digits_of_formats),
+                                     SCOPED(test_no_blocks),    SCOPED(test_block_graph),
+                                     SCOPED(test_packs_blocks), SCOPED(test_volume),
+                                     SCOPED(test_sizes),        SCOPED(test_refused),
+                                     SCOPED(test_memory)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
