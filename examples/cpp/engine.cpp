@@ -200,6 +200,16 @@ struct Trainer {
     c.run(tt_optim_step, adam);
     loss = c.item(error_of);
   }
+  // Trains as a job of the workers: the trainer is theirs while it is busy.
+  void begin(Workers& workers, const std::vector<Target>& seen) {
+    busy = true;
+    try {
+      workers.submit([this, seen] { job(seen); });
+    } catch (...) {
+      busy = false;
+      throw;
+    }
+  }
   void job(const std::vector<Target>& seen) noexcept {
     try {
       for (int i = 0; i < 10; i++) step(seen);
@@ -260,8 +270,7 @@ Result run_frames(tt::Context& c, const tt::Runtime& rt, Workers& workers, int u
     if (update++ % (updates / 10 + 1) == 0)
       std::printf("update %5d, frame %7lld: miss %.3f, loss %.5f\n", update,
                   static_cast<long long>(result.frames), result.miss, trainer.loss);
-    trainer.busy = true;
-    workers.submit([&trainer, seen] { trainer.job(seen); });
+    trainer.begin(workers, seen);
     seen.clear();
   }
   return result;

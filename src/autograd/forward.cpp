@@ -211,10 +211,11 @@ TensorRef make_dual(const Tensor& t, const Tensor& tangent) {
   const TensorRef direction = without_levels(tangent);
   const Tensor* const both[] = {all.get(), direction.get()};
   const ForwardLevel* const inner = innermost_level({both, 2});
-  if (inner && inner->id >= open->level->id)
-    fail_arg(TT_AUTOGRAD, tangent_of(*all, *inner) ? "primal" : "tangent",
-             "{} has a tangent already, of this level or of a transform inside it",
-             tangent_of(*all, *inner) ? "primal" : "tangent");
+  if (inner && inner->id >= open->level->id) {
+    const char* const name = tangent_of(*all, *inner) ? "primal" : "tangent";
+    fail_arg(TT_AUTOGRAD, name,
+             "{} has a tangent already, of this level or of a transform inside it", name);
+  }
   return dual_input(t, tangent, *open->level);
 }
 

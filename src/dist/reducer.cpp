@@ -578,11 +578,14 @@ void set_reducer_hook(Reducer& r, const ReducerHook& hook) {
   const Ref<Reducer> kept = Ref<Reducer>::share(&r);
   settle(r);
   const TensorRef all = gather_all<int64_t>(*r.group, hook.call != nullptr);
-  for (int32_t i = 1; i < r.group->size; i++)
-    if (all->as<int64_t>()[i] != all->as<int64_t>()[0])
-      fail(TT_DISTRIBUTED, "rank {} has {}hook, rank {} has {}", r.group->peer(0),
-           all->as<int64_t>()[0] ? "a " : "no ", r.group->peer(i),
-           all->as<int64_t>()[0] ? "none" : "one");
+  const int64_t* const has_hook = all->as<int64_t>();
+  for (int32_t i = 1; i < r.group->size; i++) {
+    if (has_hook[i] == has_hook[0]) continue;
+    const int32_t with = has_hook[0] ? 0 : i;
+    const int32_t without = has_hook[0] ? i : 0;
+    fail(TT_DISTRIBUTED, "rank {} has a hook, rank {} has none: all ranks must have one, or none",
+         r.group->peer(with), r.group->peer(without));
+  }
   if (r.buckets.empty() && hook.call) watch_all(r);
   const ReducerHook before = r.hook;
   r.hook = hook;

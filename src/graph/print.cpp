@@ -136,6 +136,13 @@ void print_graph(const Graph& g, Text& out) {
   out.add("\n");
 }
 
+// Adds the node that an edge from v begins at: what computes it, or the value itself.
+static void add_dot_source(Text& out, const Graph& g, int32_t v) {
+  const int32_t from = g.values[v].node;
+  if (from < 0) out.add("  v").add(v);
+  else out.add("  n").add(from);
+}
+
 void print_graph_dot(const Graph& g, Text& out) {
   out.add("digraph graph_of_tt {\n  node [shape=box, fontname=monospace];\n");
   for (int64_t i = 0; i < g.values.size(); i++) {
@@ -156,16 +163,14 @@ void print_graph_dot(const Graph& g, Text& out) {
     }
     out.add("\"];\n");
     for_each_value(n, [&](int32_t v) {
-      const int32_t from = g.values[v].node;
-      out.add(from < 0 ? "  v" : "  n").add(int64_t(from < 0 ? v : from));
+      add_dot_source(out, g, v);
       out.add(" -> n").add(i).add(";\n");
     });
   }
   for (int64_t i = 0; i < g.outputs.size(); i++) {
     const int32_t v = g.outputs[i];
-    const int32_t from = g.values[v].node;
     out.add("  o").add(i).add(" [shape=ellipse, label=\"output ").add(i).add("\"];\n");
-    out.add(from < 0 ? "  v" : "  n").add(int64_t(from < 0 ? v : from));
+    add_dot_source(out, g, v);
     out.add(" -> o").add(i).add(";\n");
   }
   out.add("}\n");

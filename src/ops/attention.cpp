@@ -204,47 +204,59 @@ static TensorRef four_dims(const Tensor& x, Ints outer, int64_t heads) {
 
 static int64_t heads_of(const Tensor& x) { return x.ndim > 2 ? x.size(-3) : 1; }
 
+// Heads of query, and of key and value. Without groups all are broadcast to one number.
+struct Heads {
+  int64_t query, key;
+};
+static Heads checked_heads(const Tensor& query, const Tensor& key, const Tensor& value,
+                           bool enable_gqa) {
+  const int64_t heads = heads_of(query);
+  const int64_t key_heads = heads_of(key);
+  const int64_t value_heads = heads_of(value);
+  if (!enable_gqa) {
+    const Shape all = broadcast_shapes(
+        broadcast_shapes(Ints(&heads, 1), Ints(&key_heads, 1), "query's heads", "key's"),
+        Ints(&value_heads, 1), "query's heads", "value's");
+    return {all[0], all[0]};
+  }
+  if (query.ndim < 3 || key_heads != value_heads || key_heads == 0 || heads % key_heads != 0)
+    fail_arg(TT_SHAPE, "key",
+             "query has {} heads, key {}, value {}: key and value must have equal numbers that "
+             "divide query's",
+             heads, key_heads, value_heads);
+  return {heads, key_heads};
+}
+
+// Returns mask, broadcast to the shape of the scores, with four dimensions.
+static TensorRef mask_of_scores(const Tensor& mask, Ints scores, int64_t batch, int64_t heads) {
+  if (!broadcastable_to(mask.sizes(), scores))
+    fail_arg(TT_SHAPE, "attn_mask", "attn_mask is {}: must broadcast to {}", mask.sizes(), scores);
+  TensorRef wide = op::expand(mask, scores);
+  if (scores.n == 4) return wide;
+  const int64_t flat[4] = {batch, heads, scores[scores.n - 2], scores[scores.n - 1]};
+  return op::reshape(wide, flat);
+}
+
 TensorRef scaled_dot_product_attention(Call, const Tensor& query, const Tensor& key,
                                        const Tensor& value, const Tensor* attn_mask,
                                        double dropout_p, bool is_causal, Opt<double> scale,
                                        bool enable_gqa, Generator* generator) {
   check_inputs(query, key, value, attn_mask, is_causal);
-  int64_t heads = heads_of(query);
-  int64_t key_heads = heads_of(key);
-  int64_t value_heads = heads_of(value);
-  if (enable_gqa) {
-    if (query.ndim < 3 || key_heads != value_heads || key_heads == 0 || heads % key_heads != 0)
-      fail_arg(TT_SHAPE, "key",
-               "query has {} heads, key {}, value {}: key and value must have equal numbers that "
-               "divide query's",
-               heads, key_heads, value_heads);
-  } else {
-    const Shape all = broadcast_shapes(
-        broadcast_shapes(Ints(&heads, 1), Ints(&key_heads, 1), "query's heads", "key's"),
-        Ints(&value_heads, 1), "query's heads", "value's");
-    heads = key_heads = value_heads = all[0];
-  }
+  const Heads heads = checked_heads(query, key, value, enable_gqa);
   const Shape outer = broadcast_shapes(
       broadcast_shapes(leading_dims(query, 3), leading_dims(key, 3), "query", "key"),
       leading_dims(value, 3), "query", "value");
-  TensorRef q = four_dims(query, outer, heads);
-  TensorRef k = four_dims(key, outer, key_heads);
-  TensorRef v = four_dims(value, outer, key_heads);
+  TensorRef q = four_dims(query, outer, heads.query);
+  TensorRef k = four_dims(key, outer, heads.key);
+  TensorRef v = four_dims(value, outer, heads.key);
   TensorRef mask;
   Shape result(outer);
-  if (query.ndim > 2 || key.ndim > 2 || value.ndim > 2) result.push_back(heads);
+  if (query.ndim > 2 || key.ndim > 2 || value.ndim > 2) result.push_back(heads.query);
   result.push_back(query.size(-2));
   result.push_back(key.size(-2));
-  if (attn_mask) {
-    if (!broadcastable_to(attn_mask->sizes(), result))
-      fail_arg(TT_SHAPE, "attn_mask", "attn_mask is {}: must broadcast to {}", attn_mask->sizes(),
-               result);
-    const int64_t flat[4] = {numel_of(outer), heads, q->size(2), k->size(2)};
-    mask = op::expand(*attn_mask, result);
-    if (result.size() != 4) mask = op::reshape(mask, flat);
-  }
+  if (attn_mask) mask = mask_of_scores(*attn_mask, result, numel_of(outer), heads.query);
   const bool draws = dropout_p > 0 && query.device.type != TT_META;
-  const uint64_t rows = uint64_t(q->size(0) * heads * q->size(2));
+  const uint64_t rows = uint64_t(q->size(0) * heads.query * q->size(2));
   const Rng rng = reserve_rng(
       generator, draws ? rows * uint64_t(attention_row_words(k->size(2)) / 64) * 16 : 0);
   const double factor = scale.has ? scale.value : pow(double(query.size(-1)), -0.5);

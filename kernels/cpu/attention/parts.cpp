@@ -141,13 +141,9 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 
 void attention_store(char* out, const float* x, int64_t n, int32_t dtype) noexcept {
-  if (dtype == TT_F32) {
-    copy_row(reinterpret_cast<float*>(out), x, n);
-    return;
-  }
-  uint16_t* to = reinterpret_cast<uint16_t*>(out);
-  for (int64_t i = 0; i < n; i++)
-    to[i] = is_dtype(dtype, TT_F16) ? narrow(x[i], F16{}).bits : narrow(x[i], Bf16{}).bits;
+  if (dtype == TT_F32) copy_row(reinterpret_cast<float*>(out), x, n);
+  else if (is_dtype(dtype, TT_F16)) narrow_run(x, n, reinterpret_cast<F16*>(out));
+  else narrow_run(x, n, reinterpret_cast<Bf16*>(out));
 }
 void attention_store(char* out, const double* x, int64_t n, int32_t) noexcept {
   copy_row(reinterpret_cast<double*>(out), x, n);

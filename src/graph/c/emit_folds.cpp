@@ -35,18 +35,24 @@ constexpr Fold kFolds[] = {
      "high + logf(sum)"},
 };
 
-const Fold& find_fold(const char* name) {
-  const Fold* f = kFolds;
-  while (strcmp(f->name, name) != 0) f++;
-  return *f;
-}
-
 const char* norm_fold(double p) {
   if (p == 0) return "norm 0";
   if (p == 1) return "norm 1";
   if (p == 2) return "norm 2";
   if (p - p == 0) return "norm";
   return p > 0 ? "largest" : "smallest";
+}
+bool is_extreme(const char* fold) { return strcmp(fold, "max") == 0 || strcmp(fold, "min") == 0; }
+
+// Returns the row for the fold that an operator names; p is the order of a norm.
+const Fold& find_fold(const char* name, double p, bool as_float) {
+  Text row(name);
+  if (strcmp(name, "mean") == 0) row = Text("sum");
+  if (strcmp(name, "norm") == 0) row = Text(norm_fold(p));
+  if (is_extreme(name) && !as_float) row.add(" of integers");
+  const Fold* f = kFolds;
+  while (strcmp(f->name, row.c_str()) != 0) f++;
+  return *f;
 }
 
 }  // namespace
@@ -60,73 +66,92 @@ int64_t CExporter::dim_of(const char* name) const {
 
 // ---- folds ----
 
+// Returns which dims of x, the argument self, the node folds.
+SmallVec<bool, 8> CExporter::folded_dims(const IrValue& x) const {
+  const bool one = node_has("dim") && arg("dim").kind == Value::kInt;
+  const bool whole = !node_has("dim") || (!one && arg("dim").ints.empty());
+  SmallVec<bool, 8> folded;
+  for (int64_t i = 0; i < x.ndim(); i++) folded.push_back(whole);
+  if (whole || !x.ndim()) return folded;
+  if (one) {
+    folded[dim_of("self")] = true;
+    return folded;
+  }
+  for (const int64_t dim : arg("dim").ints) folded[dim < 0 ? dim + x.ndim() : dim] = true;
+  return folded;
+}
+
+// Opens loops over the dims of x that are folded, or over the others; returns their number.
+int64_t CExporter::open_dims(const IrValue& x, Span<const bool> folded, bool which) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < x.ndim(); i++) {
+    if (folded[i] != which) continue;
+    open_loop(i, x.sizes[i]);
+    n++;
+  }
+  if (!n) open_loops({});
+  return n;
+}
+
+// Writes the element of the result in loops over the dims of x that are not folded. A running fold
+// has an element for each position of the folded dims, too.
+void CExporter::add_fold_result(Text& out, const IrValue& x, Span<const bool> folded,
+                                bool is_running) {
+  const IrValue& y = value(node().outs[0]);
+  const bool keeps = y.ndim() == x.ndim();
+  add_pointer(out, node().outs[0]);
+  out.add("[0");
+  for (int64_t i = 0, at = 0; i < x.ndim(); i++) {
+    if (!folded[i] || is_running) out.add(" + i").add(i).add(" * ").add(y.strides[at]);
+    at += !folded[i] || keeps;
+  }
+  out.add("]");
+}
+
 // Folds the elements of some dims, or of one dim up to each element: writes loops over the dims
 // that stay around loops over the others.
 void CExporter::emit_fold(const char* name, bool is_running) {
   const IrValue& x = value(tensor("self"));
   const IrValue& y = value(node().outs[0]);
-  const bool mean = strcmp(name, "mean") == 0;
-  const bool has_dim = node_has("dim");
   const bool tests = strcmp(name, "any") == 0 || strcmp(name, "all") == 0;
-  const bool extreme = strcmp(name, "max") == 0 || strcmp(name, "min") == 0;
   const Dtype computed = tests ? x.dtype : y.dtype;
   const bool as_float = is_float(computed);
   if (!c_type(x.dtype) || !c_type(y.dtype) || (is_float(x.dtype) && !as_float))
     refuse("an argument of another dtype");
-  if (!tests && !extreme && y.dtype == Dtype::kBool) refuse("a result of bool");
-  Text own(mean ? "sum" : name);
-  if (is("norm")) own = Text(norm_fold(number("p")));
-  if (extreme && !as_float) own.add(" of integers");
-  const Fold& fold = find_fold(own.c_str());
-  const char* type = tests || extreme ? "int64_t" : "uint64_t";
+  if (!tests && !is_extreme(name) && y.dtype == Dtype::kBool) refuse("a result of bool");
+  const double p = is("norm") ? number("p") : 0;
+  const Fold& fold = find_fold(name, p, as_float);
+  const char* type = tests || is_extreme(name) ? "int64_t" : "uint64_t";
   if (as_float) type = c_type(computed);
 
-  SmallVec<bool, 8> reduced;
-  const bool one = has_dim && arg("dim").kind == Value::kInt;
-  const bool whole = !has_dim || (!one && arg("dim").ints.empty());
-  for (int64_t i = 0; i < x.ndim(); i++) reduced.push_back(whole);
-  if (one && x.ndim()) reduced[dim_of("self")] = true;
-  if (!whole && !one)
-    for (const int64_t dim : arg("dim").ints)
-      if (x.ndim()) reduced[dim < 0 ? dim + x.ndim() : dim] = true;
-  int64_t count = 1;
-  Text target;
-  add_pointer(target, node().outs[0]);
-  target.add("[0");
-  const bool keeps = y.ndim() == x.ndim();
-  for (int64_t i = 0, at = 0; i < x.ndim(); i++) {
-    if (reduced[i]) count *= x.sizes[i];
-    if (!reduced[i] || is_running) target.add(" + i").add(i).add(" * ").add(y.strides[at]);
-    at += !reduced[i] || keeps;
+  const SmallVec<bool, 8> folded = folded_dims(x);
+  Text store("    ");
+  add_fold_result(store, x, folded, is_running);
+  store.add(" = ");
+  if (is_float(y.dtype)) store.add(fold.last);
+  else store.add("(").add(c_type(y.dtype)).add(")(").add(fold.last).add(")");
+  if (strcmp(name, "mean") == 0) {
+    int64_t count = 1;
+    for (int64_t i = 0; i < x.ndim(); i++) count *= folded[i] ? x.sizes[i] : 1;
+    store.add(" / ").add(count).add(y.dtype == Dtype::kF64 ? ".0" : ".0f");
   }
-  target.add("] = ");
-  const bool converts = !is_float(y.dtype);
-  if (converts) target.add("(").add(c_type(y.dtype)).add(")(");
-  target.add(fold.last).add(converts ? ")" : "");
-  if (mean) target.add(" / ").add(count).add(y.dtype == Dtype::kF64 ? ".0" : ".0f");
-  target.add(";\n");
-  int64_t n_around = 0;
-  for (const bool r : reduced) n_around += !r;
-  const int64_t n_inside = x.ndim() - n_around;
-  if (!n_around) open_loops({});
-  for (int64_t i = 0; i < x.ndim(); i++)
-    if (!reduced[i]) open_loop(i, x.sizes[i]);
+  store.add(";\n");
+
+  const int64_t n_around = open_dims(x, folded, false);
   if (strcmp(fold.name, "norm") == 0) {
     body_.add("    const float p = ");
-    add_float(body_, number("p"));
+    add_float(body_, p);
     body_.add(";\n");
   }
   body_.add("    ").add(tests ? "int" : type).add(" sum = ").add(fold.first).add(";\n");
-  if (!n_inside) open_loops({});
-  for (int64_t i = 0; i < x.ndim(); i++)
-    if (reduced[i]) open_loop(i, x.sizes[i]);
+  const int64_t n_inside = open_dims(x, folded, true);
   body_.add("    const ").add(type).add(" a = ");
   if (strcmp(type, c_type(x.dtype)) != 0) body_.add("(").add(type).add(")");
   add_at(body_, tensor("self"), x.ndim());
   body_.add(";\n    ").add(fold.step).add("\n");
-  if (is_running) body_.add("    ").add(target.span());
+  if (is_running) body_.add(store.span());
   close_loops(n_inside);
-  if (!is_running) body_.add("    ").add(target.span());
+  if (!is_running) body_.add(store.span());
   close_loops(n_around);
 }
 
@@ -247,17 +272,19 @@ void CExporter::store_ordered(const char* at, int64_t dim, bool only_positions) 
   const IrValue& x = value(self);
   const bool whole = !node_has("dim") && !is("select_ranks");
   const int64_t step = whole ? 1 : row_of(self, x, dim).step;
-  const int32_t outs[] = {only_positions ? -1 : node().outs[0],
-                          only_positions ? node().outs[0] : -1};
+  const SmallVec<int32_t, 2>& outs = node().outs;
+  const int32_t elements = only_positions ? -1 : outs[0];
+  int32_t positions = -1;
+  if (only_positions) positions = outs[0];
+  else if (outs.size() == 2) positions = outs[1];
   const auto store = [&](int32_t v, bool position) {
     const Row to = row_of(v, x, dim);
     body_.add("    (").add(to.first.span()).add(")[j * ").add(to.step).add("] = ");
     if (position) body_.add("order[").add(at).add("];\n");
     else body_.add("a[order[").add(at).add("] * ").add(step).add("];\n");
   };
-  if (outs[0] >= 0) store(outs[0], false);
-  if (outs[1] >= 0) store(outs[1], true);
-  else if (node().outs.size() == 2 && node().outs[1] >= 0) store(node().outs[1], true);
+  if (elements >= 0) store(elements, false);
+  if (positions >= 0) store(positions, true);
 }
 
 void CExporter::emit_sort(bool only_positions) {

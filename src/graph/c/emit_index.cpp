@@ -172,6 +172,29 @@ void CExporter::add_along(Text& out, int32_t index, bool by_rows, int64_t dim, i
   else out.add("[0]");
 }
 
+// Adds the element that is written, in loops over n dims: the argument value, or one of a tensor,
+// which is copied first where it shares memory with the result y.
+void CExporter::add_scattered(Text& out, const IrValue& y, int64_t n) {
+  if (node_has("value")) {
+    char element[8];
+    store_scalar(element, y.dtype, arg("value").scalar);
+    add_element(out, y.dtype, element);
+    return;
+  }
+  const int32_t src = tensor(node_has("source") ? "source" : "src");
+  const IrValue& x = value(src);
+  Shape strides = x.strides;
+  if (x.storage == y.storage) {
+    add_dense_copy(out, src, x.dtype);
+    contiguous_strides(x.sizes, strides.data());
+  } else {
+    add_pointer(out, src);
+  }
+  out.add("[0");
+  for (int64_t d = 0; d < x.ndim() && d < n; d++) out.add(" + i").add(d).add(" * ").add(strides[d]);
+  out.add("]");
+}
+
 // Writes to the elements of self at the positions along dim that `index` has: one for each element
 // that is written, or one for each row (index_add and so on).
 void CExporter::emit_scatter(char by) {
@@ -180,34 +203,13 @@ void CExporter::emit_scatter(char by) {
   const int32_t index = tensor("index");
   const int64_t dim = dim_of("self");
   const bool by_rows = strncmp(op(), "index_", 6) == 0;
-  const char* name = node_has("source") ? "source" : "src";
   Shape sizes = by_rows ? y.sizes : value(index).sizes;
   if (by_rows && y.ndim()) sizes[dim] = value(index).numel();
   if (node_has("include_self") && !integer("include_self"))
     refuse("elements of self that are left out");
   begin_changes();
   Text source;
-  if (node_has("value")) {
-    char element[8];
-    store_scalar(element, y.dtype, arg("value").scalar);
-    add_element(source, y.dtype, element);
-  } else {
-    const int32_t src = tensor(name);
-    const IrValue& x = value(src);
-    const bool shared = x.storage == y.storage;
-    if (shared) add_dense_copy(source, src, x.dtype);
-    else add_pointer(source, src);
-    source.add("[0");
-    Ints strides = x.strides;
-    Shape dense = x.sizes;
-    if (shared) {
-      contiguous_strides(x.sizes, dense.data());
-      strides = dense;
-    }
-    for (int64_t d = 0; d < x.ndim() && d < sizes.size(); d++)
-      source.add(" + i").add(d).add(" * ").add(strides[d]);
-    source.add("]");
-  }
+  add_scattered(source, y, sizes.size());
   if (node_has("alpha") && is_integral(y.dtype)) {
     source.add(" * (uint64_t)");
     add_whole(source, integer("alpha"));

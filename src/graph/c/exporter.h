@@ -78,6 +78,9 @@ class CExporter {
   void emit_border();
   void add_border_source(int64_t d);
   void add_circular_source(int64_t d);
+  SmallVec<bool, 8> folded_dims(const IrValue& x) const;
+  int64_t open_dims(const IrValue& x, Span<const bool> folded, bool which);
+  void add_fold_result(Text& out, const IrValue& x, Span<const bool> folded, bool is_running);
   void emit_fold(const char* name, bool is_running = false);
   // Elements of a tensor, `step` apart, from the address `first` on.
   struct Row {
@@ -116,6 +119,7 @@ class CExporter {
   void emit_index();
   bool emit_masked_put();
   void emit_index_put();
+  void add_scattered(Text& out, const IrValue& y, int64_t n);
   void emit_scatter(char by);
   void emit_one_hot();
   void emit_move();

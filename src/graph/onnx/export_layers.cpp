@@ -100,60 +100,62 @@ void OnnxExporter::check_places_unused() const {
   if (is_used(at().outs[1])) refuse("positions of the maxima");
 }
 
+void OnnxExporter::emit_windows(bool max) {
+  const ModelValue x = tensor("self");
+  const bool lone = value("self").ndim() == 3;
+  AttrWriter a;
+  const Shape kernel = per_dim(arg("kernel_size").ints, 2, 1);
+  a.ints("kernel_shape", kernel);
+  Shape strides;
+  for (int64_t i = 0; i < 2; i++) strides.push_back(item(arg("stride").ints, i, kernel[i]));
+  a.ints("strides", strides);
+  a.ints("pads", twice(per_dim(arg("padding").ints, 2, 0)));
+  a.integer("ceil_mode", integer("ceil_mode"));
+  if (max) a.ints("dilations", per_dim(arg("dilation").ints, 2, 1));
+  else a.integer("count_include_pad", integer("count_include_pad"));
+  const bool divides = !max && has("divisor_override");
+  if (divides && (integer("ceil_mode") || !integer("count_include_pad")))
+    refuse("divisor_override for windows of several sizes");
+  Shape sizes(value("self").sizes.span());
+  if (lone) sizes.insert(0, 1);
+  const ModelValue images = lone ? reshape(x, sizes) : x;
+  ModelValue y = max ? max_pooled(images, a) : node("AveragePool", {images}, x.dtype, a);
+  if (lone) y = reshape(y, out_value().sizes);
+  if (divides) {
+    const double factor = double(kernel[0] * kernel[1]) / real("divisor_override");
+    y = node("Mul", {y, number(factor, y.dtype)}, y.dtype);
+  }
+  give(y);
+}
+void OnnxExporter::emit_adaptive_windows(bool max) {
+  const IrValue& x = value("self");
+  const IrValue& y = out_value();
+  Shape kernel;
+  bool even = x.ndim() == 4;
+  for (int64_t i = 2; i >= 1; i--) {
+    const int64_t in = x.sizes[x.ndim() - i];
+    const int64_t out = y.sizes[y.ndim() - i];
+    if (out == 0) refuse("no windows");
+    even = even && in % out == 0;
+    kernel.push_back(in / out);
+  }
+  if (!even && !max) {
+    emit_window_means();
+    return;
+  }
+  if (!even) refuse("windows of several sizes, or an image without a batch");
+  AttrWriter a;
+  a.ints("kernel_shape", kernel).ints("strides", kernel);
+  if (max) give(max_pooled(tensor("self"), a));
+  else give(node("AveragePool", {tensor("self")}, x.dtype, a));
+}
 bool OnnxExporter::emit_pool() {
-  const bool max = is("max_pool2d") || is("max_pool2d_with_indices");
-  if (max || is("avg_pool2d")) {
-    const ModelValue x = tensor("self");
-    const bool lone = value("self").ndim() == 3;
-    AttrWriter a;
-    const Shape kernel = per_dim(arg("kernel_size").ints, 2, 1);
-    a.ints("kernel_shape", kernel);
-    Shape strides;
-    for (int64_t i = 0; i < 2; i++) strides.push_back(item(arg("stride").ints, i, kernel[i]));
-    a.ints("strides", strides);
-    a.ints("pads", twice(per_dim(arg("padding").ints, 2, 0)));
-    a.integer("ceil_mode", integer("ceil_mode"));
-    if (max) a.ints("dilations", per_dim(arg("dilation").ints, 2, 1));
-    else a.integer("count_include_pad", integer("count_include_pad"));
-    const bool divides = !max && has("divisor_override");
-    if (divides && (integer("ceil_mode") || !integer("count_include_pad")))
-      refuse("divisor_override for windows of several sizes");
-    Shape sizes(value("self").sizes.span());
-    if (lone) sizes.insert(0, 1);
-    const ModelValue images = lone ? reshape(x, sizes) : x;
-    ModelValue y = max ? max_pooled(images, a) : node("AveragePool", {images}, x.dtype, a);
-    if (lone) y = reshape(y, out_value().sizes);
-    if (divides) {
-      const double factor = double(kernel[0] * kernel[1]) / real("divisor_override");
-      y = node("Mul", {y, number(factor, y.dtype)}, y.dtype);
-    }
-    give(y);
-    return true;
-  }
-  const bool adapts = is("adaptive_max_pool2d");
-  if (adapts || is("adaptive_avg_pool2d")) {
-    const IrValue &x = value("self"), &y = out_value();
-    Shape kernel;
-    bool even = x.ndim() == 4;
-    for (int64_t i = 2; i >= 1; i--) {
-      const int64_t in = x.sizes[x.ndim() - i];
-      const int64_t out = y.sizes[y.ndim() - i];
-      if (out == 0) refuse("no windows");
-      even = even && in % out == 0;
-      kernel.push_back(in / out);
-    }
-    if (!even && !adapts) {
-      emit_window_means();
-      return true;
-    }
-    if (!even) refuse("windows of several sizes, or an image without a batch");
-    AttrWriter a;
-    a.ints("kernel_shape", kernel).ints("strides", kernel);
-    if (adapts) give(max_pooled(tensor("self"), a));
-    else give(node("AveragePool", {tensor("self")}, x.dtype, a));
-    return true;
-  }
-  return false;
+  if (is("max_pool2d") || is("max_pool2d_with_indices")) emit_windows(true);
+  else if (is("avg_pool2d")) emit_windows(false);
+  else if (is("adaptive_max_pool2d")) emit_adaptive_windows(true);
+  else if (is("adaptive_avg_pool2d")) emit_adaptive_windows(false);
+  else return false;
+  return true;
 }
 
 // MaxPool. Places are in a plane, in ONNX in all of them.
@@ -418,10 +420,29 @@ bool OnnxExporter::emit_rows() {
   return emit_by(kTable);
 }
 
+// Returns scores [.., queries, keys] with -inf where a key comes after its query.
+ModelValue OnnxExporter::without_later_keys(ModelValue scores, int64_t queries, int64_t keys) {
+  const int64_t sizes[] = {queries, keys};
+  ModelValue seen;
+  if (growth_) {
+    const Dtype f32 = Dtype::kF32;
+    const ModelValue ones = node("Expand", {number(1, f32), constant(Ints(sizes))}, f32);
+    seen = node("Trilu", {ones}, f32, AttrWriter().integer("upper", 0));
+    seen = cast(seen, Dtype::kBool);
+  } else {
+    Bytes table;
+    for (int64_t i = 0; i < queries; i++)
+      for (int64_t j = 0; j < keys; j++) table.push_back(j <= i);
+    seen = initializer(Dtype::kBool, Ints(sizes), table.data(), table.size());
+  }
+  return node("Where", {seen, scores, number(-kInf, scores.dtype)}, scores.dtype);
+}
+
 bool OnnxExporter::emit_attention() {
   if (!is("native_attention")) return false;
   if (real("dropout_p") != 0) refuse("dropout: export the model in eval mode");
-  const IrValue &q = value("query"), &k = value("key");
+  const IrValue& q = value("query");
+  const IrValue& k = value("key");
   const Dtype d = q.dtype;
   const int64_t shared = q.sizes[1] / max<int64_t>(1, k.sizes[1]);  // queries of a key's head
   const auto all_heads = [&](const char* name) {
@@ -442,24 +463,7 @@ bool OnnxExporter::emit_attention() {
     if (mask.dtype == Dtype::kBool) mask = node("Where", {mask, number(0, d), number(-kInf, d)}, d);
     scores = node("Add", {scores, cast(mask, d)}, d);
   }
-  if (integer("causal")) {
-    const int64_t m = q.sizes[2];
-    const int64_t l = k.sizes[2];
-    const int64_t sizes[] = {m, l};
-    ModelValue seen;
-    if (growth_) {
-      const Dtype f32 = Dtype::kF32;
-      const ModelValue ones = node("Expand", {number(1, f32), constant(Ints(sizes))}, f32);
-      seen = node("Trilu", {ones}, f32, AttrWriter().integer("upper", 0));
-      seen = cast(seen, Dtype::kBool);
-    } else {
-      Bytes table;
-      for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < l; j++) table.push_back(j <= i);
-      seen = initializer(Dtype::kBool, Ints(sizes), table.data(), table.size());
-    }
-    scores = node("Where", {seen, scores, number(-kInf, d)}, d);
-  }
+  if (integer("causal")) scores = without_later_keys(scores, q.sizes[2], k.sizes[2]);
   ModelValue weights = along(-1, "Softmax", {scores}, d);
   if (has("mask")) {  // rows that see nothing have weights of 0, not nan
     const ModelValue hidden = node("Equal", {scores, number(-kInf, d)}, Dtype::kBool);

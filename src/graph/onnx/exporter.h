@@ -155,6 +155,8 @@ class OnnxExporter {
   void check_places_unused() const;
   ModelValue max_pooled(ModelValue x, const AttrWriter& a);
   void emit_window_means();
+  void emit_windows(bool max);
+  void emit_adaptive_windows(bool max);
   bool emit_pool();
   ModelValue resize_weights(int d);
   void emit_nearest();
@@ -168,6 +170,7 @@ class OnnxExporter {
   void emit_batch_norm();
   ModelValue normalized_images();
   void emit_cumsum();
+  ModelValue without_later_keys(ModelValue scores, int64_t queries, int64_t keys);
   bool emit_attention();
   // What the linear layer before a recurrent one multiplies, its gates in ONNX's order.
   struct RecurrentInput {

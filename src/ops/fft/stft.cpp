@@ -121,31 +121,38 @@ static TensorRef signal_frames(const Tensor& self, const Frames& f, bool normali
   return op::fft_c2r(*x, -1, f.n_fft, true, scale);
 }
 
-TensorRef istft(Call, const Tensor& self, int64_t n_fft, Opt<int64_t> hop_length,
-                Opt<int64_t> win_length, const Tensor* window, bool center, bool normalized,
-                Opt<bool> onesided, Opt<int64_t> length, bool return_complex) {
+static void check_spectrum(const Tensor& self) {
   if (!is_complex(self.dtype))
     fail_arg(TT_DTYPE, "self", "self is {}: must be complex", fmt(self.dtype));
   if ((self.ndim != 2 && self.ndim != 3) || self.numel == 0)
     fail_arg(TT_SHAPE, "self",
              "self is {}: must be (frequencies, frames) or (batch, frequencies, frames), not empty",
              self.sizes());
-  const Frames f = checked_frames(n_fft, hop_length, win_length);
-  if (f.hop > f.win)
-    fail_arg(TT_INVALID_ARG, "hop_length", "hop_length is {}, win_length is {}: must not be larger",
-             f.hop, f.win);
+}
+// half: self has the frequencies up to n_fft / 2 alone.
+static void check_frequencies(const Tensor& self, const Tensor* window, int64_t n_fft, bool half,
+                              bool return_complex) {
   const int64_t frequencies = self.size(-2);
-  const bool half = onesided.or_else(frequencies != n_fft);
   const int64_t wanted = half ? n_fft / 2 + 1 : n_fft;
   if (frequencies != wanted)
     fail_arg(TT_SHAPE, "self", "self has {} frequencies: must have {}", frequencies, wanted);
   if (return_complex && half)
     fail_arg(TT_INVALID_ARG, "onesided",
-             "onesided is true: a complex signal needs all {} "
-             "frequencies",
-             n_fft);
+             "onesided is true: a complex signal needs all {} frequencies", n_fft);
   if (!return_complex && window && is_complex(window->dtype))
     fail_arg(TT_INVALID_ARG, "return_complex", "return_complex is false: window is complex");
+}
+
+TensorRef istft(Call, const Tensor& self, int64_t n_fft, Opt<int64_t> hop_length,
+                Opt<int64_t> win_length, const Tensor* window, bool center, bool normalized,
+                Opt<bool> onesided, Opt<int64_t> length, bool return_complex) {
+  check_spectrum(self);
+  const Frames f = checked_frames(n_fft, hop_length, win_length);
+  if (f.hop > f.win)
+    fail_arg(TT_INVALID_ARG, "hop_length", "hop_length is {}, win_length is {}: must not be larger",
+             f.hop, f.win);
+  const bool half = onesided.or_else(self.size(-2) != n_fft);
+  check_frequencies(self, window, n_fft, half, return_complex);
   if (length.has && length.value < 1)
     fail_arg(TT_INVALID_ARG, "length", "length is {}: must be positive", length.value);
   TensorRef w = full_window(self, window, f);

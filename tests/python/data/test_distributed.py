@@ -416,7 +416,7 @@ def bucket_hooks(rank, size):
     ddp.register_comm_hook(None, default_hooks.allreduce_hook)
     assert all(tt.equal(a, b) for a, b in zip(plain, gradients()))
     raises(lambda: ddp.register_comm_hook([], scaled) if rank else call_none(ddp),
-           "rank 0 has no hook, rank 1 has one")  # fmt: skip
+           "rank 1 has a hook, rank 0 has none")  # fmt: skip
 
 
 def call_none(ddp):
