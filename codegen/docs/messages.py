@@ -3,13 +3,9 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from codegen.docs.sources import CALLED, functions, sources
 from codegen.model.schema import split_top
 
-FUNCTION = re.compile(
-    r"^(?:template <[^\n]*>\s*)?(?:TT_COLD |static |inline )*[A-Za-z_][\w:<>,&* ]*?[ &*]"
-    r"(?:impl::)?(\w+)\([^;{}]*\)(?: const)?(?: noexcept)? \{(.*?)(?:^\}|\}$)",
-    re.M | re.S,
-)
 UNNAMED = re.compile(r"^namespace \{$.*?^\}  // namespace$", re.M | re.S)
 FAILURE = re.compile(r"fail(_arg)?\(TT_(\w+),\s*((?:\"(?:[^\"\\]|\\.)*\"|[^;])*?)\);", re.S)
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -59,21 +55,18 @@ class Messages:
     def __init__(self, ops, root):
         self.ops = ops
         self.functions = defaultdict(dict)  # name -> {path: Function}
-        for path in sorted((root / "src/ops").rglob("*.cpp")):
-            if path.parent.name != "gen" and path.stem not in SHARED:
+        for path in sources(root / "src/ops"):
+            if path.stem not in SHARED:
                 self.read(path, path.read_text())
 
     def read(self, path, text):
         local = [match.span() for match in UNNAMED.finditer(text)]
-        for match in FUNCTION.finditer(text):
-            name, body = match.groups()
+        for name, body, at_name, at in functions(text):
             function = self.functions[name].setdefault(path, Function())
-            function.calls |= set(re.findall(r"\b(\w+)\(", body))
+            function.calls |= set(CALLED.findall(body))
             function.failures += failures_in(body)
-            within = any(begin < match.start() < end for begin, end in local)
-            function.exported |= (
-                not within and "static " not in text[match.start() : match.start(1)]
-            )
+            within = any(begin < at < end for begin, end in local)
+            function.exported |= not within and "static " not in text[at:at_name]
 
     def meant(self, name, path):
         """The files whose function of a name a call in path means: path itself, if it has one."""

@@ -1,8 +1,9 @@
 """docs/operators.md: every operator that applications can name, by family."""
 import json
-import re
 import textwrap
 from collections import Counter, defaultdict
+
+from codegen.docs.sources import CALLED, functions, sources
 
 WIDTH = 100
 DTYPES = ["bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"]
@@ -39,19 +40,12 @@ def bodies(root):
     """C++ functions of the operators and formulas: name -> the operators and functions that it
     calls."""
     calls = defaultdict(set)
-    files = [f for d in ("ops", "autograd") for f in sorted((root / "src" / d).glob("*.cpp"))]
-    for f in files:
-        for m in re.finditer(
-            r"^(?:static )?[A-Z]\w+ (?:impl::)?(\w+)\([^;{]*\) \{(.*?)(?:^\}|\}$)",
-            f.read_text(),
-            re.M | re.S,
-        ):
-            names = set(re.findall(r"\b(\w+)\(", m.group(2)))
-            if "kKeyAutograd" in m.group(
-                2
-            ):  # it uses other operators if gradients of gradients are wanted
+    for path in (f for d in ("ops", "autograd") for f in sources(root / "src" / d)):
+        for name, body, *_ in functions(path.read_text()):
+            names = set(CALLED.findall(body))
+            if "kKeyAutograd" in body:  # uses other operators for gradients of gradients
                 names = {n for n in names if not n.endswith("_backward")}
-            calls[m.group(1)] |= names
+            calls[name] |= names
     return calls
 
 
@@ -90,14 +84,10 @@ class Orders:
                 if isinstance(op.get("grad"), dict)
                 else str(op.get("grad"))
             )
-            parts = self.reached(re.findall(r"\b(\w+)\(", text))
+            parts = self.reached(CALLED.findall(text))
             order = 1 if any(n.endswith("_backward") and not self.of(n) for n in parts) else 2
         elif op.composite or op.get("impl") == "composite":
-            names = (
-                re.findall(r"\b(\w+)\(", op.composite or "")
-                if op.composite
-                else self.calls.get(name, ())
-            )
+            names = CALLED.findall(op.composite) if op.composite else self.calls.get(name, ())
             parts = [o for o in map(self.of, self.reached(set(names) - {name})) if o]
             carries = any(o.differentiable for o in op.outs)
             order = min(parts, default=2) if carries else 0

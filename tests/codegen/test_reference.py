@@ -111,3 +111,18 @@ void check_rank(const Tensor& t) { fail_arg(TT_SHAPE, "self", "a matrix is neede
         (tmp_path / f"src/ops/{name}.cpp").write_text(text)
     expected = [("SHAPE", "self is …"), ("SHAPE", "a matrix is needed")]
     assert Messages({}, tmp_path).of("solve") == expected
+
+
+def test_errors_after_a_block_of_the_function_are_listed(tmp_path):
+    (tmp_path / "src/ops").mkdir(parents=True)
+    (tmp_path / "src/ops/solve.cpp").write_text(
+        """
+Tensor impl::solve(const Tensor& self) {
+  if (self.ndim) {
+    check();
+  }
+  fail_arg(TT_SHAPE, "self", "self is {}", self.sizes());
+}
+"""
+    )
+    assert Messages({}, tmp_path).of("solve") == [("SHAPE", "self is …")]
