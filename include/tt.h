@@ -2409,10 +2409,11 @@ tt_status tt_compile(tt_ctx *c, tt_fn fn, void *user, void (*drop)(void *user),
 /* Calls a compiled function. The results are the caller's, as those of operators: a result that is
    an input, a parameter or a view of one shares its memory, others have memory of their own.
    Gradients that the function leaves in leaves share the record's memory, which its next call
-   overwrites.
-   The function itself runs, unrecorded, if no record is possible: inputs share memory with each
-   other or with state of a record, a result needs a gradient, a capture, vmap or trace is on, or
-   another thread is in a call of this compiled function; tt_compiled_get_info says why.
+   overwrites, unless the application has one of them then.
+   The function itself runs, unrecorded, if no record is possible: inputs share memory with state
+   of a record, a result needs a gradient, a capture, vmap or trace is on, or another thread is in
+   a call of this compiled function; tt_compiled_get_info says why. It must reach the memory of
+   inputs through these alone: a record takes what it has of an input for the input.
    If cap is too small, the call fails with TT_BUFFER_TOO_SMALL, and *n_outs is the number of
    results; a replay has computed nothing then. An index out of range fails as in the operator;
    parameters may be half written. */

@@ -48,6 +48,13 @@ Ref<Hook> HookList::next(int32_t kind, uint32_t nr, int64_t after) const {
   return {};
 }
 
+uint64_t HookList::mark(const Lock&) const {
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  uint64_t mark = 0;
+  for (const Hook* h = first_; h; h = h->next) mark = (mark + uint64_t(h->id)) * kOdd;
+  return mark;
+}
+
 void HookList::clear() noexcept {
   while (Hook* h = first_) {
     first_ = h->next;

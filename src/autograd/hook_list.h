@@ -37,6 +37,9 @@ class HookList {
   bool has(int32_t kind) const { return bool(next(kind, 0, 0)); }
   // Returns the first hook of a kind with an id above `after`, or an empty reference.
   Ref<Hook> next(int32_t kind, uint32_t nr, int64_t after) const;
+  // A number that differs once hooks are added or removed; 0: there are none. `locked` proves that
+  // shared_lock is held.
+  uint64_t mark(const Lock& locked) const;
   void clear() noexcept;  // no other thread may use the list
 
  private:

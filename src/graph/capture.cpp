@@ -436,6 +436,18 @@ void keep_made(Capture& c) {
     if (found[i]) keep_storage(*c.graph, i, *found[i]);
 }
 
+// Returns which input it is, or -1 if the memory of t is known already.
+int32_t add_input(Capture& c, const Tensor& t) {
+  Graph& g = *c.graph;
+  if (t.storage->reserved_[0] == c.mark || c.outside.find(t.storage) >= 0) return -1;
+  const Restore<CaptureVisitor*> quiet(c.visitor, nullptr);
+  g.inputs.reserve(g.inputs.size() + 1);
+  const int32_t value = read_value(c, &t);
+  g.storages[g.values[value].storage].role = IrRole::kInput;
+  g.inputs.push_back(value);
+  return int32_t(g.inputs.size()) - 1;
+}
+
 void destroy(CtxPart* part) noexcept {
   auto* c = static_cast<Capture*>(part);
   c->~Capture();
@@ -473,14 +485,9 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
     c->graph = new_graph();
     c->options = options;
     c->mark = new_mark();
-    for (int64_t i = 0; i < inputs.n; i++) {
-      const int32_t value = read_value(*c, inputs[i]);
-      IrStorage& s = c->graph->storages[c->graph->values[value].storage];
-      if (s.role == IrRole::kInput)
+    for (int64_t i = 0; i < inputs.n; i++)
+      if (add_input(*c, *inputs[i]) < 0)
         fail_arg(TT_INVALID_ARG, "inputs", "inputs[{}] shares its memory with another input", i);
-      s.role = IrRole::kInput;
-      c->graph->inputs.push_back(value);
-    }
     c->visitor = options.visitor;
   } catch (...) {
     drop_capture(ctx);
@@ -488,6 +495,11 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options) {
   }
   use_mode(kKeyCapture, &capture_slot);
   ctx.include |= bit(kKeyCapture);
+}
+
+int32_t add_capture_input(const Tensor& t) {
+  Capture* c = of(ctx());
+  return !c || c->refused ? -1 : add_input(*c, t);
 }
 
 void drop_capture(Ctx& c) noexcept {

@@ -68,11 +68,17 @@ class Entry:
 
     structure: the arguments with places for their tensors. result: the structure of the function's
     result; number: the number of its tensors, None before the first call; has_history: whether one
-    of them required a gradient. plain: the reason why the function itself runs, or None.
+    of them required a gradient. owner: returns the Compiled whose entry it is, as long as
+    that exists. plain: the reason why the function itself runs, or None.
     """
 
     def __init__(
-        self, fn: Callable[..., Any], structure: Any, held: Any, dynamic: bool = False
+        self,
+        fn: Callable[..., Any],
+        structure: Any,
+        held: Any,
+        dynamic: bool = False,
+        owner: Callable[[], Compiled | None] = lambda: None,
     ) -> None:
         self.fn, self.structure, self.held = fn, structure, held
         self.result: Any = None
@@ -87,6 +93,8 @@ class Entry:
             byref(self.n),
         )
         self.single = False  # the result is one tensor
+        self.owner = owner
+        self.changed: list[Any] = []  # the result of the running call, if it has another structure
         from .func import Flat
 
         entry = weakref.ref(
@@ -104,13 +112,23 @@ class Entry:
     def traced(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function, from C."""
         global recording
+        owner = self.owner()
+        if owner is not None and owner.reads((args, kwargs)):
+            lib.tt_capture_drop(local.ctx)  # a record would take the name for the argument
         recording += 1
         try:
             result = self.fn(*args, **kwargs)
         finally:
             recording -= 1
         tensors: list[Tensor] = []
-        self.result = without_tensors(result, tensors)
+        structure = without_tensors(result, tensors)
+        if self.number is not None and frozen(structure) != frozen(self.result):
+            self.plain = "its results have another structure in another call"
+            self.changed.append(result)
+            if owner is not None:
+                owner.last = None
+            return result
+        self.result = structure
         others: list[Any] = []
 
         def note(x: Any) -> None:
@@ -130,9 +148,12 @@ class Entry:
         handle = TensorHandle()
         n = len(tensors)
         pointers = b"".join([x._as_parameter_ for x in tensors])
-        if compiled_call(
+        failed = compiled_call(
             local.ctx, self.handle, pointers, NUMBERS[n], byref(handle), ONE, self.n_address
-        ):
+        )
+        if self.changed:
+            return self.changed.pop()
+        if failed:
             fail()
         result = new(Tensor)
         result._as_parameter_ = handle
@@ -149,7 +170,7 @@ class Entry:
     def replay_of_two(self, seen: Seen) -> Callable[[Any], Any]:
         """Returns the same for an input and its target, and one result: Seen.holds and run as one
         function whose names are its own, in 0.8 of their time."""
-        compiled, n_address = self.handle, self.n_address
+        compiled, n_address, changed = self.handle, self.n_address, self.changed
         cells, mode, modes, names = seen.cells, seen.mode, seen.modes, seen.names
 
         def replay(args: Any) -> Any:
@@ -169,7 +190,12 @@ class Entry:
                     return MISSED
             pointers = b"".join((x._as_parameter_, y._as_parameter_))  # faster than an array
             handle = TensorHandle()
-            if compiled_call(local.ctx, compiled, pointers, TWO, byref(handle), ONE, n_address):
+            failed = compiled_call(
+                local.ctx, compiled, pointers, TWO, byref(handle), ONE, n_address
+            )
+            if changed:
+                return changed.pop()
+            if failed:
                 fail()
             result = new(Tensor)
             result._as_parameter_ = handle
@@ -180,7 +206,7 @@ class Entry:
     def run_any(self, tensors: Any) -> Any:
         """Calls C for any number of results."""
         outs = self.outs()
-        if compiled_call(
+        failed = compiled_call(
             local.ctx,
             self.handle,
             convert.pointers(tensors),
@@ -188,7 +214,10 @@ class Entry:
             outs,
             self.cap,
             self.n_address,
-        ):
+        )
+        if self.changed:
+            return self.changed.pop()
+        if failed:
             fail()
         number = self.number
         if number is not None and number != len(outs):
@@ -319,14 +348,27 @@ class Watched:
                 self.add_attributes(m, self.of_modules, held)
         return (*parts, *self.of_modules)
 
+    def is_given(self, arguments: Any) -> bool:
+        """Returns whether a tensor among the arguments is in the memory of one that a name has, or
+        a module."""
+        given: list[Any] = []
+        without_tensors(arguments, given)
+        held: list[Any] = []
+        self.state(held)
+        memories = {memory_of(x) for x in held if isinstance(x, Tensor)} - {0}
+        return any(memory_of(x) in memories for x in given)
+
     @staticmethod
     def add_attributes(module: Any, parts: list[Any], held: list[Any] | None) -> None:
-        """Adds the attributes, parameters, buffers and children of a module but for its own notes,
-        and for attributes that hooks compute from parameters, such as weight from weight_orig or
-        weight_g."""
+        """Adds the attributes, hooks, parameters, buffers and children of a module but for its own
+        notes, and for attributes that hooks compute from parameters, such as weight from
+        weight_orig or weight_g."""
         computed = {name.rpartition("_")[0] for name in module._parameters} | NOTES
         for name, x in module.__dict__.items():
             if name in computed:
+                continue
+            if isinstance(x, dict) and name.endswith("_hooks"):
+                parts.append((name, tuple(x)))  # the numbers of hooks
                 continue
             parts.append((name, type(x), x) if isinstance(x, PLAIN) else (name, id(x)))
             if held is not None:
@@ -335,6 +377,12 @@ class Watched:
             parts += [(name, id(x)) for name, x in group.items()]
             if held is not None:
                 held += group.values()
+
+
+def memory_of(x: Tensor) -> int:
+    """Returns the address of a tensor's memory, or 0."""
+    start = x.data_ptr()
+    return start and start - x.storage_offset() * x.element_size()
 
 
 def frozen(structure: Any) -> Any:
@@ -427,8 +475,13 @@ class Compiled:
         assert self.watched is not None
         self.watched.state(held)
         structure = without_tensors((args, kwargs), [])
-        entry = self.entries[key] = Entry(self.fn, structure, held, self.dynamic)
+        owner = weakref.ref(self)
+        entry = self.entries[key] = Entry(self.fn, structure, held, self.dynamic, owner)
         return entry
+
+    def reads(self, arguments: Any) -> bool:
+        """Returns whether the function has a name for the memory of an argument, too."""
+        return self.watched is not None and self.watched.is_given(arguments)
 
     def reset(self) -> None:
         """Drops the records."""

@@ -1,6 +1,5 @@
 #include "nn/compile/compiled.h"
 
-#include "autograd/meta.h"
 #include "base/finalizer.h"
 #include "nn/compile/record.h"
 #include "ops/impl.h"
@@ -44,19 +43,6 @@ const char* reason_of_modes() {
   return nullptr;
 }
 
-bool share_memory(TensorSpan inputs) {
-  for (int64_t i = 1; i < inputs.n; i++)
-    for (int64_t j = 0; j < i; j++)
-      if (inputs[i]->storage == inputs[j]->storage) return true;
-  return false;
-}
-// Replays call no hooks.
-bool have_hooks(TensorSpan inputs) {
-  for (const Tensor* t : inputs)
-    if (const AutogradMeta* m = find_meta(*t); m && !t->grad_fn && !m->hooks.empty()) return true;
-  return false;
-}
-
 // Locks the records, unless a call is using them.
 class RecordsLock {
  public:
@@ -83,7 +69,6 @@ const char* reason_against(CompiledRecord& r, TensorSpan inputs) {
   if (!r.plan) return r.reason.c_str();
   for (const Tensor* t : inputs)
     if (r.outside.find(t->storage) >= 0) return "an input shares memory with state of the function";
-  if (holds_gradient(r)) return "the application has a gradient of an earlier call";
   return nullptr;
 }
 
@@ -131,14 +116,17 @@ TensorList call_compiled(Compiled& f, TensorSpan inputs, int64_t cap, int64_t* n
   const RecordsLock lock(f);
   if (!lock.held) return run_function(f, inputs);
   if (const char* reason = reason_of_modes()) return run_unrecorded(f, inputs, reason);
-  if (share_memory(inputs)) return run_unrecorded(f, inputs, "inputs share memory");
-  if (have_hooks(inputs)) return run_unrecorded(f, inputs, "an input has hooks");
   drop_outdated(f);
   CompiledRecord* found = find_record(f, inputs);
-  if (!found) found = derive_record(f, inputs);
+  if (!found) {
+    if (const char* reason = reason_against_memories(inputs))
+      return run_unrecorded(f, inputs, reason);
+    found = derive_record(f, inputs);
+  }
   if (found) {
     if (const char* reason = reason_against(*found, inputs))
       return run_unrecorded(f, inputs, reason);
+    if (TT_UNLIKELY(holds_gradient(*found))) renew_gradients(*found);
     return replay(f, *found, inputs, cap, n_outs);
   }
   if (num_recorded(f) >= f.limit)

@@ -16,48 +16,105 @@ ModeGuard modes_now() {
   return g;
 }
 
+uint64_t mark_of_hooks(const Lock& locked, const Tensor& leaf) {
+  const AutogradMeta* m = find_meta(leaf);
+  return m ? m->hooks.mark(locked) : 0;
+}
+
+bool is_alone(const Tensor& grad, RefCount refs) {
+  return grad.refs == refs && grad.storage->refs == 1;
+}
+
 const Storage* storage_of(const Module::Slot& slot) {
   return slot.tensor ? slot.tensor->storage : nullptr;
 }
 
 namespace {
 
-bool fits_but_sizes(const InputGuard& g, const Tensor& t) {
-  return g.dtype == t.dtype && g.device == t.device && g.sizes.size() == t.ndim &&
-         g.needs_grad == requires_grad(t) && g.has_history == bool(t.grad_fn) &&
-         g.writable == t.storage->writable;
+bool has_hooks(const Tensor& t) {
+  const AutogradMeta* m = find_meta(t);
+  return m && !m->hooks.empty();
 }
-bool fits(const InputGuard& g, const Tensor& t) {
-  return same(g.sizes, t.sizes()) && same(g.strides, t.strides()) && fits_but_sizes(g, t);
+bool fits_hooks(const InputGuard& g, const Tensor& t) {
+  if (!has_hooks(t)) return !g.hooks;
+  const Lock lock(shared_lock);
+  return g.hooks == mark_of_hooks(lock, t);
 }
 
+bool fits_but_sizes(const InputGuard& g, TensorSpan inputs, int64_t i) {
+  const Tensor& t = *inputs[i];
+  return g.dtype == t.dtype && g.device == t.device && g.sizes.size() == t.ndim &&
+         g.needs_grad == requires_grad(t) && g.has_history == bool(t.grad_fn) &&
+         g.writable == t.storage->writable && g.sharing == sharing_of(inputs, i) &&
+         fits_hooks(g, t);
+}
+bool fits(const InputGuard& g, TensorSpan inputs, int64_t i) {
+  const Tensor& t = *inputs[i];
+  return same(g.sizes, t.sizes()) && same(g.strides, t.strides()) && fits_but_sizes(g, inputs, i);
+}
+
+bool fits_hooks(const ModuleGuard& g) {
+  if (g.module->hooks.empty()) return !g.hooks;
+  const Lock lock(shared_lock);
+  return g.hooks == g.module->hooks.mark(lock);
+}
 bool fits(const ModuleGuard& g) {
   const Module& m = *g.module;
-  if (m.training != g.training || m.slots.size() != g.slots.size()) return false;
+  if (m.training != g.training || m.slots.size() != g.slots.size() || !fits_hooks(g)) return false;
   for (int64_t i = 0; i < g.slots.size(); i++)
     if (storage_of(m.slots[i]) != g.slots[i]) return false;
   return true;
 }
 
-bool fits(const SmallVec<LeafGuard, 1>& leaves, TensorSpan inputs) {
-  if (leaves.empty()) return true;
-  const Lock lock(shared_lock);
-  for (const LeafGuard& g : leaves) {
-    if (g.replaced) continue;
-    const Tensor* grad = borrow_grad(lock, g.of(inputs));
-    if (g.grad != (grad ? grad->storage : nullptr)) return false;
+// Whether a gradient that was alone in its memory can be another one now.
+bool fits_slot(const CompiledRecord& r, const LeafGuard& g, const Tensor* grad) {
+  if (!grad || !r.plan) return grad;
+  const Tensor& slot = *r.feeds[g.slot].slot;
+  return grad->dtype == slot.dtype && grad->is_cpu() && same(grad->sizes(), slot.sizes()) &&
+         same(grad->strides(), slot.strides()) && grad->storage->writable &&
+         grad->storage->refs == 1 && !grad->grad_fn && !requires_grad(*grad);
+}
+
+bool fits(const CompiledRecord& r, const LeafGuard& g, const Lock& lock, TensorSpan inputs) {
+  const Tensor& leaf = g.of(inputs);
+  if (g.hooks != mark_of_hooks(lock, leaf)) return false;
+  if (g.replaced) return true;
+  const Tensor* grad = borrow_grad(lock, leaf);
+  if (g.slot >= 0) return fits_slot(r, g, grad);
+  return g.grad == (grad ? grad->storage : nullptr);
+}
+
+// Whether a gradient that is an input of the plan is in memory that something else has, too.
+bool is_shared(CompiledRecord& r, const Lock& lock, TensorSpan inputs, int64_t leaf) {
+  const Tensor& grad = *borrow_grad(lock, r.leaves[leaf].of(inputs));
+  if (is_alone(grad, 1)) return false;
+  for (const Tensor* t : inputs)
+    if (t->storage == grad.storage) return true;
+  for (int64_t k = 0; k < leaf; k++) {
+    const Tensor* other = borrow_grad(lock, r.leaves[k].of(inputs));
+    if (other && other->storage == grad.storage) return true;
   }
+  return r.outside.find(grad.storage) >= 0;
+}
+
+bool fits_leaves(CompiledRecord& r, TensorSpan inputs) {
+  if (r.leaves.empty()) return true;
+  const Lock lock(shared_lock);
+  for (const LeafGuard& g : r.leaves)
+    if (!fits(r, g, lock, inputs)) return false;
+  for (int64_t i = 0; i < r.leaves.size(); i++)
+    if (r.leaves[i].slot >= 0 && r.plan && is_shared(r, lock, inputs, i)) return false;
   return true;
 }
 
 // All guards but those of inputs.
-bool fits_around(const CompiledRecord& r, TensorSpan inputs) {
+bool fits_around(CompiledRecord& r, TensorSpan inputs) {
   if (!(r.modes == modes_now())) return false;
   for (const ModuleGuard& g : r.modules)
     if (!fits(g)) return false;
   for (const OutsideGuard& g : r.tensors)
     if (g.tensor->storage != g.data || requires_grad(*g.tensor) != g.needs_grad) return false;
-  return fits(r.leaves, inputs);
+  return fits_leaves(r, inputs);
 }
 
 }  // namespace
@@ -74,16 +131,16 @@ bool holds_gradient(const CompiledRecord& r) {
   return false;
 }
 
-bool fits(const CompiledRecord& r, TensorSpan inputs) {
+bool fits(CompiledRecord& r, TensorSpan inputs) {
   if (r.inputs.size() != inputs.n) return false;
   for (int64_t i = 0; i < inputs.n; i++)
-    if (!fits(r.inputs[i], *inputs[i])) return false;
+    if (!fits(r.inputs[i], inputs, i)) return false;
   return fits_around(r, inputs);
 }
-bool fits_but_sizes(const CompiledRecord& r, TensorSpan inputs) {
+bool fits_but_sizes(CompiledRecord& r, TensorSpan inputs) {
   if (r.inputs.size() != inputs.n) return false;
   for (int64_t i = 0; i < inputs.n; i++)
-    if (!fits_but_sizes(r.inputs[i], *inputs[i])) return false;
+    if (!fits_but_sizes(r.inputs[i], inputs, i)) return false;
   return fits_around(r, inputs);
 }
 

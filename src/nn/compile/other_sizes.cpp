@@ -114,6 +114,7 @@ bool same_graph(const Graph& a, const Graph& b) {
 // The graph of a call with these inputs, or empty if it does not follow from the family.
 Ref<Graph> derived_graph(const Compiled& f, const Family& family, TensorSpan inputs) {
   const int64_t n = family.size() - 1;
+  const SmallVec<MemoryInput, 2> memories = memories_of(inputs);
   const Graphs graphs = graphs_of(family, n);
   const Graph& check = *family[n]->captured;
   try {
@@ -122,14 +123,16 @@ Ref<Graph> derived_graph(const Compiled& f, const Family& family, TensorSpan inp
     for (int64_t i = 0; i < growth.n_dims(); i++) {
       const DynamicDim& d = growth.dim(i);
       checked.push_back(check.values[check.inputs[d.input]].sizes[d.dim]);
-      sizes.push_back(inputs[d.input]->sizes()[d.dim]);
+      if (d.input >= memories.size()) return {};
+      sizes.push_back(memories[d.input].tensor->sizes()[d.dim]);
     }
     if (!same_graph(*resize_graph(graphs, checked, f.dynamic), check))
       fail(TT_NOT_IMPLEMENTED, "the last size does not follow from the others");
     Ref<Graph> g = resize_graph(graphs, sizes, f.dynamic);
-    for (int64_t i = 0; i < inputs.n; i++) {
+    for (int64_t i = 0; i < memories.size(); i++) {
       const IrValue& v = g->values[g->inputs[i]];
-      if (!same(v.sizes, inputs[i]->sizes()) || !same(v.strides, inputs[i]->strides())) return {};
+      const Tensor& t = *memories[i].tensor;
+      if (!same(v.sizes, t.sizes()) || !same(v.strides, t.strides())) return {};
     }
     return g;
   } catch (...) {

@@ -22,10 +22,24 @@ struct ModeGuard {
   }
 };
 
+// How an input shares memory with those before it.
+struct Sharing {
+  int32_t memory = -1;   // the first one in the same memory; -1: none
+  int32_t same = -1;     // the first one that is the same tensor; -1: none
+  int64_t distance = 0;  // bytes from the first element of `memory` to its own
+
+  bool operator==(const Sharing& o) const {
+    return memory == o.memory && same == o.same && distance == o.distance;
+  }
+};
+
 struct InputGuard {
   Dtype dtype;
   Device device;
   bool needs_grad, has_history, writable;
+  bool becomes_leaf = false;  // the function lets it require a gradient
+  Sharing sharing;
+  uint64_t hooks;  // HookList::mark of a leaf
   Shape sizes, strides;
 };
 
@@ -33,6 +47,7 @@ struct InputGuard {
 struct ModuleGuard {
   ModuleRef module;
   bool training;
+  uint64_t hooks;  // HookList::mark
   SmallVec<const Storage*, 2> slots;
 };
 
@@ -48,6 +63,8 @@ struct LeafGuard {
   TensorRef leaf;
   const Storage* grad;  // NULL: it has none
   bool replaced;        // the function replaces it first: nothing depends on what it was
+  uint64_t hooks;       // HookList::mark
+  int32_t slot = -1;    // the input of the plan that the gradient is, in any memory; -1: none
   int64_t input = -1;   // which input it is, then leaf is empty; -1: none
 
   const Tensor& of(TensorSpan inputs) const { return input < 0 ? *leaf : *inputs[input]; }
@@ -67,21 +84,26 @@ struct OutRule {
   int32_t first = -1;  // kShared: the first result in that memory
   int32_t value = -1;  // in the graph
 };
-// The gradient that a leaf has after the call. That of an input, and one that the function returns,
-// is new in each call.
+// The gradient that a leaf has after the call. That of an input, one that the function returns, and
+// each one since the application has kept one, is new in each call.
 struct GradRule {
   TensorRef leaf;
   TensorRef grad;       // in the memory of the plan; empty: none
   int64_t out;          // which output of the plan it is
   int64_t result = -1;  // the result of the function with which it shares memory; -1: none
   int64_t input = -1;   // the input that is the leaf, which is empty then; -1: none
+  bool is_fresh = false;
 
   const Tensor& of(TensorSpan inputs) const { return input < 0 ? *leaf : *inputs[input]; }
-  bool is_new() const { return result >= 0 || input >= 0; }
+  bool is_new() const { return is_fresh || result >= 0 || input >= 0; }
 };
+// What an input of the plan is: inputs of the function that share a memory, or a gradient.
 struct InputRule {
   TensorRef slot;
-  int64_t bytes = 0;     // of a dense input
+  int64_t input = -1;    // of the function, in whose memory it is; -1: the gradient of `leaf`
+  int64_t leaf = -1;     // in CompiledRecord::leaves
+  int64_t shift = 0;     // bytes from the first element of that tensor to the slot's first one
+  int64_t bytes = 0;     // of a dense slot
   bool written = false;  // by the function
 };
 
@@ -91,13 +113,13 @@ struct CompiledRecord {
   SmallVec<ModuleGuard, 1> modules;
   SmallVec<OutsideGuard, 1> tensors;
   SmallVec<LeafGuard, 1> leaves;
-  Ref<Graph> captured;         // (Compiled::dynamic) before passes
-  bool derived = false;        // from records of other sizes
-  bool underivable[2] = {};    // none could be derived from it, by one or by two dimensions
-  Ref<Plan> plan;              // empty: the function itself runs
-  Text reason;                 // then: why
-  bool out_of_memory = false;  // the record is not kept: the next call tries again
-  SmallVec<InputRule, 2> feeds;
+  Ref<Graph> captured;           // (Compiled::dynamic) before passes
+  bool derived = false;          // from records of other sizes
+  bool underivable[2] = {};      // none could be derived from it, by one or by two dimensions
+  Ref<Plan> plan;                // empty: the function itself runs
+  Text reason;                   // then: why
+  bool out_of_memory = false;    // the record is not kept: the next call tries again
+  SmallVec<InputRule, 2> feeds;  // those of inputs, then those of gradients
   bool writes_inputs = false;
   SmallVec<OutRule, 2> outs;
   SmallVec<GradRule, 1> grads;
@@ -106,15 +128,32 @@ struct CompiledRecord {
 };
 
 ModeGuard modes_now();
+uint64_t mark_of_hooks(const Lock& locked, const Tensor& leaf);
+// Whether a gradient, of which the caller knows `refs` references, can be an input of the plan:
+// nothing else is in its memory.
+bool is_alone(const Tensor& grad, RefCount refs);
 const Storage* storage_of(const Module::Slot& slot);
-bool fits(const CompiledRecord& r, TensorSpan inputs);
-bool fits_but_sizes(const CompiledRecord& r, TensorSpan inputs);
+bool fits(CompiledRecord& r, TensorSpan inputs);
+bool fits_but_sizes(CompiledRecord& r, TensorSpan inputs);
+
+// The inputs that share a memory are one input of the plan: the bytes that all of them are in.
+struct MemoryInput {
+  TensorRef tensor;
+  int64_t input = -1;  // one of them
+  int64_t shift = 0;   // bytes from its first element to that of `tensor`
+};
+Sharing sharing_of(TensorSpan inputs, int64_t i);
+SmallVec<MemoryInput, 2> memories_of(TensorSpan inputs);
+// Why no plan can get the memories of these inputs, or NULL.
+const char* reason_against_memories(TensorSpan inputs);
 
 TensorList run_function(Compiled& f, TensorSpan inputs);
 // Runs the function and keeps a record of the call.
 TensorList record(Compiled& f, TensorSpan inputs);
 // Whether the application has a gradient of an earlier replay, which the next one would overwrite.
 bool holds_gradient(const CompiledRecord& r);
+// Replaces the plan by one in other memory, of which each call copies gradients.
+void renew_gradients(CompiledRecord& r);
 // Gives the record the plan of a graph; the first n_outs outputs are results of the function.
 void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSpan inputs);
 // Fails with BUFFER_TOO_SMALL, and sets *n_outs, if there are more than cap results.

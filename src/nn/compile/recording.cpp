@@ -23,13 +23,28 @@ struct Visitor : CaptureVisitor {
   bool failed = false;
 };
 
+TensorRef gradient_now(const Tensor& leaf, LeafGuard& guard) {
+  const Lock lock(shared_lock);
+  const Tensor* grad = borrow_grad(lock, leaf);
+  guard.grad = grad ? grad->storage : nullptr;
+  guard.hooks = mark_of_hooks(lock, leaf);
+  return TensorRef::share(grad);
+}
+// Whether only the leaf, and the caller, know the gradient, so that the function reaches it through
+// the leaf alone.
+bool can_be_slot(const Tensor& grad) {
+  return is_alone(grad, 2) && grad.is_cpu() && grad.storage->writable && !grad.grad_fn &&
+         !requires_grad(grad) && !grad.base;
+}
+
 void visit_grad(CaptureVisitor& visitor, const Tensor& leaf, bool replaces) {
   auto& v = static_cast<Visitor&>(visitor);
   try {
     if (leaf.grad_fn || !v.seen.add(&leaf)) return;
-    const Lock lock(shared_lock);
-    const Tensor* grad = borrow_grad(lock, leaf);
-    v.leaves.push_back({TensorRef::share(&leaf), grad ? grad->storage : nullptr, replaces});
+    LeafGuard guard = {TensorRef::share(&leaf), nullptr, replaces, 0};
+    const TensorRef grad = gradient_now(leaf, guard);
+    if (grad && !replaces && can_be_slot(*grad)) guard.slot = add_capture_input(*grad);
+    v.leaves.push_back(std::move(guard));
   } catch (...) {
     v.failed = true;
   }
@@ -46,7 +61,11 @@ void visit_module(CaptureVisitor& visitor, Module& m) {
   auto& v = static_cast<Visitor&>(visitor);
   try {
     if (!v.seen.add(&m)) return;
-    ModuleGuard guard = {ModuleRef::share(&m), m.training, {}};
+    ModuleGuard guard = {ModuleRef::share(&m), m.training, 0, {}};
+    {
+      const Lock lock(shared_lock);
+      guard.hooks = m.hooks.mark(lock);
+    }
     for (const Module::Slot& slot : m.slots) guard.slots.push_back(storage_of(slot));
     v.modules.push_back(std::move(guard));
   } catch (...) {
@@ -125,17 +144,23 @@ void set_out(CompiledRecord& r, const Graph& captured, const Graph& g, int64_t i
   r.outs.push_back(rule);
 }
 
+void add_feed(CompiledRecord& r, InputRule rule, bool written) {
+  rule.slot = plan_slot(*r.plan, false, r.feeds.size());
+  if (rule.slot->is_cpu() && rule.slot->dense())
+    rule.bytes = rule.slot->numel * rule.slot->item_size();
+  rule.written = written;
+  r.feeds.push_back(std::move(rule));
+}
 void set_feeds(CompiledRecord& r, const Graph& g, TensorSpan inputs) {
   const SmallVec<bool, 16> written = written_storages(g);
-  for (int64_t i = 0; i < inputs.n; i++) {
-    InputRule rule;
-    rule.slot = plan_slot(*r.plan, false, i);
-    if (inputs[i]->is_cpu() && inputs[i]->dense())
-      rule.bytes = inputs[i]->numel * inputs[i]->item_size();
-    rule.written = written[g.values[g.inputs[i]].storage];
-    r.writes_inputs |= rule.written;
-    r.feeds.push_back(std::move(rule));
+  const auto is_written = [&](int64_t k) { return written[g.values[g.inputs[k]].storage]; };
+  for (const MemoryInput& m : memories_of(inputs)) {
+    r.writes_inputs |= is_written(r.feeds.size());
+    add_feed(r, {.slot = {}, .input = m.input, .shift = m.shift}, is_written(r.feeds.size()));
   }
+  // Slots have the order of leaves.
+  for (int64_t i = 0; i < r.leaves.size(); i++)
+    if (r.leaves[i].slot >= 0) add_feed(r, {.slot = {}, .leaf = i}, is_written(r.leaves[i].slot));
 }
 
 }  // namespace
@@ -154,6 +179,29 @@ void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSp
       if (a.kind == Value::kObject) r.objects.push_back(Ref<Object>::share(a.object.get()));
 }
 
+// The graph holds the memory of the inputs of its call no longer.
+void forget_inputs(Graph& g) {
+  const int64_t none = 0;
+  for (IrStorage& s : g.storages)
+    if (s.role == IrRole::kInput && s.device.type == TT_CPU)
+      s.tensor = new_tensor(Ints(&none, 1), Dtype::kU8, kCpuDevice);
+}
+
+void renew_gradients(CompiledRecord& r) {
+  const Ref<Graph>& g = r.plan->graph;
+  const Ref<Plan> plan = new_plan(g, nullptr, 0, g->outputs.size());
+  SmallVec<TensorRef, 8> slots, grads;
+  for (int64_t k = 0; k < r.feeds.size(); k++) slots.push_back(plan_slot(*plan, false, k));
+  for (const GradRule& rule : r.grads)
+    grads.push_back(rule.grad ? plan_slot(*plan, true, rule.out) : TensorRef());
+  for (int64_t k = 0; k < r.feeds.size(); k++) r.feeds[k].slot = std::move(slots[k]);
+  for (int64_t i = 0; i < r.grads.size(); i++) {
+    r.grads[i].grad = std::move(grads[i]);
+    r.grads[i].is_fresh = true;
+  }
+  r.plan = plan;
+}
+
 namespace {
 
 class Recording {
@@ -163,6 +211,8 @@ class Recording {
 
  private:
   void set_guards();
+  void begin();
+  void check_inputs_after();
   void finish(const TensorList& outs);
   void keep_guards();
   void make_plan(const TensorList& outs);
@@ -172,21 +222,27 @@ class Recording {
   TensorSpan inputs_;
   CompiledRecord& r_;
   Visitor visitor_ = {};
-  SmallVec<TensorRef, 4> grads_;  // of visitor_.leaves, after the call
+  SmallVec<const GraphNode*, 4> histories_;  // of inputs, before the call
+  SmallVec<TensorRef, 4> grads_;             // of r_.leaves, after the call
 };
 
 void Recording::set_guards() {
   r_.modes = modes_now();
-  for (const Tensor* t : inputs_)
-    r_.inputs.push_back({t->dtype, t->device, requires_grad(*t), bool(t->grad_fn),
-                         t->storage->writable, Shape(t->sizes()), Shape(t->strides())});
+  for (int64_t i = 0; i < inputs_.n; i++) {
+    const Tensor& t = *inputs_[i];
+    r_.inputs.push_back({t.dtype, t.device, requires_grad(t), bool(t.grad_fn), t.storage->writable,
+                         false, sharing_of(inputs_, i), 0, Shape(t.sizes()), Shape(t.strides())});
+    histories_.push_back(t.grad_fn);
+    const Lock lock(shared_lock);
+    r_.inputs.back().hooks = mark_of_hooks(lock, t);
+  }
 }
 
 void Recording::set_grads(const Graph& captured, int64_t n_outs) {
   const Graph& g = *r_.plan->graph;
   int64_t out = n_outs;
   for (int64_t i = 0; i < grads_.size(); i++) {
-    const LeafGuard& guard = visitor_.leaves[i];
+    const LeafGuard& guard = r_.leaves[i];
     GradRule rule = {.leaf = guard.leaf, .grad = {}, .out = -1, .input = guard.input};
     if (!grads_[i]) {
       if (guard.grad || guard.replaced) r_.grads.push_back(std::move(rule));
@@ -217,18 +273,32 @@ void Recording::make_plan(const TensorList& outs) {
   Text reason;
   const Ref<Graph> captured = end_capture(outputs, &reason);
   if (!captured) refuse(reason.c_str());
+  forget_inputs(*captured);
   if (visitor_.failed) fail(TT_OOM, "no memory for the guards of a compiled function");
   set_plan(r_, *captured, outs.size(), inputs_);
   set_grads(*captured, outs.size());
   if (f_.dynamic) r_.captured = captured;
 }
 
+// What the call has done to inputs besides writing their elements.
+void Recording::check_inputs_after() {
+  for (int64_t i = 0; i < inputs_.n; i++) {
+    const Tensor& t = *inputs_[i];
+    InputGuard& guard = r_.inputs[i];
+    if (t.grad_fn != histories_[i])
+      refuse("an input is written while gradients are recorded: it has another history afterwards");
+    guard.becomes_leaf = requires_grad(t) && !guard.needs_grad;
+    if (guard.needs_grad && !requires_grad(t)) refuse("an input requires a gradient no longer");
+  }
+  for (const ModuleGuard& m : r_.modules)
+    for (const Storage* slot : m.slots)
+      for (const Tensor* t : inputs_)
+        if (t->storage == slot) refuse("an input is also a parameter or a buffer of a module");
+}
+
 void Recording::finish(const TensorList& outs) {
-  ctx().graph->visitor = nullptr;
-  // Nobody sees the gradient of a leaf that the function has made and dropped.
-  for (int64_t i = visitor_.leaves.size(); i-- > 0;)
-    if (visitor_.leaves[i].leaf->refs == 1) visitor_.leaves.erase(i);
-  for (LeafGuard& l : visitor_.leaves) {
+  check_inputs_after();
+  for (LeafGuard& l : r_.leaves) {
     grads_.push_back(TensorRef(grad_of(*l.leaf)));
     for (int64_t i = 0; i < inputs_.n; i++)
       if (inputs_[i] == l.leaf.get()) l.input = i;
@@ -240,9 +310,20 @@ void Recording::finish(const TensorList& outs) {
 
 // A record without a plan keeps them, too: the reason holds as long as they do.
 void Recording::keep_guards() {
+  if (ctx().graph) ctx().graph->visitor = nullptr;
   r_.tensors = std::move(visitor_.tensors);
   r_.leaves = std::move(visitor_.leaves);
   r_.modules = std::move(visitor_.modules);
+  // Nobody sees the gradient of a leaf that the function has made and dropped.
+  for (int64_t i = r_.leaves.size(); i-- > 0;)
+    if (r_.leaves[i].leaf->refs == 1 && r_.leaves[i].slot < 0) r_.leaves.erase(i);
+}
+
+void Recording::begin() {
+  SmallVec<const Tensor*, 4> inputs;
+  const SmallVec<MemoryInput, 2> memories = memories_of(inputs_);
+  for (const MemoryInput& m : memories) inputs.push_back(m.tensor.get());
+  begin_capture(inputs, {.allow_reads = false, .lenient = true, .visitor = &visitor_});
 }
 
 // A call that cannot be recorded leaves a record without a plan, which has the reason.
@@ -254,11 +335,12 @@ TensorList Recording::run() {
   visitor_.node = visit_node;
   visitor_.inputs = inputs_;
   clear_autocast_cache();  // an earlier cast would become a constant
-  begin_capture(inputs_, {.allow_reads = false, .lenient = true, .visitor = &visitor_});
+  begin();
   struct End {
     ~End() { drop_capture(ctx()); }
   } end;
   TensorList outs = run_function(f_, inputs_);
+  keep_guards();
   try {
     if (!ctx().graph) refuse("the function ended the capture that records it");
     finish(outs);
@@ -268,7 +350,6 @@ TensorList Recording::run() {
     r_.reason = Text(ctx().error.message);
     r_.out_of_memory = ctx().error.view.code == TT_OOM || visitor_.failed;
   }
-  keep_guards();
   return outs;
 }
 

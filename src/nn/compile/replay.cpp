@@ -12,33 +12,79 @@ namespace TT_NS {
 
 namespace {
 
-// Whether an input shares memory with another one.
-bool overlaps_others(TensorSpan inputs, int64_t i) {
-  const char *low, *high, *from, *to;
-  byte_range(*inputs[i], &low, &high);
-  for (int64_t k = 0; k < inputs.n; k++) {
-    if (k == i) continue;
-    byte_range(*inputs[k], &from, &to);
-    if (from < high && low < to) return true;
+// Inputs that the function lets require gradients. Only `prepare` can fail.
+void prepare_leaves(const CompiledRecord& r, TensorSpan inputs) {
+  for (int64_t i = 0; i < inputs.n; i++)
+    if (r.inputs[i].becomes_leaf) prepare_requires_grad(const_cast<Tensor&>(*inputs[i]), true);
+}
+void make_leaves(const CompiledRecord& r, TensorSpan inputs) {
+  for (int64_t i = 0; i < inputs.n; i++)
+    if (r.inputs[i].becomes_leaf) set_requires_grad(const_cast<Tensor&>(*inputs[i]), true);
+}
+
+// The tensors of a call: inputs of the function, and the gradients that are inputs of the plan.
+class Given {
+ public:
+  Given(const CompiledRecord& r, TensorSpan inputs) : r_(r), inputs_(inputs) {
+    for (const InputRule& rule : r.feeds)
+      if (rule.leaf >= 0) grads_.push_back(grad_of(r.leaves[rule.leaf].of(inputs)));
+    first_grad_ = r.feeds.size() - grads_.size();
+  }
+  // The tensor in whose memory input k of the plan is.
+  const Tensor& tensor(int64_t k) const {
+    const InputRule& rule = r_.feeds[k];
+    return rule.leaf >= 0 ? *grads_[k - first_grad_] : *inputs_[rule.input];
+  }
+  char* data(int64_t k) const { return tensor(k).data + r_.feeds[k].shift; }
+  // Whether an input of the function shares memory with one that has another storage.
+  bool overlaps(int64_t k) const;
+
+ private:
+  const CompiledRecord& r_;
+  const TensorSpan inputs_;
+  SmallVec<TensorRef, 4> grads_;
+  int64_t first_grad_ = 0;
+};
+
+bool Given::overlaps(int64_t k) const {
+  const char *low, *high;
+  byte_range(*r_.feeds[k].slot, &low, &high);
+  const int64_t bytes = high - low;
+  for (int64_t i = 0; i < r_.feeds.size(); i++) {
+    if (i == k) continue;
+    byte_range(tensor(i), &low, &high);
+    if (low < data(k) + bytes && data(k) < high) return true;
   }
   return false;
 }
 
-// Lets the plan use the input where it is, and returns whether it may. Inputs that share memory
+// Lets the plan use its input where it is, and returns whether it may. Inputs that share memory
 // with others are copied if the function writes any.
-bool bind_input(const CompiledRecord& r, TensorSpan inputs, int64_t i) {
-  SlotBinding& slot = r.plan->bound_inputs[i];
+bool bind_input(const CompiledRecord& r, const Given& given, int64_t k) {
+  SlotBinding& slot = r.plan->bound_inputs[k];
   if (TT_LIKELY(slot.placement < 0)) return false;
-  char* const data = inputs[i]->data;
+  char* const data = given.data(k);
+  const bool is_input = r.feeds[k].leaf < 0;
   const bool binds =
-      may_bind(*r.plan, slot, data) && !(r.writes_inputs && overlaps_others(inputs, i));
+      may_bind(*r.plan, slot, data) && !(is_input && r.writes_inputs && given.overlaps(k));
   bind_slot(slot, binds ? data : slot.own);
   return binds;
 }
 
 void feed(const InputRule& rule, const Tensor& t) {
-  if (TT_LIKELY(rule.bytes != 0)) memcpy(rule.slot->data, t.data, size_t(rule.bytes));
-  else if (t.numel) copy_elements(*rule.slot, t);
+  if (TT_LIKELY(rule.bytes != 0)) memcpy(rule.slot->data, t.data + rule.shift, size_t(rule.bytes));
+  else if (rule.slot->numel) copy_elements(*rule.slot, t);
+}
+
+// Whether it was the gradient of an earlier replay, whose memory the next one has taken.
+bool is_in_arena(const Plan& p, const Tensor& t) {
+  return t.data >= p.arena && t.data < p.arena + p.arena_bytes;
+}
+
+// Gives the tensor what the plan has written into a copy of its memory.
+void write_back(const InputRule& rule, Tensor& t) {
+  if (rule.bytes != 0) memcpy(t.data + rule.shift, rule.slot->data, size_t(rule.bytes));
+  else copy_elements(t, *rule.slot);
 }
 
 // Result i, whose memory is new or that of an earlier result.
@@ -60,7 +106,7 @@ TensorRef new_copied_out(const IrValue& v, Device device) {
   return new_alias(memory, v.sizes, v.strides, memory->storage->data, v.dtype);
 }
 
-TensorRef new_out(const CompiledRecord& r, const TensorList& outs, TensorSpan inputs) {
+TensorRef new_out(const CompiledRecord& r, const TensorList& outs, const Given& given) {
   const Graph& g = *r.plan->graph;
   const int64_t i = outs.size();
   const OutRule& rule = r.outs[i];
@@ -70,19 +116,27 @@ TensorRef new_out(const CompiledRecord& r, const TensorList& outs, TensorSpan in
     return new_alias(outside, v.sizes, v.strides, outside.storage->data + v.offset, v.dtype);
   }
   if (rule.kind == OutKind::kOfInput) {
-    const Tensor& in = *inputs[rule.input];
     const int64_t shift = v.offset - g.values[g.inputs[rule.input]].offset;
-    return new_alias(in, v.sizes, v.strides, in.data + shift, v.dtype);
+    return new_alias(given.tensor(rule.input), v.sizes, v.strides, given.data(rule.input) + shift,
+                     v.dtype);
   }
   if (rule.kind == OutKind::kShared) return new_shared_out(g, rule, outs, i);
   return new_copied_out(v, g.storages[v.storage].device);
 }
 
-void bind_output(const CompiledRecord& r, int64_t i, const Tensor& to) {
-  SlotBinding& slot = r.plan->bound_outputs[i];
+void bind_output(const CompiledRecord& r, int64_t out, bool may, const Tensor& to) {
+  SlotBinding& slot = r.plan->bound_outputs[out];
   if (TT_LIKELY(slot.placement < 0)) return;
-  const bool binds = r.outs[i].kind == OutKind::kCopy && may_bind(*r.plan, slot, to.data);
+  const bool binds = may && may_bind(*r.plan, slot, to.data);
   bind_slot(slot, binds ? to.data : slot.own);
+}
+void bind_grads(const CompiledRecord& r, const TensorList& grads) {
+  int64_t next = 0;
+  for (const GradRule& rule : r.grads) {
+    if (!rule.is_new()) continue;
+    const Tensor* grad = grads[next++].get();
+    if (grad) bind_output(r, rule.out, rule.result < 0, *grad);
+  }
 }
 bool is_copied(const OutRule& rule) {
   return rule.kind == OutKind::kCopy || rule.kind == OutKind::kShared;
@@ -121,7 +175,8 @@ void set_leaves(const CompiledRecord& r, TensorSpan inputs, TensorList& new_ones
   for (const GradRule& rule : r.grads) {
     if (rule.is_new()) {
       TensorRef grad = std::move(new_ones[next++]);
-      if (grad && grad->numel) copy_elements(*grad, *rule.grad);
+      if (grad && grad->numel && !is_at(r.plan->bound_outputs[rule.out], *grad))
+        copy_elements(*grad, *rule.grad);
       set_grad(rule.of(inputs), std::move(grad));
       continue;
     }
@@ -144,23 +199,29 @@ TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64
   }
   const MaskGuard no_grad(bit(kKeyAutograd));
   atomic_fetch_add(&f.n_replays, 1, kRelaxed);
+  const Given given(r, inputs);
+  prepare_leaves(r, inputs);
   TensorList outs;
   outs.reserve(n);
-  for (int64_t i = 0; i < n; i++) outs.push_back(new_out(r, outs, inputs));
+  for (int64_t i = 0; i < n; i++) outs.push_back(new_out(r, outs, given));
   TensorList grads = new_grads(r, outs);
-  for (int64_t i = 0; i < inputs.n; i++)
-    if (!bind_input(r, inputs, i)) feed(r.feeds[i], *inputs[i]);
-  for (int64_t i = 0; i < n; i++) bind_output(r, i, *outs[i]);
+  for (int64_t k = 0; k < r.feeds.size(); k++)
+    if (!bind_input(r, given, k)) feed(r.feeds[k], given.tensor(k));
+  for (int64_t i = 0; i < n; i++) bind_output(r, i, r.outs[i].kind == OutKind::kCopy, *outs[i]);
+  bind_grads(r, grads);
   run_plan(*r.plan, -1);
-  for (int64_t i = 0; i < inputs.n; i++) {
-    if (TT_LIKELY(!r.feeds[i].written)) continue;
-    auto& input = const_cast<Tensor&>(*inputs[i]);
-    if (!is_at(r.plan->bound_inputs[i], input)) copy_elements(input, *r.feeds[i].slot);
-    input.bump_version();
+  for (int64_t k = 0; k < r.feeds.size(); k++) {
+    if (TT_LIKELY(!r.feeds[k].written)) continue;
+    auto& t = const_cast<Tensor&>(given.tensor(k));
+    const SlotBinding& slot = r.plan->bound_inputs[k];
+    const bool is_bound = slot.placement >= 0 && slot.now == given.data(k);
+    if (!is_bound && !is_in_arena(*r.plan, t)) write_back(r.feeds[k], t);
+    t.bump_version();
   }
   for (int64_t i = 0; i < n; i++)
     if (is_copied(r.outs[i]) && !is_at(r.plan->bound_outputs[i], *outs[i]))
       copy_out(r, i, *outs[i]);
+  make_leaves(r, inputs);
   if (!r.grads.empty()) set_leaves(r, inputs, grads);
   return outs;
 }

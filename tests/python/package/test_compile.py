@@ -1,5 +1,6 @@
 """tt.compile: records and replays, what it watches, what it leaves to the function."""
 import gc
+import random
 import weakref
 
 import pytest
@@ -280,7 +281,7 @@ def test_inputs_that_share_memory(dynamic):
         t = tt.arange(5.0 + k * dynamic) + k
         loss = step(t[:-1], t[1:])
         assert loss.item() == ((3 * t[:-1] - t[1:]).square().mean()).item()
-    assert info(step)[:2] == (0, 0)
+    assert info(step)[:3] == ((6, 3, 3) if dynamic else (1, 5, 1))
 
     product = tt.compile(lambda x, y: (x * y).sum().backward(), dynamic=dynamic)
     a, b, c = (tt.tensor([k], requires_grad=True) for k in (2.0, 3.0, 5.0))
@@ -297,10 +298,208 @@ def test_hooks_of_inputs():
         return x.grad
 
     plain, hooked = (tt.tensor([5.0], requires_grad=True) for _ in range(2))
-    hooked.register_hook(lambda g: g * 10)
+    hook = hooked.register_hook(lambda g: g * 10)
     for _ in range(2):
         assert step(plain).item() == 10
         assert step(hooked).item() == 100
+    assert info(step)[:3] == (2, 2, 2)
+    hook.remove()
+    assert step(hooked).item() == 10
+
+
+def test_hooks_that_come_later():
+    """Of a parameter, and of a module that the function calls."""
+    m = nn.Linear(2, 1, bias=False)
+    step = tt.compile(lambda x: m(x).sum().backward())
+    seen = []
+    for k in range(6):
+        if k == 2:
+            hook = m.weight.register_hook(lambda g: g * 2)
+        if k == 4:
+            hook.remove()
+            m.register_forward_hook(lambda m, args, y: y * 5)
+        m.weight.grad = None
+        step(tt.ones(1, 2))
+        seen.append(m.weight.grad.tolist())
+    assert seen == [[[1, 1]]] * 2 + [[[2, 2]]] * 2 + [[[5, 5]]] * 2
+
+
+def test_gradients_that_stay():
+    """Each call adds to the gradient of the one before; the application drops and keeps some."""
+    w = tt.tensor([1.0, 2.0], requires_grad=True)
+    add = tt.compile(lambda x: (w * x).sum().backward())
+    kept, want = [], [0, 0]
+    for k in range(12):
+        add(tt.tensor([1.0, k]))
+        want = [want[0] + 1, want[1] + k]
+        assert w.grad.tolist() == want
+        if k % 3 == 2:
+            kept.append((w.grad, want))
+            w.grad, want = None, [0, 0]
+    assert all(grad.tolist() == numbers for grad, numbers in kept)
+    assert info(add)[:3] == (2, 10, 2)
+
+    optimizer = tt.optim.Adam([w], lr=0.1)
+    step = tt.compile(optimizer.step)
+    other = w.detach().clone().requires_grad_()
+    plain = tt.optim.Adam([other], lr=0.1)
+    for k in range(5):  # their gradients are new each time
+        for p, run, o in ((w, step, optimizer), (other, plain.step, plain)):
+            o.zero_grad()
+            (p * p * k).sum().backward()
+            run()
+    assert w.tolist() == other.tolist() and info(step)[:3] == (1, 4, 1)
+
+
+def test_gradients_that_the_application_keeps():
+    w = tt.tensor([1.0, 2.0], requires_grad=True)
+
+    @tt.compile
+    def step(x):
+        w.grad = None
+        (w * x).sum().backward()
+
+    kept = []
+    for k in range(5):
+        step(tt.tensor([1.0, k]))
+        kept.append(w.grad)
+    assert [g.tolist() for g in kept] == [[1, k] for k in range(5)]
+    assert info(step)[:3] == (1, 4, 1)
+
+
+def test_an_argument_that_has_a_name():
+    """A record would multiply each argument by itself."""
+    w = tt.tensor([1.0, 2.0])
+    f = tt.compile(lambda x: x * w)
+    assert f(w[:]).tolist() == [1, 4]
+    assert f(tt.tensor([10.0, 10.0])).tolist() == [10, 20]
+
+
+def test_inputs_that_get_a_history():
+    """By a write, or by requires_grad_."""
+    scale = tt.compile(lambda x: x.mul_(2).detach().sum())
+
+    @tt.compile
+    def direction(x):
+        x.requires_grad_()
+        (x * x).sum().backward()
+        return x.grad.sign()
+
+    for k in range(3):
+        a = tt.tensor([1.0, 2.0], requires_grad=True)
+        b = a * 3
+        assert scale(b).item() == 18
+        b.sum().backward()
+        assert a.grad.tolist() == [6, 6]
+        x = tt.tensor([-1.0, k])
+        assert direction(x).tolist() == [-1, k > 0]
+        assert x.requires_grad and x.grad.tolist() == [-2, 2 * k]
+    assert info(direction)[:3] == (1, 2, 1) and "history" in info(scale)[3]
+
+
+def test_results_of_several_structures():
+    w = tt.tensor([1.0], requires_grad=True)
+    f = tt.compile(lambda x: [x * 2] if w.grad is None else {"x": x * 3})
+    assert f(tt.ones(2))[0].tolist() == [2, 2]
+    w.grad = tt.ones(1)
+    for _ in range(2):
+        assert f(tt.ones(2))["x"].tolist() == [3, 3]
+
+
+STATEMENTS = {
+    "add": lambda s: s.t.add_(s.y.sum()),
+    "write x": lambda s: s.x.mul_(1.5),
+    "write y": lambda s: s.y.add_(1),
+    "first of x": lambda s: s.t.add_(s.x.reshape(-1)[0]),
+    "last of y": lambda s: s.t.add_(s.y.reshape(-1)[-1:].sum()),
+    "backward": lambda s: s.backward(s.w * s.v * s.x.sum()),
+    "backward of w": lambda s: s.backward(s.w * s.t),
+    "read w.grad": lambda s: s.t.add_(0 if s.w.grad is None else s.w.grad.sum()),
+    "drop w.grad": lambda s: setattr(s.w, "grad", None),
+    "scale w.grad": lambda s: s.w.grad is None or s.w.grad.mul_(0.5),
+    "zero v.grad": lambda s: s.v.grad is None or s.v.grad.zero_(),
+    "set v.grad": lambda s: setattr(s.v, "grad", s.t * tt.ones(3)),
+    "return x": lambda s: s.outs.append(s.x),
+    "return y": lambda s: s.outs.append(s.y.reshape(-1)[:1]),
+    "return w.grad": lambda s: s.w.grad is None or s.outs.append(s.w.grad),
+}
+PAIRS = {
+    "apart": lambda t: (t[:4].clone(), t[4:].clone()),
+    "the same": lambda t: (t, t),
+    "detached": lambda t: (t, t.detach()),
+    "shifted": lambda t: (t[:-1], t[1:]),
+    "halves": lambda t: (t[:4], t[4:]),
+    "columns": lambda t: (t.reshape(2, 4)[:, :2], t.reshape(2, 4)[:, 2:]),
+    "a part": lambda t: (t.reshape(2, 4), t.reshape(2, 4)[1]),
+    "two shapes": lambda t: (t.reshape(2, 4), t.reshape(4, 2)),
+}
+EVENTS = {
+    "drop": lambda w, v, kept: (setattr(w, "grad", None), setattr(v, "grad", None)),
+    "keep": lambda w, v, kept: w.grad is None or kept.append(w.grad),
+    "zero": lambda w, v, kept: w.grad is None or w.grad.zero_(),
+    "replace": lambda w, v, kept: setattr(w, "grad", tt.ones(3)),
+    "share": lambda w, v, kept: share_gradients(w, v, kept),
+    "hook": lambda w, v, kept: w.register_hook(lambda g: g * 2),
+}
+
+
+def share_gradients(w, v, kept):
+    kept.append(tt.arange(6.0))
+    w.grad, v.grad = kept[-1][:3], kept[-1][3:]
+
+
+class Statements:
+    """What the statements of one call see."""
+
+    def __init__(self, x, y, w, v):
+        self.x, self.y, self.w, self.v, self.outs = x, y, w, v, []
+        self.t = x.sum() * y.sum() + x.mean()
+
+    @staticmethod
+    def backward(terms):
+        with tt.enable_grad():
+            terms.sum().backward()
+
+
+def random_calls(seed, compiled):
+    """All that can be seen of eight calls of a random function."""
+    choose = random.Random(seed)
+    names = [choose.choice(list(STATEMENTS)) for _ in range(choose.randint(1, 5))]
+    pairs = [choose.choice(list(PAIRS)) for _ in range(2)]
+    w = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    v = tt.tensor([0.5, 0.25, 1.0], requires_grad=True)
+
+    def function(x, y):
+        s = Statements(x, y, w, v)
+        with tt.no_grad():
+            for name in names:
+                if name.startswith("backward"):
+                    with tt.enable_grad():
+                        STATEMENTS[name](s)
+                else:
+                    STATEMENTS[name](s)
+        return s.outs + [s.t]
+
+    run = tt.compile(function) if compiled else function
+    seen, kept = [], []
+    for k in range(8):
+        x, y = PAIRS[choose.choice(pairs)]((tt.arange(8.0) + 1) * (k % 3 + 1) / 4)
+        if choose.random() < 0.3:
+            EVENTS[choose.choice(list(EVENTS))](w, v, kept)
+        outs = run(x, y)
+        if choose.random() < 0.3:
+            outs[0].add_(1)
+        if choose.random() < 0.2:
+            kept.append(outs[-1])
+        tensors = [*outs, x, y, w.grad, v.grad, *kept]
+        seen.append([None if t is None else t.tolist() for t in tensors])
+    return seen, names, pairs
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_functions(seed):
+    """Whose arguments share memory, whose gradients stay, are kept and are written."""
+    assert random_calls(seed, True) == random_calls(seed, False)
 
 
 class Scaled(nn.Module):

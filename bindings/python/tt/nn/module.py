@@ -45,10 +45,12 @@ class RemovableHandle:
         extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or []
         self.id = next(hook_numbers)
         self.dicts = [hooks_dict, *extra]
+        modes[0] = object()
 
     def remove(self) -> None:
         for entries in self.dicts:
             entries.pop(self.id, None)
+        modes[0] = object()
 
     def __enter__(self) -> Self:
         return self
