@@ -5,17 +5,20 @@
 
 namespace TT_NS {
 
-#define TT_DECLARE_MATMUL(isa)                                                  \
-  namespace isa {                                                               \
-  int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept;  \
-  int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept; \
-  int32_t matmul_small(const void* plan, int64_t begin, int64_t end) noexcept;  \
-  int32_t matmul_rows(const void* plan, int64_t begin, int64_t end) noexcept;   \
-  /* Of a MatmulTiles. */                                                       \
-  int32_t matmul_tiles_pack(const void*, int64_t begin, int64_t end) noexcept;  \
-  int32_t matmul_tiles_units(const void*, int64_t begin, int64_t end) noexcept; \
-  /* Whether a group of bf16 is multiplied faster than its elements as f32. */  \
-  bool matmul_bf16_groups_pay() noexcept;                                       \
+#define TT_DECLARE_MATMUL(isa)                                                   \
+  namespace isa {                                                                \
+  int32_t matmul_pack(const void* block, int64_t begin, int64_t end) noexcept;   \
+  int32_t matmul_tiles(const void* block, int64_t begin, int64_t end) noexcept;  \
+  int32_t matmul_small(const void* plan, int64_t begin, int64_t end) noexcept;   \
+  int32_t matmul_rows(const void* plan, int64_t begin, int64_t end) noexcept;    \
+  /* Of a MatmulTiles. */                                                        \
+  int32_t matmul_tiles_pack(const void*, int64_t begin, int64_t end) noexcept;   \
+  int32_t matmul_tiles_units(const void*, int64_t begin, int64_t end) noexcept;  \
+  /* Of a MatmulPieces. */                                                       \
+  int32_t matmul_pieces_pack(const void*, int64_t begin, int64_t end) noexcept;  \
+  int32_t matmul_pieces_units(const void*, int64_t begin, int64_t end) noexcept; \
+  /* Whether a group of bf16 is multiplied faster than its elements as f32. */   \
+  bool matmul_bf16_groups_pay() noexcept;                                        \
   }
 TT_DECLARE_MATMUL(baseline)
 #if TT_HAVE_AVX2

@@ -5,6 +5,7 @@
 #include "cpu/blas.h"
 #include "cpu/matmul_kernels.h"
 #include "cpu/matmul_sums.h"
+#include "plan/matmul_pieces.h"
 #include "plan/matmul_tiles.h"
 
 namespace TT_NS {
@@ -14,6 +15,7 @@ namespace {
 constexpr int64_t kMaxFlops = 128;                // per core and nanosecond
 constexpr int64_t kPollFlops = int64_t(1) << 30;  // about 5 to 10 ms
 constexpr int64_t kTilesSpeedup = 8;              // of tiles beside vectors
+constexpr int64_t kPiecesSpeedup = 2;             // of tiles for f32
 
 struct Task {
   CpuKernel kernel;
@@ -238,11 +240,111 @@ int32_t run_tiled_products(const MatmulPlan& p, const MatmulTilesLayout& l, char
   return TT_OK;
 }
 
+int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa,
+                     void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on,
+                     const MatmulFinish* finish = nullptr);
+
+// The product of rows [i, i + n) and the columns of a block by vectors.
+int32_t run_without_pieces(const MatmulPieces& k, int64_t i, int64_t n, void* room, Pool* pool,
+                           MatmulGoOn go_on) {
+  const int64_t item = sizeof(float);
+  const int64_t row = k.i0 + i;
+  MatmulPlan p = *k.plan;
+  p.path = kMatmulPacked;
+  p.m = n;
+  p.n = k.nj;
+  p.a = k.a + row * p.a_row * item;
+  p.b = k.b + k.j0 * p.b_col * item;
+  p.c = k.c + (row * p.c_row + k.j0 * p.c_col) * item;
+  if (p.d) p.d = k.d + (row * p.d_row + k.j0 * p.d_col) * item;
+  p.batch = 1;
+  p.n_batch = 0;
+  return run_products(p, p.dtype, matmul_layout(p, false), kIsaAvx512, room, 0, 1, pool, go_on);
+}
+
+// Multiplies the panels of rows that tiles have left out.
+int32_t run_odd_rows(const MatmulPieces& k, void* room, Pool* pool, MatmulGoOn go_on) {
+  // k.odd is in the room.
+  uint64_t odd[kPieceMaxRows / kPiecePanel / 64] = {};
+  const int64_t panels = k.row_panels();
+  for (int64_t i = 0; i < panels; i++) odd[i / 64] |= uint64_t(k.odd[i]) << i % 64;
+  for (int64_t i = 0; i < panels; i++) {
+    if (!(odd[i / 64] >> i % 64 & 1)) continue;
+    int64_t end = i + 1;
+    while (end < panels && odd[end / 64] >> end % 64 & 1) end++;
+    const int64_t row = i * kPiecePanel;
+    const int64_t n = matmul_min(k.ni, end * kPiecePanel) - row;
+    if (const int32_t status = run_without_pieces(k, row, n, room, pool, go_on)) return status;
+    i = end;
+  }
+  return TT_OK;
+}
+
+// Runs all positions of k of a block of rows and columns. Results are written with the last ones,
+// when all numbers have been seen.
+int32_t run_pieces_block(MatmulPieces& k, const MatmulPiecesLayout& l, Pool* pool,
+                         MatmulGoOn go_on) {
+  const MatmulPlan& p = *k.plan;
+  k.b_range = kNoPieces;
+  for (k.k0 = 0; k.k0 < p.k; k.k0 += l.depth) {
+    k.nk = matmul_min(l.depth, p.k - k.k0);
+    if (go_on && !go_on()) return kKernelEnded;
+    const int64_t packed = kPiecePanel * k.nk * 16;
+    int32_t status = run_units(pool, avx512::matmul_pieces_pack, &k, 0, k.col_panels(), packed);
+    if (status) return status;
+    for (int64_t j = 0; j < k.col_panels(); j++) k.b_range.join(k.b_ranges[j]);
+    const int64_t flops = 2 * k.unit_rows * k.unit_cols * k.nk / kPiecesSpeedup;
+    status = run_units(pool, avx512::matmul_pieces_units, &k, 0, k.units(), flops);
+    if (status) return status;
+  }
+  return run_odd_rows(k, k.b_pack, pool, go_on);
+}
+
+// run_products() by tiles of AMX, as sums of bf16.
+int32_t run_pieces(const MatmulPlan& plan, char* room, int64_t begin, int64_t end, Pool* pool,
+                   MatmulGoOn go_on) {
+  const int64_t threads = pool ? pool_threads(pool) : 1;
+  MatmulPlan p = plan;
+  if (matmul_pieces_turned(plan)) matmul_detail::transpose_plan(&p);
+  const MatmulPiecesLayout l = matmul_pieces_layout(p);
+  const int64_t row_panels = l.rows / kPiecePanel;
+  const int64_t col_panels = l.cols / kPiecePanel;
+  MatmulPieces k = {};
+  k.plan = &p;
+  k.b_pack = room;
+  k.sum = l.sum ? reinterpret_cast<float*>(room + l.sum) : nullptr;
+  k.b_ranges = reinterpret_cast<PieceRange*>(room + l.ranges);
+  k.a_ranges = k.b_ranges + col_panels;
+  k.odd = reinterpret_cast<bool*>(k.a_ranges + row_panels * col_panels);
+  k.unit_rows = l.rows;
+  k.unit_cols = l.cols;
+  if (threads > 1) {
+    k.unit_rows = round_up(ceil_div(l.rows, 4 * threads), kPiecePanel);
+    const int64_t parts = ceil_div(2 * threads, ceil_div(l.rows, k.unit_rows));
+    k.unit_cols = round_up(ceil_div(l.cols, parts), kPiecePanel);
+  }
+  build_rooms(&k.rooms, l.room_bytes, min(threads, min(kPieceMaxRooms, row_panels * col_panels)));
+  k.rooms.memory = room + l.rooms;
+  for (int64_t at = begin; at < end; at++) {
+    locate(k, at);
+    for (k.j0 = 0; k.j0 < p.n; k.j0 += l.cols) {
+      k.nj = matmul_min(l.cols, p.n - k.j0);
+      for (k.i0 = 0; k.i0 < p.m; k.i0 += l.rows) {
+        k.ni = matmul_min(l.rows, p.m - k.i0);
+        if (const int32_t status = run_pieces_block(k, l, pool, go_on)) return status;
+      }
+    }
+  }
+  return TT_OK;
+}
+
 // Runs matrices [begin, end) of the batch on panels in `room`. p's c may be f32 if its factors are
 // f16 or bf16.
 int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa,
                      void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on,
-                     const MatmulFinish* finish = nullptr) {
+                     const MatmulFinish* finish) {
+  if (p.path == kMatmulPieces)
+    return run_pieces(p, static_cast<char*>(room), begin, end, pool, go_on);
   const MatmulKernels& kernels = kMatmulKernels[isa];
   const Bf16Products bf16 = bf16_products(p, factors, isa);
   if (bf16 == kBf16Tiles) {
@@ -389,11 +491,20 @@ void assume_bf16_products(int32_t products) noexcept {
   atomic_store(&bf16_ways, products < 0 ? -1 : kWays[products], kRelaxed);
 }
 
+// Products of f32 that tiles multiply faster than vectors, if there are tiles: measured
+// (docs/benchmarks/xeon-amx.md).
+static bool pieces_pay(const MatmulPlan& p, Isa isa) noexcept {
+  if (p.dtype != TT_F32 || isa != kIsaAvx512) return false;
+  if (p.path != kMatmulPacked && p.path != kMatmulSmall) return false;
+  return min(p.m, p.n) >= 16 && p.m * p.n >= 64 * 64 && p.k >= 96 && p.m * p.n * p.k >= 1 << 20;
+}
+
 void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {
   const int64_t few = matmul_rows_by_dot(*p) ? kMatmulAmxDotsMax : kMatmulAmxRowsMax;
   const bool many = p->path == kMatmulRows && p->m > few;
   if (many && bf16_products(*p, p->dtype, isa) == kBf16Tiles) p->path = kMatmulPacked;
   if (blas_serves(*p, isa)) p->path = kMatmulBlas;
+  if (pieces_pay(*p, isa) && has_amx_products()) p->path = kMatmulPieces;
 }
 
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) noexcept {

@@ -18,6 +18,8 @@ enum MatmulPath : int32_t {
   kMatmulRows = 2,
   // OpenBLAS on fixed tiles.
   kMatmulBlas = 3,
+  // Packed f32 by tiles of AMX (plan/matmul_pieces.h).
+  kMatmulPieces = 7,
 };
 
 // A scalar in every compute type; the kernel reads the member of its own.

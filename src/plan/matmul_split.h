@@ -2,7 +2,7 @@
 // matrices of the batch.
 #pragma once
 
-#include "plan/matmul_plan.h"
+#include "plan/matmul_pieces.h"
 
 namespace TT_NS {
 
@@ -37,6 +37,11 @@ TT_INLINE int64_t matmul_piece_bytes(const MatmulPlan& p) {
   return p.batch * p.m * p.n * matmul_compute_size(p.dtype);
 }
 
+// Whether the path packs both operands of a part on the thread or threads that multiply them.
+TT_INLINE bool matmul_is_packed(const MatmulPlan& p) {
+  return p.path == kMatmulPacked || p.path == kMatmulPieces;
+}
+
 // several: there are several pieces with separate sums.
 TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p, bool several) {
   const int64_t depth = matmul_min(p.k, matmul_depth(p.dtype));
@@ -49,6 +54,11 @@ TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p, bool several) {
   l.a_bytes = matmul_ceil(l.max_rows * room * size, 64) * 64;
   l.b_bytes = matmul_ceil(l.max_cols, 64) * 64 * room * size * (matmul_is_complex(p.dtype) ? 2 : 1);
   l.sum_bytes = sums ? l.max_rows * matmul_sum_pitch(l.max_cols) * 4 : 0;
+  if (p.path == kMatmulPieces) {
+    // Vectors multiply in the same memory what has no pieces, as it is or transposed.
+    l.b_bytes += 64 * room * size;
+    l.sum_bytes = max<int64_t>(0, matmul_pieces_bytes(p) - l.a_bytes - l.b_bytes);
+  }
   return l;
 }
 
@@ -99,7 +109,7 @@ TT_INLINE void split_rows(const MatmulPlan& p, MatmulSplit* s) {
 
 TT_INLINE MatmulSplit matmul_split(const MatmulPlan& p) {
   MatmulSplit s = {p.k, 1, 1, 0, 0};
-  if (p.path == kMatmulPacked) matmul_detail::split_packed(p, &s);
+  if (matmul_is_packed(p)) matmul_detail::split_packed(p, &s);
   else if (p.path == kMatmulRows && p.k >= 2 * kMatmulMinDepth) matmul_detail::split_rows(p, &s);
   return s;
 }
@@ -110,7 +120,7 @@ TT_INLINE int64_t matmul_workspace_bytes(const MatmulPlan& p) {
     return 0;
   const MatmulSplit s = matmul_split(p);
   const int64_t sums = s.pieces > 1 ? matmul_ceil(s.pieces * matmul_piece_bytes(p), 64) * 64 : 0;
-  if (p.path != kMatmulPacked) return sums;
+  if (!matmul_is_packed(p)) return sums;
   return sums + max<int64_t>(s.tasks, 1) * matmul_layout(p, s.pieces > 1).bytes();
 }
 

@@ -30,10 +30,11 @@ std::vector<Isa> isas() {
   return list;
 }
 
-// Kernels of an instruction set, with one of its ways to multiply bf16.
+// Kernels of an instruction set, with one of its ways to multiply bf16 and float32.
 struct Variant {
   Isa isa;
   Bf16Products bf16;
+  bool pieces = false;  // float32 as sums of bf16, by tiles
 };
 
 // Whether tiles may be used by this thread: by the processor, else by the emulator.
@@ -53,16 +54,22 @@ std::vector<Variant> variants(int32_t dtype) {
   static const bool amx = prepare_amx();
   std::vector<Variant> list;
   for (Isa isa : isas()) list.push_back({isa, kBf16Widened});
+  if (dtype == TT_F32 && amx) list.push_back({kIsaAvx512, kBf16Widened, true});
   if (dtype != TT_BF16) return list;
   if (has_bf16_products()) list.push_back({kBf16Isa, kBf16Groups});
   if (amx) list.push_back({kIsaAvx512, kBf16Tiles});
   return list;
 }
 
+// Sets the path of a plan before its workspace is made.
+void use_variant(MatmulPlan* plan, Variant v) {
+  if (v.pieces && plan->k > 0) plan->path = kMatmulPieces;
+}
+
 // Emulated tiles run on one thread: those of a pool block all signals.
 int32_t run_variant(const MatmulPlan& plan, Variant v, Pool* pool = nullptr) {
   assume_bf16_products(v.bf16);
-  const bool emulated = v.bf16 == kBf16Tiles && !has_amx_products();
+  const bool emulated = (v.bf16 == kBf16Tiles || v.pieces) && !has_amx_products();
   const int32_t status = run_matmul(plan, v.isa, emulated ? nullptr : pool);
   assume_bf16_products(-1);
   return status;
@@ -225,11 +232,11 @@ struct Case {
 };
 
 std::string describe(const Case& c, Variant v) {
-  return std::string(isa_name(v.isa)) + kWays[v.bf16] + " dtype " + std::to_string(c.dtype) +
-         " m " + std::to_string(c.m) + " n " + std::to_string(c.n) + " k " + std::to_string(c.k) +
-         " layouts " + std::to_string(c.a_layout) + std::to_string(c.b_layout) +
-         std::to_string(c.c_layout) + std::to_string(c.d_layout) + " batch dims " +
-         std::to_string(c.c_batch.size()) + " d " + std::to_string(c.with_d) +
+  return std::string(isa_name(v.isa)) + kWays[v.bf16] + (v.pieces ? " by pieces" : "") + " dtype " +
+         std::to_string(c.dtype) + " m " + std::to_string(c.m) + " n " + std::to_string(c.n) +
+         " k " + std::to_string(c.k) + " layouts " + std::to_string(c.a_layout) +
+         std::to_string(c.b_layout) + std::to_string(c.c_layout) + std::to_string(c.d_layout) +
+         " batch dims " + std::to_string(c.c_batch.size()) + " d " + std::to_string(c.with_d) +
          (c.in_place ? " in place" : "") + " alpha " + std::to_string(c.alpha);
 }
 
@@ -289,6 +296,7 @@ void check_always(const Case& c, Pool* pool = nullptr, int32_t force_path = -1) 
     matmul_build(&plan, c.dtype, a.operand(), b.operand(), c.with_d ? &addend : nullptr,
                  got.operand(), matmul_scalar(alpha), matmul_scalar(beta));
     if (force_path >= 0) plan.path = force_path;
+    use_variant(&plan, v);
     Workspace workspace;
     plan.workspace = workspace.get(matmul_workspace_bytes(plan));
     ASSERT_EQ(run_variant(plan, v, pool), TT_OK);
@@ -544,16 +552,18 @@ TEST(Matmul, RoundingIsBounded) {
           for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
         const std::vector<Sum> want = sums(a, b);
         const double eps = dtype == TT_F32 ? 0x1p-24 : 0x1p-53;
-        for (Isa isa : isas()) {
+        for (Variant v : variants(dtype)) {
           MatmulPlan plan;
           matmul_build(&plan, dtype, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne,
                        {});
+          use_variant(&plan, v);
           Workspace workspace;
           plan.workspace = workspace.get(matmul_workspace_bytes(plan));
-          ASSERT_EQ(run_matmul(plan, isa, nullptr), TT_OK);
+          ASSERT_EQ(run_variant(plan, v), TT_OK);
           const std::vector<double> got = values(c);
           for (size_t i = 0; i < got.size(); i++)
-            ASSERT_NEAR(got[i], want[i].value, double(k + 8) * eps * want[i].size) << isa_name(isa);
+            ASSERT_NEAR(got[i], want[i].value, double(k + 8) * eps * want[i].size)
+                << isa_name(v.isa) << (v.pieces ? " by pieces" : "");
         }
       }
 }
@@ -598,24 +608,28 @@ TEST(Matmul, LongSumsErrAsShortChains) {
       Matrix a = make(TT_F32, {m, k}, kRowMajor);
       Matrix b = make(TT_F32, {k, 96}, kRowMajor);
       Matrix c = make(TT_F32, {m, 96}, kRowMajor);
-      RoundingErrors errors[kNumIsa] = {};
+      const std::vector<Variant> ways = variants(TT_F32);
+      std::vector<RoundingErrors> errors(ways.size());
       for (int draw = 0; draw < kDraws; draw++) {
         for (Matrix* x : {&a, &b})
           for_each_index(x->size, [&](const auto& i) { put(x->at(i), TT_F32, normal(own_rng)); });
-        for (Isa isa : isas()) {
+        for (size_t i = 0; i < ways.size(); i++) {
           MatmulPlan plan;
           matmul_build(&plan, TT_F32, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne,
                        {});
+          use_variant(&plan, ways[i]);
           Workspace workspace;
           plan.workspace = workspace.get(matmul_workspace_bytes(plan));
-          ASSERT_EQ(run_matmul(plan, isa, nullptr), TT_OK);
-          const bool fused = isa != kIsaBaseline || TT_FUSED;
-          add_rounding_errors(a, b, c, fused, &errors[isa]);
+          ASSERT_EQ(run_variant(plan, ways[i]), TT_OK);
+          const bool fused = ways[i].isa != kIsaBaseline || TT_FUSED;
+          add_rounding_errors(a, b, c, fused, &errors[i]);
         }
       }
-      for (Isa isa : isas())
-        ASSERT_LT(std::sqrt(errors[isa].of_c), 1.05 * std::sqrt(errors[isa].of_chains))
-            << isa_name(isa) << " " << m << " " << k;
+      // Sums of pieces are rounded once for 32 terms.
+      for (size_t i = 0; i < ways.size(); i++)
+        ASSERT_LT(std::sqrt(errors[i].of_c),
+                  (ways[i].pieces ? 0.5 : 1.05) * std::sqrt(errors[i].of_chains))
+            << isa_name(ways[i].isa) << " " << m << " " << k;
     }
 }
 
@@ -748,6 +762,83 @@ TEST(Matmul, NanAndInfReachTheirRowsAndColumnsOnly) {
     }
 }
 
+// Rows or columns with numbers that have no pieces are multiplied by vectors: results have their
+// bits. The first 32 rows are fine, unless it is a column.
+TEST(Matmul, NumbersWithoutPiecesHaveTheBitsOfVectors) {
+  if (variants(TT_F32).size() == isas().size()) return;
+  const Variant vectors = {kIsaAvx512, kBf16Widened};
+  const Variant pieces = {kIsaAvx512, kBf16Widened, true};
+  std::normal_distribution<double> normal;
+  struct Odd {
+    double in_a, in_b;
+  };
+  const double inf = HUGE_VAL;
+  for (const Odd& odd : {Odd{0x1p-140, 1}, Odd{1, 0x1p-126}, Odd{inf, 1}, Odd{1, -inf},
+                         Odd{std::nan(""), 1}, Odd{1, std::nan("")}, Odd{3.4e38, 1},
+                         Odd{0x1p60, 0x1p60}, Odd{0x1p-60, 0x1p-60}, Odd{0x1p-90, 0x1p-20}})
+    for (int64_t k : {40, 1200}) {  // the odd numbers are in the last block of k
+      Matrix a = make(TT_F32, {50, k}, kRowMajor);
+      Matrix b = make(TT_F32, {k, 70}, kColMajor);
+      Matrix c = make(TT_F32, {50, 70}, kRowMajor);
+      for (Matrix* x : {&a, &b, &c})
+        for_each_index(x->size, [&](const auto& i) { put(x->at(i), TT_F32, normal(rng)); });
+      put(a.at({33, k - 3}), TT_F32, odd.in_a);
+      put(b.at({k - 5, 60}), TT_F32, odd.in_b);
+      const Matrix before = c;
+      Matrix want = c;
+      for (Variant v : {vectors, pieces}) {
+        c = before;  // the addend, too
+        const MatmulOperand addend = c.operand();
+        MatmulPlan plan;
+        matmul_build(&plan, TT_F32, a.operand(), b.operand(), &addend, c.operand(), kMatmulOne,
+                     kMatmulOne);
+        use_variant(&plan, v);
+        Workspace workspace;
+        plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+        ASSERT_EQ(run_variant(plan, v), TT_OK);
+        ASSERT_TRUE(workspace.intact());
+        if (!v.pieces) want = c;
+        for_each_index(c.size, [&](const auto& i) {
+          const double x = get(want.at(i), TT_F32).real();
+          const double y = get(c.at(i), TT_F32).real();
+          ASSERT_EQ(std::isnan(x), std::isnan(y)) << odd.in_a << " " << odd.in_b << " k " << k;
+          if (std::isnan(x) || x == y) return;
+          ASSERT_LT(i[0], 32) << odd.in_a << " " << odd.in_b << " k " << k;
+          ASSERT_NEAR(x, y, 1e-5 * (1e3 + std::abs(x)));
+        });
+      }
+    }
+}
+
+// Numbers far from 1, whose smallest products are just large enough for pieces, and products that
+// pieces express exactly.
+TEST(Matmul, PiecesExpressProducts) {
+  std::uniform_real_distribution<double> uniform(1, 2);
+  for (Variant v : variants(TT_F32))
+    for (const int exponent : {-50, 0, 50}) {
+      const int64_t m = 40, n = 33, k = 64;
+      Matrix a = make(TT_F32, {m, k}, kRowMajor);
+      Matrix b = make(TT_F32, {k, n}, kRowMajor);
+      Matrix c = make(TT_F32, {m, n}, kRowMajor);
+      for_each_index(a.size, [&](const auto& i) {
+        put(a.at(i), TT_F32, i[1] == i[0] ? std::ldexp(uniform(rng), exponent) : 0);
+      });
+      for_each_index(
+          b.size, [&](const auto& i) { put(b.at(i), TT_F32, std::ldexp(uniform(rng), exponent)); });
+      MatmulPlan plan;
+      matmul_build(&plan, TT_F32, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne, {});
+      use_variant(&plan, v);
+      Workspace workspace;
+      plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+      ASSERT_EQ(run_variant(plan, v), TT_OK);
+      for_each_index(c.size, [&](const auto& i) {
+        const double x = get(a.at({i[0], i[0]}), TT_F32).real();
+        const double want = x * get(b.at({i[0], i[1]}), TT_F32).real();
+        ASSERT_NEAR(get(c.at(i), TT_F32).real(), want, 0x1p-22 * want) << exponent;
+      });
+    }
+}
+
 #if TT_HAVE_NEON
 // A number of one of 40 exponents from `least` on, few of them 0, subnormal, infinite or NaN.
 uint32_t any_float(uint32_t least) {
@@ -823,21 +914,25 @@ TEST(Matmul, BitsDoNotDependOnTheNumberOfThreads) {
       Matrix first = make(dtype, {s.batch, s.m, s.n}, kRowMajor);
       for (Matrix* x : {&a, &b})
         for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
-      for (Isa isa : isas())
+      std::vector<Variant> ways;
+      for (Isa isa : isas()) ways.push_back({isa, kBf16Widened});
+      if (dtype == TT_F32 && has_amx_products()) ways.push_back({kIsaAvx512, kBf16Widened, true});
+      for (Variant v : ways)
         for (int32_t threads : {1, 2, 3}) {
           ASSERT_EQ(pool_set_threads(pool, threads), TT_OK);
           Matrix c = first;
           MatmulPlan plan;
           matmul_build(&plan, dtype, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne,
                        {});
+          use_variant(&plan, v);
           Workspace workspace;
           plan.workspace = workspace.get(matmul_workspace_bytes(plan));
-          ASSERT_EQ(run_matmul(plan, isa, pool), TT_OK);
+          ASSERT_EQ(run_matmul(plan, v.isa, pool), TT_OK);
           ASSERT_TRUE(workspace.intact());
           if (threads == 1) first = c;
           else
             ASSERT_TRUE(first.bytes == c.bytes)
-                << isa_name(isa) << " dtype " << dtype << " m " << s.m << " threads " << threads;
+                << isa_name(v.isa) << " dtype " << dtype << " m " << s.m << " threads " << threads;
         }
     }
   pool_delete(pool);

@@ -1,0 +1,103 @@
+// Products of float32 by tiles of AMX, as sums of bf16 (plan/pieces.h): how they are cut. CPU only.
+//
+//   for columns and rows of a block, for positions of k:
+//     pack b's columns, 6 bytes a number, which stay in the second-level cache
+//     for each unit, unit_rows x unit_cols: for each panel of 32 rows
+//       pack it while the panel before is multiplied
+//       for each chain of at most 128 positions: for each panel of 32 columns: 32 x 32 sums
+//
+// Chains are added in their order. Rows and columns of a block whose numbers have no pieces are
+// left out, and multiplied by vectors afterwards: 32 rows at least. Both depend on the shape alone.
+#pragma once
+
+#include "plan/matmul_plan.h"
+#include "plan/pieces.h"
+#include "plan/rooms.h"
+
+namespace TT_NS {
+
+constexpr int64_t kPiecePanel = 32;   // rows or columns
+constexpr int64_t kPieceBytes = 6;    // of a number
+constexpr int64_t kPieceDepth = 512;  // positions of k of a block, at most
+constexpr int64_t kPieceChain = 128;
+constexpr int64_t kPieceCols = 256;      // columns of a block, at most
+constexpr int64_t kPieceMaxRows = 4096;  // rows of a block, at most
+constexpr int64_t kPieceMaxRooms = 32;
+
+struct MatmulPieces {
+  const MatmulPlan* plan;
+  const char *a, *b, *d;  // of this matrix of the batch
+  char* c;
+  int64_t i0, ni, j0, nj, k0, nk;
+  int64_t unit_rows, unit_cols;  // multiples of kPiecePanel
+  char* b_pack;                  // [tiles of 16 columns][steps][pieces]
+  float* sum;   // of the blocks of k before: [panels of rows][panels of columns][32][32], or NULL
+  Rooms rooms;  // of units: two panels of rows, then 32 x 32 sums for each panel of columns
+  PieceRange* a_ranges;  // [units of columns][panels of rows], of all positions up to these
+  PieceRange* b_ranges;  // of the panels of columns, of these positions
+  PieceRange b_range;    // of the block of columns, of all positions up to these
+  bool* odd;             // panels of rows that are left out
+
+  TT_INLINE int64_t steps() const { return ceil_div(nk, kPiecePanel); }
+  TT_INLINE int64_t panel_bytes() const {
+    return steps() * kPiecePanel * kPiecePanel * kPieceBytes;
+  }
+  TT_INLINE int64_t row_panels() const { return ceil_div(ni, kPiecePanel); }
+  TT_INLINE int64_t col_panels() const { return ceil_div(nj, kPiecePanel); }
+  TT_INLINE int64_t row_units() const { return ceil_div(ni, unit_rows); }
+  TT_INLINE int64_t units() const { return row_units() * ceil_div(nj, unit_cols); }
+};
+
+// Rows, columns and positions of a block, at most, and offsets of its memory.
+struct MatmulPiecesLayout {
+  int64_t rows, cols, depth;
+  int64_t rooms, room_bytes;
+  int64_t sum, ranges, bytes;  // the columns are at 0, then the rooms; sum is 0 if there is none
+};
+
+// Whether the transposed product is computed: rows are packed while others are multiplied.
+TT_INLINE bool matmul_pieces_turned(const MatmulPlan& p) { return p.n >= 2 * p.m; }
+
+namespace matmul_detail {
+
+TT_INLINE MatmulPiecesLayout pieces_layout(int64_t m, int64_t n, int64_t k) {
+  const auto piece_of = [](int64_t size, int64_t most) TT_INLINE_BODY {
+    return round_up(ceil_div(size, ceil_div(size, most)), kPiecePanel);
+  };
+  MatmulPiecesLayout l = {};
+  l.rows = piece_of(m, kPieceMaxRows);
+  l.cols = piece_of(n, kPieceCols);
+  l.depth = piece_of(k, kPieceDepth);
+  const int64_t row_panels = l.rows / kPiecePanel;
+  const int64_t col_panels = l.cols / kPiecePanel;
+  const int64_t sums = kPiecePanel * int64_t(sizeof(float));  // of a column
+  l.room_bytes = 2 * kPiecePanel * l.depth * kPieceBytes + l.cols * sums;
+  l.rooms = l.cols * l.depth * kPieceBytes;
+  int64_t at = l.rooms + min(kPieceMaxRooms, row_panels * col_panels) * l.room_bytes;
+  if (k > l.depth) {
+    l.sum = at;
+    at += l.rows * l.cols * int64_t(sizeof(float));
+  }
+  l.ranges = at;
+  at += (row_panels + 1) * col_panels * int64_t(sizeof(PieceRange)) + row_panels;
+  l.bytes = round_up(at, int64_t(64));
+  return l;
+}
+
+}  // namespace matmul_detail
+
+// Of the product, or of the transposed one.
+TT_INLINE MatmulPiecesLayout matmul_pieces_layout(const MatmulPlan& p) {
+  const bool turned = matmul_pieces_turned(p);
+  return matmul_detail::pieces_layout(turned ? p.n : p.m, turned ? p.m : p.n, p.k);
+}
+// Enough for any part of k.
+TT_INLINE int64_t matmul_pieces_bytes(const MatmulPlan& p) {
+  const bool turned = matmul_pieces_turned(p);
+  const int64_t m = turned ? p.n : p.m;
+  const int64_t n = turned ? p.m : p.n;
+  const int64_t k = p.k > kPieceDepth ? 2 * kPieceDepth : p.k;
+  return matmul_detail::pieces_layout(m, n, k).bytes;
+}
+
+}  // namespace TT_NS
