@@ -184,15 +184,16 @@ TT_INLINE int64_t tile_row_blocks(const BlockPlan& p) {
 }
 constexpr int64_t kDigitRun = 16;  // the blocks of `digits` are a multiple
 enum DigitPlane : int32_t { kOffsetPlane = 6, kGroupPlane = 8, kScalePlane = 9 };
-// Formats whose integers have at most 6 bits, so that products with digits fit.
-TT_FN bool has_digits(int32_t format) {
-  return format != kBlockQ8_0 && format != kBlockIq4Nl && format != kBlockIq4Xs;
-}
-// Makes the integers of a format unsigned.
+// Formats whose integers, or those of half their bits, have at most 6 bits, so that products with
+// digits fit. One row of q8_0 takes no longer in float32.
+TT_FN bool has_digits(int32_t format) { return format != kBlockQ8_0; }
+// Makes the integers of a format unsigned, or the upper halves of those of 8 bits.
 constexpr int32_t digit_offset(int32_t format) {
   switch (format) {
     case kBlockQ3K: return 4;
-    case kBlockQ4_0: return 8;
+    case kBlockQ4_0:
+    case kBlockIq4Nl:
+    case kBlockIq4Xs: return 8;
     case kBlockMxfp4: return 12;
     case kBlockQ5_0: return 16;
     case kBlockQ6K: return 32;

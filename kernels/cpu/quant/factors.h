@@ -39,5 +39,17 @@ TT_INLINE TwoWords k_factors(const char* b) {
   const uint64_t shifts = (rest >> 4 & kFour) | (of_shift >> 2 & kTwo);
   return {(of_scale & kSix) | scales << 32, (of_shift & kSix) | shifts << 32};
 }
+// Those of iq4_xs plus 32, of 32 numbers each: two bits of each, then four.
+TT_INLINE uint64_t xs_factors(const char* b) {
+  uint64_t two = read_as<uint16_t>(b);
+  two = (two | two << 24) & 0x000000ff000000ffu;
+  two = (two | two << 12) & 0x000f000f000f000fu;
+  two = (two | two << 6) & 3 * kEachByte;
+  uint64_t four = read_as<uint32_t>(b + 2);
+  four = (four | four << 16) & 0x0000ffff0000ffffu;
+  four = (four | four << 8) & 0x00ff00ff00ff00ffu;
+  four = (four | four << 4) & 15 * kEachByte;
+  return four | two << 4;
+}
 
 TT_ISA_END

@@ -1,10 +1,11 @@
-// One row times a matrix of blocks, by dot products of bytes, for formats but q4_0 whose integers
-// have at most 6 bits. A span of kSpan numbers is four vectors of unsigned bytes, each beside the
-// digits of as many numbers of the row. A lane is four numbers:
+// One row times a matrix of blocks, by dot products of bytes, for formats but q4_0. A span of kSpan
+// numbers is four vectors of unsigned bytes, each beside the digits of as many numbers of the row.
+// A lane is four numbers:
 //   ((a * 256) + b) * 256 + c - digit_offset * (the sum of the row's four integers)
 // where a, b and c are sums of products of bytes and digits; the last term comes with the digits.
 // Four lanes are a group, whose scale they are multiplied by. Its shift is multiplied by the sum of
-// the row's numbers.
+// the row's numbers. Products with integers of 8 bits would not fit in lanes: the upper and the
+// lower four bits of these are bytes of their own.
 #include "kernels/cpu/quant/digits.h"
 #include "kernels/cpu/quant/factors.h"
 
@@ -14,7 +15,8 @@ TT_ISA_BEGIN
 
 using Floats = Vec<float>;
 using Ints = Vec<int32_t>;
-using Bits = Vec<uint64_t>;  // 64 bytes
+using Bits = Vec<uint64_t>;         // 64 bytes
+using Table = Vector<uint64_t, 2>;  // 16 bytes
 constexpr int kL = kLanes<float>;
 constexpr int kVectors = int(kSpan) / TT_VEC_BYTES;
 constexpr int64_t kFar = 8 << 10;  // bytes that are prefetched
@@ -55,13 +57,16 @@ TT_INLINE Floats halves_apart(const char* p, int64_t step) {
     words[i / 4] |= uint64_t(read_as<uint16_t>(p + i * step)) << 16 * uint64_t(i % 4);
   return spread_eight(eight_halves(words[0], words[1]));
 }
-// Bytes for each two lanes.
-TT_INLINE Floats spread_bytes(uint64_t v, float factor) {
-  const auto lanes = converted<Vector<float, 8>>(eight_bytes(v));
+// Bytes, less `offset`, for each two lanes.
+TT_INLINE Floats spread_bytes(uint64_t v, float factor, int32_t offset = 0) {
+  const auto lanes = converted<Vector<float, 8>>(eight_bytes(v) - offset);
   return spread_eight(lanes * factor);
 }
 
 // ---- formats: bytes<v>(b) is vector v of the span at b, factors(b) are those of its groups ----
+
+// Their bytes are nibbles that select integers of 8 bits, with upper_half() and lower_half().
+constexpr bool has_halves(int32_t format) { return format == kBlockIq4Nl || format == kBlockIq4Xs; }
 
 // A block is 32 numbers, kBytes long, of which the last 16 are nibbles.
 template <int32_t format, int64_t bytes_of_block> struct SmallBlocks {
@@ -97,6 +102,24 @@ struct BytesOfQ5_1 : SmallBlocks<kBlockQ5_1, 24> {
     return {halves_apart(b, kBytes), halves_apart(b + 2, kBytes)};
   }
 };
+// Of a table of bytes the upper four bits, plus 8, and the lower ones.
+constexpr uint64_t upper_halves(uint64_t table) {
+  return (table >> 4 & 15 * kEachByte) ^ 8 * kEachByte;
+}
+constexpr uint64_t lower_halves(uint64_t table) { return table & 15 * kEachByte; }
+struct HalvesOfIq4 {
+  static constexpr bool kShifts = false;
+  static TT_INLINE Bits upper_half(Bits nibbles) {
+    return byte_entries(Table{upper_halves(kIq4Low), upper_halves(kIq4High)}, nibbles);
+  }
+  static TT_INLINE Bits lower_half(Bits nibbles) {
+    return byte_entries(Table{lower_halves(kIq4Low), lower_halves(kIq4High)}, nibbles);
+  }
+};
+struct BytesOfIq4Nl : SmallBlocks<kBlockIq4Nl, 18>, HalvesOfIq4 {
+  template <int v> static TT_INLINE Bits bytes(const char* b) { return nibbles<v>(b); }
+  static TT_INLINE Factors factors(const char* b) { return {halves_apart(b, kBytes)}; }
+};
 struct BytesOfMxfp4 : SmallBlocks<kBlockMxfp4, 17> {
   static constexpr bool kShifts = false;
   // Eight entries of the table, each as an unsigned byte.
@@ -109,7 +132,7 @@ struct BytesOfMxfp4 : SmallBlocks<kBlockMxfp4, 17> {
   template <int v> static TT_INLINE Bits bytes(const char* b) {
     constexpr uint64_t kLow = unsigned_entries(kMxfp4Low);
     constexpr uint64_t kHigh = unsigned_entries(kMxfp4High);
-    return byte_entries(Vector<uint64_t, 2>{kLow, kHigh}, nibbles<v>(b));
+    return byte_entries(Table{kLow, kHigh}, nibbles<v>(b));
   }
   static TT_INLINE Factors factors(const char* b) {
     uint64_t exponents = 0;
@@ -187,6 +210,16 @@ struct BytesOfQ6K {
   }
 };
 
+struct BytesOfIq4Xs : HalvesOfIq4 {
+  static constexpr int32_t kFormat = kBlockIq4Xs;
+  template <int v> static TT_INLINE Bits bytes(const char* b) {
+    return nibbles_of_two(b + 8 + 32 * v, b + 24 + 32 * v);
+  }
+  static TT_INLINE Factors factors(const char* b) {
+    return {spread_bytes(xs_factors(b + 2), half_at(b), 32)};
+  }
+};
+
 // ---- products ----
 
 // A span's part of the digits.
@@ -206,15 +239,29 @@ struct SpanDigits {
     groups += 2 * sizeof(Floats);
   }
 };
-template <class Format, int v>
-TT_INLINE void add_vector(const char* b, const SpanDigits& x, Floats scales, Floats& acc) {
-  const auto bytes = Ints(Format::template bytes<v>(b));
+// Sums of products of bytes and the integers of the row beside vector v.
+TT_INLINE Ints dot_digits(Bits of_weight, const SpanDigits& x, int v) {
+  const auto bytes = Ints(of_weight);
   Ints sum = dot_bytes(Ints{}, bytes, x.digit(0, v)) << 8;
   sum = dot_bytes(sum, bytes, x.digit(1, v)) << 8;
-  sum = dot_bytes(sum, bytes, x.digit(2, v));
-  if constexpr (digit_offset(Format::kFormat) != 0) sum += x.digit(3, v);
+  return dot_bytes(sum, bytes, x.digit(2, v));
+}
+template <class Format> TT_INLINE Floats lane_sums(Bits bytes, const SpanDigits& x, int v) {
+  if constexpr (has_halves(Format::kFormat)) {
+    const Ints upper = dot_digits(Format::upper_half(bytes), x, v) + x.digit(3, v);
+    const Ints lower = dot_digits(Format::lower_half(bytes), x, v);
+    return fma(converted<Floats>(upper), splat(16.0f), converted<Floats>(lower));
+  } else {
+    Ints sum = dot_digits(bytes, x, v);
+    if constexpr (digit_offset(Format::kFormat) != 0) sum += x.digit(3, v);
+    return converted<Floats>(sum);
+  }
+}
+template <class Format, int v>
+TT_INLINE void add_vector(const char* b, const SpanDigits& x, Floats scales, Floats& acc) {
   const Ints lane = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
-  acc = fma(converted<Floats>(sum), permute(scales, scales, Ints(lane + 4 * v)), acc);
+  const Floats sums = lane_sums<Format>(Format::template bytes<v>(b), x, v);
+  acc = fma(sums, permute(scales, scales, Ints(lane + 4 * v)), acc);
   if constexpr (v + 1 < kVectors) add_vector<Format, v + 1>(b, x, scales, acc);
 }
 template <class Format> TT_INLINE Floats add_span(const char* b, const SpanDigits& x, Floats acc) {
@@ -266,6 +313,8 @@ void span_digits(const BlockPlan& p, int64_t begin, int64_t end) noexcept {
     case kBlockQ4K: return span_columns<BytesOfQ4K>(p, begin, end);
     case kBlockQ5K: return span_columns<BytesOfQ5K>(p, begin, end);
     case kBlockQ6K: return span_columns<BytesOfQ6K>(p, begin, end);
+    case kBlockIq4Nl: return span_columns<BytesOfIq4Nl>(p, begin, end);
+    case kBlockIq4Xs: return span_columns<BytesOfIq4Xs>(p, begin, end);
     default: return span_columns<BytesOfMxfp4>(p, begin, end);
   }
 }

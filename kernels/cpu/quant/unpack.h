@@ -180,12 +180,11 @@ struct UnpackQ6K {
 struct UnpackIq4Xs {
   static TT_INLINE void block(BlockSpan& s, int64_t, const char* b) {
     const float d = half_at(b);
-    const auto high = read_as<uint16_t>(b + 2);
+    const uint64_t factors = xs_factors(b + 2);
     for (int64_t j = 0; j < 8; j++) {
-      const int32_t low = uint8_t(b[4 + j / 2]) >> 4 * (j % 2) & 15;
-      const int32_t factor = low | (high >> 2 * j & 3) << 4;
+      const int32_t factor = int32_t(factors >> 8 * j & 63) - 32;
       put(s, 32 * j, byte_entries(Pair{kIq4Low, kIq4High}, nibbles_at(b + 8 + 16 * j)));
-      put_scale(s, 32 * j, d * float(factor - 32), 0);
+      put_scale(s, 32 * j, d * float(factor), 0);
     }
   }
 };
