@@ -3,6 +3,7 @@
 #include "kernels/cpu/quant/int8_tile.h"
 #include "kernels/cpu/simd/amx.h"
 #include "kernels/cpu/simd/mmla.h"
+#include "kernels/cpu/simd/transpose.h"
 
 TT_ISA_BEGIN
 
@@ -25,7 +26,6 @@ void pack_panel(const Int8Plan& p, int64_t panel) {
   for (int64_t c = 0; c < kInt8Panel; c++) p.b_sum[j0 + c] = int32_t(sum[c]);
 }
 
-#if TT_AMX
 // The sums of each lane's four unsigned bytes.
 TT_INLINE Vec<int32_t> byte_sums(Vec<int32_t> quads) {
   using U = Vec<uint32_t>;
@@ -33,6 +33,7 @@ TT_INLINE Vec<int32_t> byte_sums(Vec<int32_t> quads) {
   return dot_words(Vec<int32_t>(pairs), splat(int32_t(0x00010001)));
 }
 
+#if TT_AMX
 // Bytes of 32 columns of two rows as words.
 TT_INLINE Vec<int32_t> pair_bytes(const char* even, const char* odd, uint8_t flip_even,
                                   uint8_t flip_odd) {
@@ -124,16 +125,17 @@ void pack_rows(const Int8Plan& p, int64_t panel) {
 }
 #endif
 
-// The same where the elements of a column are neighbours, as those of a weight (out, in).
-void pack_columns(const Int8Plan& p, int64_t panel) {
+// The same where the elements of a column are neighbours, as those of a weight (out, in): quad
+// `first` and those behind it, whose bytes are added to b_sum.
+void pack_quads(const Int8Plan& p, int64_t panel, int64_t first) {
   const int64_t j0 = panel * kInt8Panel;
   uint8_t* out = p.packed_b + panel * kInt8Panel * p.quads * 4;
   const uint32_t flip = p.b_unsigned ? 0 : 0x80808080u;
   for (int64_t c = 0; c < kInt8Panel; c++) {
     const char* from = p.b + (j0 + c) * p.b_col;
     const bool inside = j0 + c < p.n;
-    uint32_t sum = 0;
-    for (int64_t q = 0; q < p.quads; q++) {
+    auto sum = uint32_t(p.b_sum[j0 + c]);
+    for (int64_t q = first; q < p.quads; q++) {
       uint32_t quad = 0;
       const int64_t left = min<int64_t>(4, p.k - q * 4);
       if (inside && left == 4) {
@@ -148,6 +150,31 @@ void pack_columns(const Int8Plan& p, int64_t panel) {
     }
     p.b_sum[j0 + c] = int32_t(sum);
   }
+}
+// Tiles of kInt8Lanes quads by as many columns are transposed, the rest is packed one by one.
+void pack_columns(const Int8Plan& p, int64_t panel) {
+  constexpr int64_t kTile = kInt8Lanes;
+  const int64_t j0 = panel * kInt8Panel;
+  const bool full = j0 + kInt8Panel <= p.n;
+  const int64_t quads = full ? p.k / 4 / kTile * kTile : 0;
+  char* const out = reinterpret_cast<char*>(p.packed_b) + panel * kInt8Panel * p.quads * 4;
+  const Vec<int32_t> flip = splat(int32_t(p.b_unsigned ? 0 : 0x80808080u));
+  for (int64_t c = 0; c < kInt8Panel; c += kTile) {
+    const char* const from = p.b + (j0 + c) * p.b_col;
+    Vec<int32_t> sum = {};
+    for (int64_t q = 0; q < quads; q += kTile) {
+      auto* to = reinterpret_cast<int32_t*>(out) + q * kInt8Panel + c;
+      transpose_tile<uint32_t, int(kTile)>(reinterpret_cast<char*>(to), kInt8Panel * 4,
+                                           from + q * 4, p.b_col);
+      for (int64_t i = 0; i < kTile; i++, to += kInt8Panel) {
+        const Vec<int32_t> v = load(to) ^ flip;
+        store(to, v);
+        sum = sum + byte_sums(v);
+      }
+    }
+    store(p.b_sum + j0 + c, sum);
+  }
+  if (quads < p.quads) pack_quads(p, panel, quads);
 }
 
 #if TT_MMLA
