@@ -64,6 +64,7 @@ SIMPLE = {
     "Scalar": ("scalar({0})", "*scalar_field({0})", "0qiiqdd"),
     "Scalar?": ("None if {1} is None else scalar({0})", "*scalar_field({0})", "0qiiqdd"),
 }
+SCALARS = ("Scalar", "Scalar?")
 SIMPLE |= {
     "Dim": SIMPLE["Int"],
     "Index": SIMPLE["Int"],
@@ -556,7 +557,7 @@ class Body:
         if op.scalar_arg:
             slot = form.of[op.scalar_arg]
             suffix = "_scalar_ex"
-            number = f'scalar({slot.var}, "{self.name}", "{slot.name}")'
+            number = f"scalar({self.number_where(form, slot)})"
         extended = call(c_name(op, suffix, variant), number, [self.options(form)])
         return [f"if {self.unusual(form)}:", *indented(extended), "else:", *indented(usual)]
 
@@ -565,13 +566,23 @@ class Body:
         slot = form.of[form.op.scalar_arg]
         names = [c_name(form.op, suffix, variant) for suffix in ("_f64", "_i64", "_scalar")]
         where = f'{slot.var}, "{self.name}", "{slot.name}"'
-        first = form.slots[0]
-        beside = first.var if first is not slot and first.arg.type in TENSOR else None
+        tensors = [other.var for other in form.slots if other.arg.type in TENSOR]
+        beside = tensors[0] if tensors else None
         if beside is None and "dtype" in form.of:
             beside = form.of["dtype"].var
         where += f", {beside}" if beside else ""
         where += ", True" if beside and form.op.get("dtype") == "float" else ""
         return f"call, value = number_form({', '.join(names)}, {where})"
+
+    def number_where(self, form, slot):
+        """The arguments of scalar(): a number, its place, and the tensor beside it."""
+        where = f'{slot.var}, "{self.name}", "{slot.name}"'
+        tensors = [
+            other.var
+            for other in form.slots
+            if other.arg.type in TENSOR and promotes(form.op, other.arg)
+        ]
+        return f"{where}, {tensors[-1]}" if tensors else where
 
     def arguments(self, form, tensors, number):
         """C arguments of the positional ones; number: that of the Scalar argument."""
@@ -586,6 +597,8 @@ class Body:
     def argument(self, form, arg, tensors):
         slot = form.of[arg.name]
         where = f'{slot.var}, "{self.name}", "{slot.name}"'
+        if arg.type in SCALARS:
+            where = self.number_where(form, slot)
         if arg.type in TENSOR:
             if slot.var not in tensors:
                 raise DeclError(f"{form.op.name}: {arg.name} is not checked")
@@ -626,6 +639,8 @@ class Body:
     def option(self, form, arg):
         slot = form.of[arg.name]
         where = f'{slot.var}, "{self.name}", "{slot.name}"'
+        if arg.type in SCALARS:
+            where = self.number_where(form, slot)
         if arg.type in NUMBER_LISTS:
             return f"*list_field({where}, keep)"
         if arg.enum:

@@ -6,6 +6,7 @@
 #include "autograd/saved.h"
 #include "base/finalizer.h"
 #include "core/callback.h"
+#include "ops/gen/ops.h"
 
 #include <string.h>
 
@@ -168,6 +169,18 @@ TensorList run_forward(Function& f, TensorSpan inputs, int64_t n_outs) {
   return results;
 }
 
+bool contains(TensorSpan tensors, const Tensor& t) {
+  for (const Tensor* other : tensors)
+    if (other == &t) return true;
+  return false;
+}
+
+// An input that forward returns: a new tensor in its memory, which gets the history of the call.
+TensorRef alias_of_input(const Tensor& input) {
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  return op::detach(input);
+}
+
 TensorList apply_plain(Function& f, TensorSpan inputs, int64_t n_outs) {
   if ((ctx().exclude & bit(kKeyAutograd)) || !needs_grad(inputs))
     return run_forward(f, inputs, n_outs);
@@ -181,13 +194,14 @@ TensorList apply_plain(Function& f, TensorSpan inputs, int64_t n_outs) {
   // Without saved tensors, backward may run again, as the nodes of operators that save none.
   if (f.saved.empty()) f.node_type.destroy_saved = destroy_parts<0, 0>;
   for (int64_t i = 0; i < n_outs; i++) {
-    // A view of an input, whose history would not see what is written to the result.
-    const bool of_input = (results[i]->flags & kUntrackedView) != 0;
-    results[i] = fresh_result(std::move(results[i]), inputs);
+    const bool is_input = contains(inputs, *results[i]);
+    // The history of the input would not see what is written to a result in its memory.
+    const bool of_input = is_input || (results[i]->flags & kUntrackedView) != 0;
+    results[i] = is_input ? alias_of_input(*results[i]) : fresh_result(std::move(results[i]), {});
     if (of_input) results[i]->flags |= kForeignView;
     if (!is_differentiable(results[i]->dtype)) continue;
     for (Saved& s : f.saved)
-      if (s.holds(*results[i])) s.save_output(*results[i], uint32_t(i));
+      if (!is_input && s.holds(*results[i])) s.save_output(*results[i], uint32_t(i));
     set_history(node, *results[i], uint32_t(i));
   }
   return results;

@@ -153,6 +153,10 @@ def no_overload(op: str, *given: object) -> TypeError:
 # ---- numbers ----
 
 
+class TooLargeError(errors.InvalidArgumentError, OverflowError):
+    """An int does not fit 64 bits."""
+
+
 def integer(x: Any, op: str, arg: str, top: int = INT_MAX) -> int:
     """Returns an int of 64 bits. A bool is not accepted."""
     if type(x) is int and INT_MIN <= x <= INT_MAX:
@@ -162,7 +166,8 @@ def integer(x: Any, op: str, arg: str, top: int = INT_MAX) -> int:
     is_one = not isinstance(x, Tensor) or x.numel() == 1 and x.dtype.kind == "i"
     if is_one and INT_MIN <= index(x) <= top:
         return index(x)
-    raise errors.InvalidArgumentError(f"{op}: {arg} is {x}: must be one integer of 64 bits")
+    kind = TooLargeError if is_one else errors.InvalidArgumentError
+    raise kind(f"{op}: {arg} is {x}: must be one integer of 64 bits")
 
 
 def uint64(x: Any, op: str, arg: str) -> c_uint64:
@@ -193,12 +198,20 @@ def boolean(x: Any, op: str, arg: str) -> int:
     raise wrong_kind(op, arg, "bool", x)
 
 
-def scalar(x: Any, op: str, arg: str) -> bytes:
-    """Returns a tt_scalar: a number whose kind takes part in type promotion."""
+def scalar(x: Any, op: str, arg: str, beside: Any = None) -> bytes:
+    """Returns a tt_scalar: a number whose kind takes part in type promotion.
+
+    beside: the tensor whose dtype decides what an int that fits only uint64 becomes.
+    """
     kind = type(x)
     if kind is float:
         return SCALAR.pack(3, 0, 0, x, 0.0)
     if kind is int:
+        if INT_MAX < x < 2**64 and beside is not None:
+            if beside.dtype.kind in "fc":
+                return SCALAR.pack(3, 0, 0, float(x), 0.0)
+            if bounds_above(op, arg):
+                x = INT_MAX
         return SCALAR.pack(2, 0, integer(x, op, arg), 0.0, 0.0)
     if isinstance(x, Tensor) and x.ndim:
         raise errors.ShapeError(f"{op}: {arg} is {list(x.shape)}: must be a number or 0-dim")
@@ -212,14 +225,20 @@ def scalar(x: Any, op: str, arg: str) -> bytes:
     raise wrong_kind(op, arg, "Number", x)
 
 
-def scalar_field(x: Any, op: str, arg: str) -> tuple[Any, ...]:
+def scalar_field(x: Any, op: str, arg: str, beside: Any = None) -> tuple[Any, ...]:
     """Returns the fields of a tt_scalar in an options struct."""
-    return SCALAR.unpack(scalar(x, op, arg)) if x is not None else (0, 0, 0, 0.0, 0.0)
+    return SCALAR.unpack(scalar(x, op, arg, beside)) if x is not None else (0, 0, 0, 0.0, 0.0)
 
 
-# Functions that write a number into tensors
-STORING = {"fill_", "full", "full_like", "index_fill", "index_fill_", "masked_fill", "masked_fill_"}
-STORING |= {"new_full", "scatter", "scatter_"}
+def bounds_above(op: str, arg: str) -> bool:
+    """Returns whether the number is an upper bound, for which the largest int of 64 bits may
+    stand."""
+    return arg == "max" and op.startswith(("clamp", "clip"))
+
+
+# Functions that write a number into tensors, or bound elements by it from below
+REFUSING = {"fill_", "full", "full_like", "index_fill", "index_fill_", "masked_fill"}
+REFUSING |= {"masked_fill_", "new_full", "scatter", "scatter_", "clamp_min", "clamp_min_"}
 
 
 def number_form(
@@ -236,7 +255,7 @@ def number_form(
 
     beside: the other operand, a tensor or a dtype. floats: the result is floating. As in PyTorch,
     an int that fits only uint64 becomes a float beside floating-point numbers; it wraps around
-    beside integers, but is refused where it is stored.
+    beside integers, but is refused where it is stored or a lower bound.
     """
     kind = type(x)
     if kind is float:
@@ -246,7 +265,9 @@ def number_form(
             dtype = getattr(beside, "dtype", beside)
             if floats or dtype.kind in "fc":
                 return f64, c_double(float(x))
-            if op not in STORING or dtype.name == "uint64":
+            if bounds_above(op, arg):
+                return i64, c_int64(INT_MAX)
+            if op not in REFUSING or dtype.name == "uint64":
                 return i64, c_int64(x - 2**64)
         return i64, c_int64(integer(x, op, arg))
     return other, scalar(x, op, arg)

@@ -109,21 +109,12 @@ void multinomial_into_impl(Call c, const Tensor& self, int64_t num_samples, bool
 
 // dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) ->
 // Tensor
-void dropout1d__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
-  replace_values(input, *impl::dropout1d(c, input, p, train, generator));
-}
 
 // dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) ->
 // Tensor
-void dropout2d__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
-  replace_values(input, *impl::dropout2d(c, input, p, train, generator));
-}
 
 // dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = None) ->
 // Tensor
-void dropout3d__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
-  replace_values(input, *impl::dropout3d(c, input, p, train, generator));
-}
 
 // alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: Generator = None) ->
 // Tensor

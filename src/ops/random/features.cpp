@@ -91,6 +91,15 @@ namespace TT_NS {
 static void replace_dropped(Tensor& input, const Tensor& kept) {
   if (&kept != &input) replace_values(input, kept);
 }
+void dropout1d__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
+  replace_dropped(input, *impl::dropout1d(c, input, p, train, generator));
+}
+void dropout2d__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
+  replace_dropped(input, *impl::dropout2d(c, input, p, train, generator));
+}
+void dropout3d__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
+  replace_dropped(input, *impl::dropout3d(c, input, p, train, generator));
+}
 void alpha_dropout__impl(Call c, Tensor& input, double p, bool train, Generator* generator) {
   replace_dropped(input, *impl::alpha_dropout(c, input, p, train, generator));
 }

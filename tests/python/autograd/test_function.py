@@ -157,9 +157,41 @@ def test_an_input_given_back():
 
     x = tt.ones(2, requires_grad=True)
     y = Same.apply(x)
-    assert y is not x
+    assert y is not x and y.data_ptr() == x.data_ptr()
+    with pytest.raises(RuntimeError):  # the history of x would not see it
+        y.mul_(2)
     y.sum().backward()
     assert x.grad.tolist() == [-1, -1]
+
+    z = x * 3
+    y = Same.apply(z)
+    z.mul_(2)
+    assert y.tolist() == [6, 6] and y._version == z._version
+    plain = tt.ones(2)
+    y = Same.apply(plain)
+    y.mul_(2)
+    assert y is not plain and plain.tolist() == [2, 2] and not y.requires_grad
+    with tt.no_grad():
+        y = Same.apply(x)
+    assert y is not x and not y.requires_grad and y.data_ptr() == x.data_ptr()
+
+
+def test_an_input_given_back_and_saved():
+    class Saves(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * x  # x is the input: its gradient does not pass through this call
+
+    x = tt.tensor([2.0, 3.0], requires_grad=True)
+    (g,) = tt.autograd.grad(Saves.apply(x).sum(), x, create_graph=True)
+    assert g.tolist() == [2, 3]
+    assert tt.autograd.grad(g.sum(), x)[0].tolist() == [1, 1]
 
 
 class Mine(Exception):

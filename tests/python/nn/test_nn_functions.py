@@ -59,6 +59,16 @@ def test_normalize_over_several_dimensions():
     assert F.normalize(x, dim=0).equal(F.normalize(x, dim=(0,)))
 
 
+@pytest.mark.parametrize("drop", [F.dropout1d, F.dropout2d, F.dropout3d])
+def test_channel_dropout_in_place_that_drops_nothing_writes_nothing(drop):
+    x = tt.rand(2, 3, 2, 2, requires_grad=True)
+    y = x.tanh() if drop is not F.dropout1d else x[0].tanh()  # saves its result
+    for p, training in ((0.0, True), (0.5, False)):
+        drop(y, p, training, inplace=True)
+    assert y._version == 0
+    y.sum().backward()
+
+
 def test_alpha_dropout_keeps_mean_and_variance():
     tt.manual_seed(2)
     x = tt.randn(200000)

@@ -287,6 +287,24 @@ def test_integers_beyond_64_bits():
             bad()
 
 
+def test_ints_above_int64_as_bounds_and_factors():
+    integers = tt.tensor([1, 5])
+    for top in (2**63, 2**64 - 1):
+        assert integers.clamp(max=top).tolist() == [1, 5]
+        assert integers.clamp_max(top).tolist() == [1, 5]
+        assert integers.to(tt.uint8).clamp(max=top).tolist() == [1, 5]
+        with pytest.raises(OverflowError):
+            integers.clamp(min=top)
+        with pytest.raises(OverflowError):
+            integers.clamp_min(top)
+    assert tt.ones(1).clamp(min=2**64 - 1).item() == 2.0**64
+    assert tt.add(tt.zeros(1), 1, alpha=2**63).item() == 2.0**63
+    with pytest.raises(OverflowError):
+        tt.add(integers, 1, alpha=2**63)
+    with pytest.raises(OverflowError):
+        tt.ones(1) * 2**64
+
+
 def test_einsum_with_numbers_for_dimensions():
     a, b = tt.rand(2, 3), tt.rand(3, 4)
     assert tt.einsum(a, [0, 1], b, [1, 2], [0, 2]).tolist() == tt.einsum("ij,jk", a, b).tolist()

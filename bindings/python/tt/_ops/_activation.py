@@ -713,13 +713,13 @@ def threshold(input: Tensor = REQUIRED, threshold: complex = REQUIRED, value: co
                 raise wrong_kind("threshold", "input", "Tensor", input)
         if out is not None:
             instance(Tensor, out, "threshold", "out")
-            if tt_threshold_into(local.ctx, input, scalar(threshold, "threshold", "threshold"),
-                                 scalar(value, "threshold", "value"), out):
+            if tt_threshold_into(local.ctx, input, scalar(threshold, "threshold", "threshold",
+                    input), scalar(value, "threshold", "value", input), out):
                 return refit(out, lambda: threshold(input, threshold, value), "threshold")
             return out
         h = TensorHandle()
-        if tt_threshold(local.ctx, input, scalar(threshold, "threshold", "threshold"),
-                        scalar(value, "threshold", "value"), byref(h)):
+        if tt_threshold(local.ctx, input, scalar(threshold, "threshold", "threshold", input),
+                        scalar(value, "threshold", "value", input), byref(h)):
             fail()
         return wrap(h)
     except TypeError:
@@ -741,8 +741,8 @@ def threshold_(self: Tensor, threshold: complex, value: complex) -> Tensor:
         input = self
         if not isinstance(input, Tensor):
             raise wrong_kind("threshold_", "input", "Tensor", input)
-        if tt_threshold_(local.ctx, input, scalar(threshold, "threshold_", "threshold"),
-                         scalar(value, "threshold_", "value")):
+        if tt_threshold_(local.ctx, input, scalar(threshold, "threshold_", "threshold", input),
+                         scalar(value, "threshold_", "value", input)):
             fail()
         return input
     except TypeError:

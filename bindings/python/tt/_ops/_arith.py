@@ -283,7 +283,7 @@ def add(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
                 instance(Tensor, out, "add", "out")
                 if alpha != 1 or type(alpha) is not int:
                     if tt_add_ex_into(local.ctx, input, other,
-                                      _o_add(1, *scalar_field(alpha, "add", "alpha")), out):
+                                      _o_add(1, *scalar_field(alpha, "add", "alpha", other)), out):
                         return refit(out, lambda: add(input, other, alpha=alpha), "add")
                 else:
                     if tt_add_into(local.ctx, input, other, out):
@@ -292,7 +292,7 @@ def add(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
             h = TensorHandle()
             if alpha != 1 or type(alpha) is not int:
                 if tt_add_ex(local.ctx, input, other,
-                             _o_add(1, *scalar_field(alpha, "add", "alpha")), byref(h)):
+                             _o_add(1, *scalar_field(alpha, "add", "alpha", other)), byref(h)):
                     fail()
             else:
                 if tt_add(local.ctx, input, other, byref(h)):
@@ -302,9 +302,9 @@ def add(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
             if out is not None:
                 instance(Tensor, out, "add", "out")
                 if alpha != 1 or type(alpha) is not int:
-                    if tt_add_scalar_ex_into(local.ctx, input, scalar(other, "add", "other"),
-                                             _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")),
-                                             out):
+                    if tt_add_scalar_ex_into(local.ctx, input, scalar(other, "add", "other", input),
+                                             _o_add_scalar(1,
+                            *scalar_field(alpha, "add", "alpha", input)), out):
                         return refit(out, lambda: add(input, other, alpha=alpha), "add")
                 else:
                     call, value = number_form(tt_add_f64_into, tt_add_i64_into, tt_add_scalar_into,
@@ -314,8 +314,8 @@ def add(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
                 return out
             h = TensorHandle()
             if alpha != 1 or type(alpha) is not int:
-                if tt_add_scalar_ex(local.ctx, input, scalar(other, "add", "other"),
-                                    _o_add_scalar(1, *scalar_field(alpha, "add", "alpha")),
+                if tt_add_scalar_ex(local.ctx, input, scalar(other, "add", "other", input),
+                                    _o_add_scalar(1, *scalar_field(alpha, "add", "alpha", input)),
                                     byref(h)):
                     fail()
             else:
@@ -352,7 +352,7 @@ def add_(self: Tensor, other: Tensor | complex = REQUIRED, *deprecated: Any, alp
         if isinstance(other, Tensor):
             if alpha != 1 or type(alpha) is not int:
                 if tt_add_ex_(local.ctx, input, other,
-                              _o_add(1, *scalar_field(alpha, "add_", "alpha"))):
+                              _o_add(1, *scalar_field(alpha, "add_", "alpha", other))):
                     fail()
             else:
                 if tt_add_(local.ctx, input, other):
@@ -360,8 +360,9 @@ def add_(self: Tensor, other: Tensor | complex = REQUIRED, *deprecated: Any, alp
             return input
         elif is_number(other):
             if alpha != 1 or type(alpha) is not int:
-                if tt_add_scalar_ex_(local.ctx, input, scalar(other, "add_", "other"),
-                                     _o_add_scalar(1, *scalar_field(alpha, "add_", "alpha"))):
+                if tt_add_scalar_ex_(local.ctx, input, scalar(other, "add_", "other", input),
+                                     _o_add_scalar(1,
+                                                   *scalar_field(alpha, "add_", "alpha", input))):
                     fail()
             else:
                 call, value = number_form(tt_add_f64_, tt_add_i64_, tt_add_scalar_, other, "add_",
@@ -402,7 +403,7 @@ def sub(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
                 instance(Tensor, out, "sub", "out")
                 if alpha != 1 or type(alpha) is not int:
                     if tt_sub_ex_into(local.ctx, input, other,
-                                      _o_sub(1, *scalar_field(alpha, "sub", "alpha")), out):
+                                      _o_sub(1, *scalar_field(alpha, "sub", "alpha", other)), out):
                         return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
                 else:
                     if tt_sub_into(local.ctx, input, other, out):
@@ -411,7 +412,7 @@ def sub(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
             h = TensorHandle()
             if alpha != 1 or type(alpha) is not int:
                 if tt_sub_ex(local.ctx, input, other,
-                             _o_sub(1, *scalar_field(alpha, "sub", "alpha")), byref(h)):
+                             _o_sub(1, *scalar_field(alpha, "sub", "alpha", other)), byref(h)):
                     fail()
             else:
                 if tt_sub(local.ctx, input, other, byref(h)):
@@ -421,9 +422,9 @@ def sub(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
             if out is not None:
                 instance(Tensor, out, "sub", "out")
                 if alpha != 1 or type(alpha) is not int:
-                    if tt_sub_scalar_ex_into(local.ctx, input, scalar(other, "sub", "other"),
-                                             _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")),
-                                             out):
+                    if tt_sub_scalar_ex_into(local.ctx, input, scalar(other, "sub", "other", input),
+                                             _o_sub_scalar(1,
+                            *scalar_field(alpha, "sub", "alpha", input)), out):
                         return refit(out, lambda: sub(input, other, alpha=alpha), "sub")
                 else:
                     call, value = number_form(tt_sub_f64_into, tt_sub_i64_into, tt_sub_scalar_into,
@@ -433,8 +434,8 @@ def sub(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
                 return out
             h = TensorHandle()
             if alpha != 1 or type(alpha) is not int:
-                if tt_sub_scalar_ex(local.ctx, input, scalar(other, "sub", "other"),
-                                    _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha")),
+                if tt_sub_scalar_ex(local.ctx, input, scalar(other, "sub", "other", input),
+                                    _o_sub_scalar(1, *scalar_field(alpha, "sub", "alpha", input)),
                                     byref(h)):
                     fail()
             else:
@@ -472,7 +473,7 @@ def sub_(self: Tensor, other: Tensor | complex = REQUIRED, *deprecated: Any, alp
         if isinstance(other, Tensor):
             if alpha != 1 or type(alpha) is not int:
                 if tt_sub_ex_(local.ctx, input, other,
-                              _o_sub(1, *scalar_field(alpha, "sub_", "alpha"))):
+                              _o_sub(1, *scalar_field(alpha, "sub_", "alpha", other))):
                     fail()
             else:
                 if tt_sub_(local.ctx, input, other):
@@ -480,8 +481,9 @@ def sub_(self: Tensor, other: Tensor | complex = REQUIRED, *deprecated: Any, alp
             return input
         elif is_number(other):
             if alpha != 1 or type(alpha) is not int:
-                if tt_sub_scalar_ex_(local.ctx, input, scalar(other, "sub_", "other"),
-                                     _o_sub_scalar(1, *scalar_field(alpha, "sub_", "alpha"))):
+                if tt_sub_scalar_ex_(local.ctx, input, scalar(other, "sub_", "other", input),
+                                     _o_sub_scalar(1,
+                                                   *scalar_field(alpha, "sub_", "alpha", input))):
                     fail()
             else:
                 call, value = number_form(tt_sub_f64_, tt_sub_i64_, tt_sub_scalar_, other, "sub_",
@@ -518,7 +520,7 @@ def rsub(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *, alpha:
             h = TensorHandle()
             if alpha != 1 or type(alpha) is not int:
                 if tt_rsub_ex(local.ctx, input, other,
-                              _o_rsub(1, *scalar_field(alpha, "rsub", "alpha")), byref(h)):
+                              _o_rsub(1, *scalar_field(alpha, "rsub", "alpha", other)), byref(h)):
                     fail()
             else:
                 if tt_rsub(local.ctx, input, other, byref(h)):
@@ -527,8 +529,9 @@ def rsub(input: Tensor = REQUIRED, other: Tensor | complex = REQUIRED, *, alpha:
         elif is_number(other):
             h = TensorHandle()
             if alpha != 1 or type(alpha) is not int:
-                if tt_rsub_scalar_ex(local.ctx, input, scalar(other, "rsub", "other"),
-                                     _o_rsub_scalar(1, *scalar_field(alpha, "rsub", "alpha")),
+                if tt_rsub_scalar_ex(local.ctx, input, scalar(other, "rsub", "other", input),
+                                     _o_rsub_scalar(1,
+                                                    *scalar_field(alpha, "rsub", "alpha", input)),
                                      byref(h)):
                     fail()
             else:
@@ -1113,13 +1116,13 @@ def pow(input: Tensor | complex = REQUIRED, exponent: Tensor | complex = REQUIRE
             if out is not None:
                 instance(Tensor, out, "pow", "out")
                 call, value = number_form(tt_pow_base_f64_into, tt_pow_base_i64_into,
-                                          tt_pow_base_scalar_into, input, "pow", "input")
+                                          tt_pow_base_scalar_into, input, "pow", "input", exponent)
                 if call(local.ctx, value, exponent, out):
                     return refit(out, lambda: pow(input, exponent), "pow")
                 return out
             h = TensorHandle()
             call, value = number_form(tt_pow_base_f64, tt_pow_base_i64, tt_pow_base_scalar, input,
-                                      "pow", "input")
+                                      "pow", "input", exponent)
             if call(local.ctx, value, exponent, byref(h)):
                 fail()
             return wrap(h)
@@ -1192,12 +1195,13 @@ def clamp(input: Tensor = REQUIRED, min: complex | Tensor | None = None,
             if out is not None:
                 instance(Tensor, out, "clamp", "out")
                 if tt_clamp_into(local.ctx, input, None if min is None else scalar(min, "clamp",
-                        "min"), None if max is None else scalar(max, "clamp", "max"), out):
+                        "min", input), None if max is None else scalar(max, "clamp", "max", input),
+                                 out):
                     return refit(out, lambda: clamp(input, min, max), "clamp")
                 return out
             h = TensorHandle()
-            if tt_clamp(local.ctx, input, None if min is None else scalar(min, "clamp", "min"),
-                        None if max is None else scalar(max, "clamp", "max"), byref(h)):
+            if tt_clamp(local.ctx, input, None if min is None else scalar(min, "clamp", "min",
+                    input), None if max is None else scalar(max, "clamp", "max", input), byref(h)):
                 fail()
             return wrap(h)
         elif (min is None or isinstance(min, Tensor)) and (max is None or isinstance(max, Tensor)):
@@ -1240,8 +1244,8 @@ def clamp_(self: Tensor, min: complex | Tensor | None = None,
         if not isinstance(input, Tensor):
             raise wrong_kind("clamp_", "input", "Tensor", input)
         if (min is None or is_number(min)) and (max is None or is_number(max)):
-            if tt_clamp_(local.ctx, input, None if min is None else scalar(min, "clamp_", "min"),
-                         None if max is None else scalar(max, "clamp_", "max")):
+            if tt_clamp_(local.ctx, input, None if min is None else scalar(min, "clamp_", "min",
+                    input), None if max is None else scalar(max, "clamp_", "max", input)):
                 fail()
             return input
         elif (min is None or isinstance(min, Tensor)) and (max is None or isinstance(max, Tensor)):
@@ -2211,7 +2215,7 @@ def addcmul(input: Tensor = REQUIRED, tensor1: Tensor = REQUIRED, tensor2: Tenso
             raise wrong_kind("addcmul", "tensor2", "Tensor", tensor2)
         opts = None
         if value != 1 or type(value) is not int:
-            opts = _o_addcmul(1, *scalar_field(value, "addcmul", "value"))
+            opts = _o_addcmul(1, *scalar_field(value, "addcmul", "value", tensor2))
         if out is not None:
             instance(Tensor, out, "addcmul", "out")
             if tt_addcmul_into(local.ctx, input, tensor1, tensor2, opts, out):
@@ -2248,7 +2252,7 @@ def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *deprecated: Any,
             raise wrong_kind("addcmul_", "tensor2", "Tensor", tensor2)
         opts = None
         if value != 1 or type(value) is not int:
-            opts = _o_addcmul(1, *scalar_field(value, "addcmul_", "value"))
+            opts = _o_addcmul(1, *scalar_field(value, "addcmul_", "value", tensor2))
         if tt_addcmul_(local.ctx, input, tensor1, tensor2, opts):
             fail()
         return input
@@ -2286,7 +2290,7 @@ def addcdiv(input: Tensor = REQUIRED, tensor1: Tensor = REQUIRED, tensor2: Tenso
             raise wrong_kind("addcdiv", "tensor2", "Tensor", tensor2)
         opts = None
         if value != 1 or type(value) is not int:
-            opts = _o_addcdiv(1, *scalar_field(value, "addcdiv", "value"))
+            opts = _o_addcdiv(1, *scalar_field(value, "addcdiv", "value", tensor2))
         if out is not None:
             instance(Tensor, out, "addcdiv", "out")
             if tt_addcdiv_into(local.ctx, input, tensor1, tensor2, opts, out):
@@ -2324,7 +2328,7 @@ def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *deprecated: Any,
             raise wrong_kind("addcdiv_", "tensor2", "Tensor", tensor2)
         opts = None
         if value != 1 or type(value) is not int:
-            opts = _o_addcdiv(1, *scalar_field(value, "addcdiv_", "value"))
+            opts = _o_addcdiv(1, *scalar_field(value, "addcdiv_", "value", tensor2))
         if tt_addcdiv_(local.ctx, input, tensor1, tensor2, opts):
             fail()
         return input

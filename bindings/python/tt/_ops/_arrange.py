@@ -369,7 +369,7 @@ def pad(input: Tensor = REQUIRED, pad: int | Sequence[int] = REQUIRED,
         opts = None
         if mode != "constant" or value is not None:
             opts = _o_pad(1 | (value is not None) << 1, one_of(PADDING, mode, "pad", "mode"),
-                          *scalar_field(value, "pad", "value"))
+                          *scalar_field(value, "pad", "value", input))
         h = TensorHandle()
         if tt_pad(local.ctx, input, pad_c, pad_n, opts, byref(h)):
             fail()
@@ -401,7 +401,7 @@ def constant_pad_nd(input: Tensor = REQUIRED, pad: int | Sequence[int] = REQUIRE
         pad_c, pad_n = int_list(pad, "constant_pad_nd", "pad")
         opts = None
         if value != 0 or type(value) is not int:
-            opts = _o_constant_pad_nd(1, *scalar_field(value, "constant_pad_nd", "value"))
+            opts = _o_constant_pad_nd(1, *scalar_field(value, "constant_pad_nd", "value", input))
         h = TensorHandle()
         if tt_constant_pad_nd(local.ctx, input, pad_c, pad_n, opts, byref(h)):
             fail()

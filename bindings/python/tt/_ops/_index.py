@@ -301,8 +301,8 @@ def index_add(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | 
             if alpha != 1 or type(alpha) is not int:
                 if tt_index_add_ex_into(local.ctx, input, c_int64(integer(dim, "index_add", "dim")),
                                         index, source,
-                                        _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")),
-                                        out):
+                                        _o_index_add(1, *scalar_field(alpha, "index_add", "alpha",
+                        source)), out):
                     return refit(out, lambda: index_add(input, dim, index, source, alpha=alpha),
                                  "index_add", True)
             else:
@@ -314,8 +314,8 @@ def index_add(input: Tensor = REQUIRED, dim: int | None = None, index: Tensor | 
         h = TensorHandle()
         if alpha != 1 or type(alpha) is not int:
             if tt_index_add_ex(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index,
-                               source, _o_index_add(1, *scalar_field(alpha, "index_add", "alpha")),
-                               byref(h)):
+                               source, _o_index_add(1, *scalar_field(alpha, "index_add", "alpha",
+                    source)), byref(h)):
                 fail()
         else:
             if tt_index_add(local.ctx, input, c_int64(integer(dim, "index_add", "dim")), index,
@@ -354,8 +354,8 @@ def index_add_(self: Tensor, dim: int | None = None, index: Tensor | None = None
             raise wrong_kind("index_add_", "source", "Tensor", source)
         if alpha != 1 or type(alpha) is not int:
             if tt_index_add_ex_(local.ctx, input, c_int64(integer(dim, "index_add_", "dim")), index,
-                                source, _o_index_add(1,
-                                                     *scalar_field(alpha, "index_add_", "alpha"))):
+                                source, _o_index_add(1, *scalar_field(alpha, "index_add_", "alpha",
+                    source))):
                 fail()
         else:
             if tt_index_add_(local.ctx, input, c_int64(integer(dim, "index_add_", "dim")), index,

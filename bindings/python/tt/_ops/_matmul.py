@@ -167,8 +167,8 @@ def addmm(input: Tensor = REQUIRED, mat1: Tensor = REQUIRED, mat2: Tensor = REQU
             raise wrong_kind("addmm", "mat2", "Tensor", mat2)
         opts = None
         if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-            opts = _o_addmm(3, *scalar_field(beta, "addmm", "beta"),
-                            *scalar_field(alpha, "addmm", "alpha"))
+            opts = _o_addmm(3, *scalar_field(beta, "addmm", "beta", mat2),
+                            *scalar_field(alpha, "addmm", "alpha", mat2))
         if out is not None:
             instance(Tensor, out, "addmm", "out")
             if tt_addmm_into(local.ctx, input, mat1, mat2, opts, out):
@@ -210,8 +210,8 @@ def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *deprecated: Any, beta: com
             raise wrong_kind("addmm_", "mat2", "Tensor", mat2)
         opts = None
         if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-            opts = _o_addmm(3, *scalar_field(beta, "addmm_", "beta"),
-                            *scalar_field(alpha, "addmm_", "alpha"))
+            opts = _o_addmm(3, *scalar_field(beta, "addmm_", "beta", mat2),
+                            *scalar_field(alpha, "addmm_", "alpha", mat2))
         if tt_addmm_(local.ctx, input, mat1, mat2, opts):
             fail()
         return input
@@ -252,8 +252,8 @@ def baddbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor 
             raise wrong_kind("baddbmm", "batch2", "Tensor", batch2)
         opts = None
         if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-            opts = _o_baddbmm(3, *scalar_field(beta, "baddbmm", "beta"),
-                              *scalar_field(alpha, "baddbmm", "alpha"))
+            opts = _o_baddbmm(3, *scalar_field(beta, "baddbmm", "beta", batch2),
+                              *scalar_field(alpha, "baddbmm", "alpha", batch2))
         if out is not None:
             instance(Tensor, out, "baddbmm", "out")
             if tt_baddbmm_into(local.ctx, input, batch1, batch2, opts, out):
@@ -295,8 +295,8 @@ def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *deprecated: Any, bet
             raise wrong_kind("baddbmm_", "batch2", "Tensor", batch2)
         opts = None
         if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-            opts = _o_baddbmm(3, *scalar_field(beta, "baddbmm_", "beta"),
-                              *scalar_field(alpha, "baddbmm_", "alpha"))
+            opts = _o_baddbmm(3, *scalar_field(beta, "baddbmm_", "beta", batch2),
+                              *scalar_field(alpha, "baddbmm_", "alpha", batch2))
         if tt_baddbmm_(local.ctx, input, batch1, batch2, opts):
             fail()
         return input
@@ -539,8 +539,8 @@ def addmv(input: Tensor = REQUIRED, mat: Tensor = REQUIRED, vec: Tensor = REQUIR
             raise wrong_kind("addmv", "vec", "Tensor", vec)
         opts = None
         if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-            opts = _o_addmv(3, *scalar_field(beta, "addmv", "beta"),
-                            *scalar_field(alpha, "addmv", "alpha"))
+            opts = _o_addmv(3, *scalar_field(beta, "addmv", "beta", vec),
+                            *scalar_field(alpha, "addmv", "alpha", vec))
         if out is not None:
             instance(Tensor, out, "addmv", "out")
             if tt_addmv_into(local.ctx, input, mat, vec, opts, out):
@@ -582,8 +582,8 @@ def addmv_(self: Tensor, mat: Tensor, vec: Tensor, *deprecated: Any, beta: compl
             raise wrong_kind("addmv_", "vec", "Tensor", vec)
         opts = None
         if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-            opts = _o_addmv(3, *scalar_field(beta, "addmv_", "beta"),
-                            *scalar_field(alpha, "addmv_", "alpha"))
+            opts = _o_addmv(3, *scalar_field(beta, "addmv_", "beta", vec),
+                            *scalar_field(alpha, "addmv_", "alpha", vec))
         if tt_addmv_(local.ctx, input, mat, vec, opts):
             fail()
         return input
@@ -622,8 +622,8 @@ def addr(input: Tensor = REQUIRED, vec1: Tensor = REQUIRED, vec2: Tensor = REQUI
             raise wrong_kind("addr", "vec2", "Tensor", vec2)
         opts = None
         if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-            opts = _o_addr(3, *scalar_field(beta, "addr", "beta"),
-                           *scalar_field(alpha, "addr", "alpha"))
+            opts = _o_addr(3, *scalar_field(beta, "addr", "beta", vec2),
+                           *scalar_field(alpha, "addr", "alpha", vec2))
         if out is not None:
             instance(Tensor, out, "addr", "out")
             if tt_addr_into(local.ctx, input, vec1, vec2, opts, out):
@@ -662,8 +662,8 @@ def addr_(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1,
             raise wrong_kind("addr_", "vec2", "Tensor", vec2)
         opts = None
         if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-            opts = _o_addr(3, *scalar_field(beta, "addr_", "beta"),
-                           *scalar_field(alpha, "addr_", "alpha"))
+            opts = _o_addr(3, *scalar_field(beta, "addr_", "beta", vec2),
+                           *scalar_field(alpha, "addr_", "alpha", vec2))
         if tt_addr_(local.ctx, input, vec1, vec2, opts):
             fail()
         return input
@@ -704,8 +704,8 @@ def addbmm(input: Tensor = REQUIRED, batch1: Tensor = REQUIRED, batch2: Tensor =
             raise wrong_kind("addbmm", "batch2", "Tensor", batch2)
         opts = None
         if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-            opts = _o_addbmm(3, *scalar_field(beta, "addbmm", "beta"),
-                             *scalar_field(alpha, "addbmm", "alpha"))
+            opts = _o_addbmm(3, *scalar_field(beta, "addbmm", "beta", batch2),
+                             *scalar_field(alpha, "addbmm", "alpha", batch2))
         if out is not None:
             instance(Tensor, out, "addbmm", "out")
             if tt_addbmm_into(local.ctx, input, batch1, batch2, opts, out):
@@ -747,8 +747,8 @@ def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *deprecated: Any, beta
             raise wrong_kind("addbmm_", "batch2", "Tensor", batch2)
         opts = None
         if beta != 1 or type(beta) is not int or alpha != 1 or type(alpha) is not int:
-            opts = _o_addbmm(3, *scalar_field(beta, "addbmm_", "beta"),
-                             *scalar_field(alpha, "addbmm_", "alpha"))
+            opts = _o_addbmm(3, *scalar_field(beta, "addbmm_", "beta", batch2),
+                             *scalar_field(alpha, "addbmm_", "alpha", batch2))
         if tt_addbmm_(local.ctx, input, batch1, batch2, opts):
             fail()
         return input

@@ -253,7 +253,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, axis: int | None = None, dx
                 raise wrong_kind("trapezoid", "y", "Tensor", y)
         opts = None
         if dx != 1 or type(dx) is not int or dim != -1 or type(dim) is not int:
-            opts = _o_trapezoid(3, *scalar_field(dx, "trapezoid", "dx"),
+            opts = _o_trapezoid(3, *scalar_field(dx, "trapezoid", "dx", y),
                                 integer(dim, "trapezoid", "dim"))
         h = TensorHandle()
         if tt_trapezoid(local.ctx, y, optional_tensor(x, "trapezoid", "x"), opts, byref(h)):
@@ -289,7 +289,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, axis: int | None
                 raise wrong_kind("cumulative_trapezoid", "y", "Tensor", y)
         opts = None
         if dx != 1 or type(dx) is not int or dim != -1 or type(dim) is not int:
-            opts = _o_cumulative_trapezoid(3, *scalar_field(dx, "cumulative_trapezoid", "dx"),
+            opts = _o_cumulative_trapezoid(3, *scalar_field(dx, "cumulative_trapezoid", "dx", y),
                                            integer(dim, "cumulative_trapezoid", "dim"))
         h = TensorHandle()
         if tt_cumulative_trapezoid(local.ctx, y, optional_tensor(x, "cumulative_trapezoid", "x"),
@@ -472,7 +472,7 @@ def gradient(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, e
             or type(edge_order) is not int):
             keep = []
             opts = _o_gradient(5 | (dim is not None) << 1,
-                               *scalar_field(spacing, "gradient", "spacing"),
+                               *scalar_field(spacing, "gradient", "spacing", input),
                                *list_field(dim, "gradient", "dim", keep),
                                integer(edge_order, "gradient", "edge_order"))
         return listed("tt_gradient", input, opts)

@@ -204,6 +204,15 @@ def requires_grad(x: Any) -> bool:
     return isinstance(x, Tensor) and x.requires_grad
 
 
+def alias_of_input(o: Any, args: tuple[Any, ...], dirty: tuple[Tensor, ...]) -> Any:
+    """Returns a result that is not recorded. As in PyTorch, an input that forward returns, but has
+    not marked dirty, becomes a new tensor in the same memory."""
+    if not isinstance(o, Tensor):
+        return o
+    is_input = any(o is a for a in args) and not any(o is t for t in dirty)
+    return o.detach() if is_input else o
+
+
 def may_need_grad(t: Tensor) -> bool:
     """Whether t requires a gradient or, in a function of a transform, may have a tangent."""
     inside = depth.functions > 0 or depth.duals > 0
@@ -291,7 +300,8 @@ class Function:
         # operators in place have changed the tangents of dirty inputs, too
         needed = ctx.needs_input_grad if not ctx._dirty else map(requires_grad, args)
         if not (recorded and any(needed) and has_tensors):
-            return output
+            outs = tuple(alias_of_input(o, args, ctx._dirty) for o in outs)
+            return outs if isinstance(output, tuple) else outs[0]
         results = cls._recorded(ctx, args, outs)
         return results if isinstance(output, tuple) else results[0]
 
