@@ -825,13 +825,10 @@ def timed(run, calls, clock=time.process_time):
 
 # By what a row loses, where it does: the beginning of its name and the reason.
 LAPACK = "LAPACK: OpenBLAS 0.3.21 runs SSE3 kernels on processors that it does not know"
-PANELS = "panels of 32 columns: parts of numbers are split and joined for each"
 LIMITS = {
     "cholesky": LAPACK,
     "eig ": "OpenBLAS's Hessenberg form and its QR steps",
     "eigvals ": "OpenBLAS's Hessenberg form and its QR steps",
-    "lu_factor": PANELS,
-    "qr": PANELS,
     "svdvals": "Jacobi in double precision, PyTorch's in single",
     "embedding_bag": "memory: rows at random places",
     "ctc_loss": "logarithms in double precision",

@@ -8,47 +8,64 @@
 
 namespace TT_NS {
 
-#define TT_DECLARE_PANELS(isa, T)                            \
+#define TT_DECLARE_PANELS(isa, N)                  \
+  namespace isa {                                  \
+  void lu_panel(const Panel<N>& p) noexcept;       \
+  void solve_rows(const SolveRows<N>& p) noexcept; \
+  void qr_panel(const Panel<N>& p) noexcept;       \
+  void tridiagonal(const Condense<N>& p) noexcept; \
+  }
+#define TT_DECLARE_REAL_PANELS(isa, T)                       \
+  TT_DECLARE_PANELS(isa, T)                                  \
   namespace isa {                                            \
-  void lu_panel(const Panel<T>& p) noexcept;                 \
-  void solve_rows(const SolveRows<T>& p) noexcept;           \
-  void qr_panel(const Panel<T>& p) noexcept;                 \
-  void tridiagonal(const Condense<T>& p) noexcept;           \
   void bidiagonal(const Condense<T>& p) noexcept;            \
   void secular_vectors(const SecularVectors<T>& p) noexcept; \
   }
 #if TT_HAVE_AVX512
-TT_DECLARE_PANELS(avx512, float)
-TT_DECLARE_PANELS(avx512, double)
+TT_DECLARE_REAL_PANELS(avx512, float)
+TT_DECLARE_REAL_PANELS(avx512, double)
+TT_DECLARE_PANELS(avx512, ComplexNumber<float>)
+TT_DECLARE_PANELS(avx512, ComplexNumber<double>)
 namespace avx512 {
 void secular_roots(const Secular& p) noexcept;
 void secular_weights(const Secular& p, double* z) noexcept;
 }  // namespace avx512
 #endif
+#undef TT_DECLARE_REAL_PANELS
 #undef TT_DECLARE_PANELS
 
 namespace {
 
-template <class T> struct Kernels {
-  void (*lu)(const Panel<T>&) noexcept;
-  void (*solve)(const SolveRows<T>&) noexcept;
-  void (*qr)(const Panel<T>&) noexcept;
-  void (*tridiagonal)(const Condense<T>&) noexcept;
+template <class N> struct Kernels {
+  void (*lu)(const Panel<N>&) noexcept;
+  void (*solve)(const SolveRows<N>&) noexcept;
+  void (*qr)(const Panel<N>&) noexcept;
+  void (*tridiagonal)(const Condense<N>&) noexcept;
+};
+template <class T> struct RealKernels {
   void (*bidiagonal)(const Condense<T>&) noexcept;
   SecularKernels<T> secular;
 };
+bool has_kernels() noexcept { return TT_HAVE_AVX512 && Isa(ctx().isa) == kIsaAvx512; }
 // Other instruction sets have no kernels: OpenBLAS knows the processors that stop there.
-template <class T> Kernels<T> kernels() noexcept {
+template <class N> Kernels<N> kernels() noexcept {
 #if TT_HAVE_AVX512
-  if (Isa(ctx().isa) == kIsaAvx512)
-    return {avx512::lu_panel,
-            avx512::solve_rows,
-            avx512::qr_panel,
-            avx512::tridiagonal,
-            avx512::bidiagonal,
+  if (has_kernels())
+    return {avx512::lu_panel, avx512::solve_rows, avx512::qr_panel, avx512::tridiagonal};
+#endif
+  return {};
+}
+template <class T> RealKernels<T> real_kernels() noexcept {
+#if TT_HAVE_AVX512
+  if (has_kernels())
+    return {avx512::bidiagonal,
             {avx512::secular_roots, avx512::secular_weights, avx512::secular_vectors}};
 #endif
   return {};
+}
+
+template <class N> void conjugate(N* a, int64_t n) {
+  for (int64_t i = 0; kParts<N> == 2 && i < n; i++) a[i] = conj_of(a[i]);
 }
 
 constexpr int64_t kPanel = 32;        // columns that are reduced by products with vectors
@@ -74,6 +91,12 @@ template <class T> TT_NOINLINE void multiply(T* a, int64_t n, double by) {
 
 constexpr int64_t kTile = 16;
 
+// The distance between rows of n numbers: whole vectors, but no multiple of 2048 bytes, whose rows
+// would share few sets of a cache.
+template <class N> int64_t row_length(int64_t n) {
+  const int64_t length = padded<N>(n);
+  return length * int64_t(sizeof(N)) % 2048 ? length : length + kLine / int64_t(sizeof(N));
+}
 template <class T>
 void copy_rows(T* to, int64_t to_row, const T* from, int64_t row, int64_t rows, int64_t columns) {
   for (int64_t i = 0; i < rows; i++)
@@ -86,111 +109,137 @@ template <class T> void transpose_rows(T* to, int64_t to_row, const T* from, int
     for (int64_t j = 0; j < columns; j++)
       for (int64_t k = i; k < min(i + kTile, rows); k++) to[k * to_row + j] = from[j * row + k];
 }
-// Fills a from rows of n numbers, of which one triangle is read.
-template <class T> void fill_symmetric(T* a, int64_t row, const T* from, int64_t n, bool lower) {
+// Fills a from columns of n numbers, of which one triangle is read.
+template <class N> void fill_hermitian(N* a, int64_t row, const N* from, int64_t n, bool upper) {
   for (int64_t j0 = 0; j0 < n; j0 += kTile)
     for (int64_t i = j0; i < n; i++)
       for (int64_t j = j0; j < min(j0 + kTile, i + 1); j++) {
-        const T value = lower ? from[i * n + j] : from[j * n + i];
-        a[i * row + j] = value;
-        a[j * row + i] = value;
+        const N value = upper ? conj_of(from[i * n + j]) : from[j * n + i];
+        a[i * row + j] = i == j ? from_real<N>(real_part(value)) : value;
+        a[j * row + i] = conj_of(a[i * row + j]);
       }
 }
 
-// Reflections i of `count`: I - tau[i] v v^T with v at row i of `vectors`, of `length` numbers, the
+// Reflections i of `count`: I - tau[i] v v^H with v at row i of `vectors`, of `length` numbers, the
 // first `shift` + i of which are 0.
-template <class T> struct Reflections {
-  const T* vectors;
+template <class N> struct Reflections {
+  const N* vectors;
   int64_t row, length, count, shift;
-  const T* tau;
+  const N* tau;
 };
 
-// The factor T of H_0 H_1 … = I - V^T T V, of reflections [at, at + width).
-template <class T>
-void block_factor(const Reflections<T>& r, int64_t at, int64_t width, T* gram, T* factor) {
-  const Part v = {const_cast<T*>(r.vectors + at * r.row), width, r.length, r.row, 1};
-  multiply_parts(kDtype<T>, {gram, width, width, kReflections, 1}, v, transposed(v), 1, false);
-  for (int64_t j = 0; j < width; j++) {
-    const T tau = r.tau[at + j];
-    for (int64_t i = 0; i < kReflections; i++) factor[i * kReflections + j] = 0;
-    factor[j * kReflections + j] = tau;
-    for (int64_t i = 0; i < j; i++) {
-      T sum = 0;
-      for (int64_t k = i; k < j; k++)
-        sum += factor[i * kReflections + k] * gram[k * kReflections + j];
-      factor[i * kReflections + j] = -tau * sum;
+// What some of the reflections, the rows V, are as a block: H_0 H_1 … = I - V^T T conj(V).
+template <class N> class Block {
+ public:
+  explicit Block(int64_t length)
+      : gram_(kReflections * kReflections),
+        factor_(kReflections * kReflections),
+        conj_(kParts<N> == 2 ? kReflections * row_length<N>(length) : 0) {}
+
+  // Reflections [at, at + width); `from`: the first column that is not 0.
+  void set(const Reflections<N>& r, int64_t at, int64_t width, int64_t from) {
+    N* const first = const_cast<N*>(r.vectors + at * r.row + from);
+    const int64_t length = r.length - from;
+    v = {first, width, length, r.row, 1};
+    v_conj = v;
+    if (kParts<N> == 2) {
+      const int64_t row = row_length<N>(length);
+      copy_rows(conj_.get(), row, first, r.row, width, length);
+      conjugate(conj_.get(), width * row);
+      v_conj = {conj_.get(), width, length, row, 1};
     }
+    multiply_parts(kDtype<N>, {gram_.get(), width, width, kReflections, 1}, v_conj, transposed(v),
+                   1, false);
+    set_factor(r.tau + at, width);
   }
-}
+  // Makes T its adjoint.
+  void adjoin() {
+    conjugate(factor_.get(), kReflections * kReflections);
+    factor = transposed(factor);
+  }
+
+  Part v, v_conj, factor;
+
+ private:
+  void set_factor(const N* taus, int64_t width) {
+    N* const t = factor_.get();
+    const N* const gram = gram_.get();
+    for (int64_t j = 0; j < width; j++) {
+      for (int64_t i = 0; i < kReflections; i++) t[i * kReflections + j] = N{};
+      t[j * kReflections + j] = taus[j];
+      for (int64_t i = 0; i < j; i++) {
+        N sum = {};
+        for (int64_t k = i; k < j; k++)
+          sum = sum + t[i * kReflections + k] * gram[k * kReflections + j];
+        t[i * kReflections + j] = -(taus[j] * sum);
+      }
+    }
+    factor = {t, width, width, kReflections, 1};
+  }
+
+  const Numbers<N> gram_, factor_, conj_;
+};
 
 // Rows of c, which are `row` apart, become those of (H_0 H_1 … c^T)^T.
-template <class T> void reflect_rows(const Reflections<T>& r, T* c, int64_t rows, int64_t row) {
-  const Numbers<T> gram(kReflections * kReflections);
-  const Numbers<T> factor(kReflections * kReflections);
-  const Numbers<T> along(rows * kReflections);
-  const Numbers<T> turned(rows * kReflections);
+template <class N> void reflect_rows(const Reflections<N>& r, N* c, int64_t rows, int64_t row) {
+  Block<N> block(r.length);
+  const Numbers<N> along(rows * kReflections);
+  const Numbers<N> turned(rows * kReflections);
   for (int64_t at = (r.count - 1) / kReflections * kReflections; at >= 0; at -= kReflections) {
     const int64_t width = min(kReflections, r.count - at);
     const int64_t from = at + r.shift;
-    const int64_t length = r.length - from;
-    if (length <= 0) continue;
-    block_factor(r, at, width, gram.get(), factor.get());
-    const Part v = {const_cast<T*>(r.vectors + at * r.row + from), width, length, r.row, 1};
-    const Part changed = {c + from, rows, length, row, 1};
+    if (from >= r.length) continue;
+    block.set(r, at, width, from);
+    const Part changed = {c + from, rows, r.length - from, row, 1};
     const Part w = {along.get(), rows, width, kReflections, 1};
     const Part x = {turned.get(), rows, width, kReflections, 1};
-    multiply_parts(kDtype<T>, w, changed, transposed(v), 1, false);
-    multiply_parts(kDtype<T>, x, w, {factor.get(), width, width, 1, kReflections}, 1, false);
-    multiply_parts(kDtype<T>, changed, x, v, -1, true);
+    multiply_parts(kDtype<N>, w, changed, transposed(block.v_conj), 1, false);
+    multiply_parts(kDtype<N>, x, w, transposed(block.factor), 1, false);
+    multiply_parts(kDtype<N>, changed, x, block.v, -1, true);
   }
 }
 
 // ---- factors ----
 
-// The height of a panel of LU or QR, padded: a multiple of 4096 bytes would use one set of a cache.
-template <class T> int64_t panel_height(int64_t m) {
-  return padded<T>(m) + kLine / int64_t(sizeof(T));
-}
-
-// The rows of a matrix (m, n), whole vectors each: its own, or copies that return.
-template <class T> class Rows {
+// The rows of a matrix (m, n), of row_length(n): its own, or copies that return.
+template <class N> class Rows {
  public:
-  Rows(T* a, int64_t m, int64_t n)
-      : a_(a), m_(m), n_(n), row(padded<T>(n)), copy_(is_direct() ? 0 : m * row) {
+  Rows(N* a, int64_t m, int64_t n)
+      : a_(a), m_(m), n_(n), row(row_length<N>(n)), copy_(is_direct() ? 0 : m * row) {
     if (!is_direct()) copy_rows(copy_.get(), row, a, n, m, n);
   }
-  T* get() const { return is_direct() ? a_ : copy_.get(); }
+  N* get() const { return is_direct() ? a_ : copy_.get(); }
   void put_back() const {
     if (!is_direct()) copy_rows(a_, n_, copy_.get(), row, m_, n_);
   }
 
  private:
   bool is_direct() const { return row == n_ && uintptr_t(a_) % kLine == 0; }
-  T* a_;
+  N* a_;
   int64_t m_, n_;
 
  public:
   const int64_t row;
 
  private:
-  Numbers<T> copy_;
+  Numbers<N> copy_;
 };
 
 // What the panels of LU and QR factors leave: the pivots and info, or tau.
-template <class T> struct Factors {
-  void (*kernel)(const Panel<T>&) noexcept;
+template <class N> struct Factors {
+  void (*kernel)(const Panel<N>&) noexcept;
   int32_t *pivots, *info;
-  T* tau;
+  N* tau;
 };
 // Factors the panels of a (m, n), and calls update(panel) for the columns right of each.
-template <class T, class Update>
-void factor_panels(int64_t m, int64_t n, T* a, const Factors<T>& of, const Update& update) {
-  const Rows<T> rows(a, m, n);
-  const int64_t height = panel_height<T>(m);
-  const Numbers<T> panel(kPanel * height);
-  const Numbers<T> factors(2 * kPanel);
+template <class N, class Update>
+void factor_panels(int64_t m, int64_t n, N* a, const Factors<N>& of, const Update& update) {
+  const Rows<N> rows(a, m, n);
+  const int64_t height = row_length<N>(m);
+  const Numbers<N> panel(kPanel * height);
+  const Numbers<N> factors(2 * kPanel);
   for (int64_t at = 0; at < min(m, n); at += kPanel) {
-    const Panel<T> p = {.m = m,
+    const Panel<N> p = {.m = m,
                         .n = n,
                         .at = at,
                         .width = min(kPanel, min(m, n) - at),
@@ -208,12 +257,12 @@ void factor_panels(int64_t m, int64_t n, T* a, const Factors<T>& of, const Updat
   rows.put_back();
 }
 
-template <class T> void lu_of(int64_t m, int64_t n, T* a, int32_t* pivots, int32_t* info) {
+template <class N> void lu_of(int64_t m, int64_t n, N* a, int32_t* pivots, int32_t* info) {
   *info = 0;
-  factor_panels<T>(m, n, a, {kernels<T>().lu, pivots, info, nullptr}, [](const Panel<T>& p) {
+  factor_panels<N>(m, n, a, {kernels<N>().lu, pivots, info, nullptr}, [](const Panel<N>& p) {
     const int64_t from = p.at + p.width;
-    T* const below = p.a + from * p.row;
-    multiply_parts(kDtype<T>, {below + from, p.m - from, p.n - from, p.row, 1},
+    N* const below = p.a + from * p.row;
+    multiply_parts(kDtype<N>, {below + from, p.m - from, p.n - from, p.row, 1},
                    {below + p.at, p.m - from, p.width, p.row, 1},
                    {p.a + p.at * p.row + from, p.width, p.n - from, p.row, 1}, -1, true);
   });
@@ -222,11 +271,11 @@ template <class T> void lu_of(int64_t m, int64_t n, T* a, int32_t* pivots, int32
 // b becomes the solution of a X = b. Blocks of rows are solved one after the other; behind block i,
 // the next s blocks lose what the last s contribute, s the largest power of two that divides i.
 // `inverts`: b is the unit matrix, and the solution lower triangular.
-template <class T> void solve_blocks(int64_t n, int64_t k, const Part& a, const Rows<T>& b,
+template <class N> void solve_blocks(int64_t n, int64_t k, const Part& a, const Rows<N>& b,
                                      bool lower, bool unit, bool inverts) {
-  const Numbers<T> factors(kPanel);
+  const Numbers<N> factors(kPanel);
   const auto at = [&](int64_t i, int64_t j) {
-    return static_cast<T*>(a.data) + i * a.row + j * a.column;
+    return static_cast<N*>(a.data) + i * a.row + j * a.column;
   };
   // The first of `count` rows, of which `before` are solved or will be.
   const auto start = [&](int64_t before, int64_t count) {
@@ -236,7 +285,7 @@ template <class T> void solve_blocks(int64_t n, int64_t k, const Part& a, const 
     const int64_t before = i * kPanel;
     const int64_t height = min(n - before, kPanel);
     const int64_t row = start(before, height);
-    kernels<T>().solve({.n = height,
+    kernels<N>().solve({.n = height,
                         .k = inverts ? before + height : k,
                         .a = at(row, row),
                         .a_row = a.row,
@@ -253,23 +302,23 @@ template <class T> void solve_blocks(int64_t n, int64_t k, const Part& a, const 
     const int64_t columns = inverts ? solved : k;
     const int64_t from = start(solved - known, known);
     const int64_t to = start(solved, next);
-    multiply_parts(kDtype<T>, {b.get() + to * b.row, next, columns, b.row, 1},
+    multiply_parts(kDtype<N>, {b.get() + to * b.row, next, columns, b.row, 1},
                    {at(to, from), next, known, a.row, a.column},
                    {b.get() + from * b.row, known, columns, b.row, 1}, -1, true);
   }
 }
-template <class T>
-void solve_of(int64_t n, int64_t k, const T* a, T* b, bool upper, bool adjoint, bool unit) {
-  const Rows<T> rows(b, n, k);
-  const Part matrix = {const_cast<T*>(a), n, n, n, 1};
+template <class N>
+void solve_of(int64_t n, int64_t k, const N* a, N* b, bool upper, bool adjoint, bool unit) {
+  const Rows<N> rows(b, n, k);
+  const Part matrix = {const_cast<N*>(a), n, n, n, 1};
   solve_blocks(n, k, adjoint ? transposed(matrix) : matrix, rows, upper == adjoint, unit, false);
   rows.put_back();
 }
-template <class T> void inverse_of(int64_t n, const T* lu, const int32_t* pivots, T* x) {
-  memset(x, 0, size_t(n * n) * sizeof(T));
-  for (int64_t i = 0; i < n; i++) x[i * n + i] = 1;
-  const Part factors = {const_cast<T*>(lu), n, n, n, 1};
-  const Rows<T> rows(x, n, n);
+template <class N> void inverse_of(int64_t n, const N* lu, const int32_t* pivots, N* x) {
+  memset(x, 0, size_t(n * n) * sizeof(N));
+  for (int64_t i = 0; i < n; i++) x[i * n + i] = from_real<N>(1);
+  const Part factors = {const_cast<N*>(lu), n, n, n, 1};
+  const Rows<N> rows(x, n, n);
   solve_blocks(n, n, factors, rows, true, true, true);
   solve_blocks(n, n, factors, rows, false, false, false);
   rows.put_back();
@@ -282,103 +331,137 @@ template <class T> void inverse_of(int64_t n, const T* lu, const int32_t* pivots
     from[i] = from[other];
     from[other] = t;
   }
-  const Numbers<T> row(n);
+  const Numbers<N> row(n);
   for (int64_t r = 0; r < n; r++) {
     for (int64_t i = 0; i < n; i++) row.get()[i] = x[r * n + from[i]];
-    memcpy(x + r * n, row.get(), size_t(n) * sizeof(T));
+    memcpy(x + r * n, row.get(), size_t(n) * sizeof(N));
   }
 }
 
-// c -= V^T T V c, or V^T T^T V c, for the reflections of a panel.
-template <class T>
-void reflect_columns(const Reflections<T>& r, const Part& c, bool adjoint, const Numbers<T>& work) {
-  if (!c.columns) return;
-  T* const gram = work.get();
-  T* const factor = gram + kReflections * kReflections;
-  T* const along = factor + kReflections * kReflections;
-  T* const turned = along + kPanel * c.columns;
-  block_factor(r, 0, r.count, gram, factor);
-  const Part v = {const_cast<T*>(r.vectors), r.count, r.length, r.row, 1};
-  const Part of_factor = {factor, r.count, r.count, kReflections, 1};
-  const Part w = {along, r.count, c.columns, c.columns, 1};
-  const Part x = {turned, r.count, c.columns, c.columns, 1};
-  multiply_parts(kDtype<T>, w, v, c, 1, false);
-  multiply_parts(kDtype<T>, x, adjoint ? transposed(of_factor) : of_factor, w, 1, false);
-  multiply_parts(kDtype<T>, c, transposed(v), x, -1, true);
-}
-template <class T> int64_t reflect_room(int64_t n) {
-  return 2 * kReflections * kReflections + 2 * kPanel * n;
-}
+// The reflections of a panel, the last one first, or their adjoints, the first one first, applied
+// to the columns of c: c -= V^T T conj(V) c, or V^T T^H conj(V) c.
+template <class N> class ColumnReflector {
+ public:
+  ColumnReflector(int64_t m, int64_t n)
+      : block_(m),
+        along_(kReflections * row_length<N>(n)),
+        turned_(kReflections * row_length<N>(n)) {}
 
-template <class T> void qr_of(int64_t m, int64_t n, T* a, T* tau) {
-  const Numbers<T> work(reflect_room<T>(n));
-  factor_panels<T>(m, n, a, {kernels<T>().qr, nullptr, nullptr, tau}, [&](const Panel<T>& p) {
-    T* const right = p.a + p.at * p.row + p.at + p.width;
-    reflect_columns<T>({p.panel, p.height, p.m - p.at, p.width, 0, tau + p.at},
-                       {right, p.m - p.at, p.n - p.at - p.width, p.row, 1}, true, work);
+  void apply(const Reflections<N>& r, const Part& c, bool adjoint) {
+    if (!c.columns) return;
+    block_.set(r, 0, r.count, 0);
+    if (adjoint) block_.adjoin();
+    const int64_t width = kParts<N> == 2 ? strip_columns(c) : c.columns;
+    for (int64_t at = 0; at < c.columns; at += width)
+      apply_to({static_cast<N*>(c.data) + at, c.rows, min(width, c.columns - at), c.row, 1});
+  }
+
+ private:
+  // Products of complex numbers pack c in twice its bytes: so many columns stay in a cache.
+  static int64_t strip_columns(const Part& c) {
+    constexpr int64_t kBytes = 512 << 10;
+    return max(kBytes / (c.rows * int64_t(sizeof(N))) / 32 * 32, int64_t(32));
+  }
+  void apply_to(const Part& c) {
+    const int64_t count = block_.v.rows;
+    const int64_t row = row_length<N>(c.columns);
+    const Part w = {along_.get(), count, c.columns, row, 1};
+    const Part x = {turned_.get(), count, c.columns, row, 1};
+    multiply_parts(kDtype<N>, w, block_.v_conj, c, 1, false);
+    multiply_parts(kDtype<N>, x, block_.factor, w, 1, false);
+    multiply_parts(kDtype<N>, c, transposed(block_.v), x, -1, true);
+  }
+
+  Block<N> block_;
+  const Numbers<N> along_, turned_;
+};
+
+template <class N> void qr_of(int64_t m, int64_t n, N* a, N* tau) {
+  ColumnReflector<N> reflector(m, n);
+  factor_panels<N>(m, n, a, {kernels<N>().qr, nullptr, nullptr, tau}, [&](const Panel<N>& p) {
+    N* const right = p.a + p.at * p.row + p.at + p.width;
+    reflector.apply({p.panel, p.height, p.m - p.at, p.width, 0, tau + p.at},
+                    {right, p.m - p.at, p.n - p.at - p.width, p.row, 1}, true);
   });
 }
 
-template <class T> void q_of(int64_t m, int64_t n, int64_t k, const T* a, const T* tau, T* q) {
-  const int64_t height = panel_height<T>(m);
-  Numbers<T> panel(kPanel * height);
-  const Numbers<T> work(reflect_room<T>(n));
-  memset(q, 0, size_t(m * n) * sizeof(T));
-  for (int64_t i = 0; i < min(m, n); i++) q[i * n + i] = 1;
-  for (int64_t at = (k - 1) / kPanel * kPanel; at >= 0; at -= kPanel) {
-    const int64_t width = min(kPanel, k - at);
+template <class N> void q_of(int64_t m, int64_t n, int64_t k, const N* a, const N* tau, N* q) {
+  const int64_t height = row_length<N>(m);
+  Numbers<N> panel(kReflections * height);
+  ColumnReflector<N> reflector(m, n);
+  memset(q, 0, size_t(m * n) * sizeof(N));
+  for (int64_t i = 0; i < min(m, n); i++) q[i * n + i] = from_real<N>(1);
+  const Rows<N> rows(q, m, n);
+  for (int64_t at = (k - 1) / kReflections * kReflections; at >= 0; at -= kReflections) {
+    const int64_t width = min(kReflections, k - at);
     panel.clear();
     for (int64_t r = 0; r < m - at; r++)
       for (int64_t j = 0; j <= min(r, width - 1); j++)
-        panel.get()[j * height + r] = r == j ? T(1) : a[(at + r) * n + at + j];
-    reflect_columns<T>({panel.get(), height, m - at, width, 0, tau + at},
-                       {q + at * n + at, m - at, n - at, n, 1}, false, work);
+        panel.get()[j * height + r] = r == j ? from_real<N>(1) : a[(at + r) * n + at + j];
+    reflector.apply({panel.get(), height, m - at, width, 0, tau + at},
+                    {rows.get() + at * rows.row + at, m - at, n - at, rows.row, 1}, false);
   }
+  rows.put_back();
 }
 
-// ---- symmetric matrices ----
+// ---- Hermitian matrices ----
 
-template <class T> int64_t eigh_of(int64_t n, T* a, T* w, bool upper, bool vectors) {
-  const int64_t row = padded<T>(n);
-  Numbers<T> matrix(row * row);
-  fill_symmetric(matrix.get(), row, a, n, upper);
-  const double by = range_scale(matrix.get(), row * row);
-  multiply(matrix.get(), row * row, by);
-  const Numbers<T> reflectors(vectors ? n * row : 0);
-  const Numbers<T> beside(n);
-  const Numbers<T> tau(n);
-  const Numbers<T> factors(2 * round_up(kPanel, kLine));
-  Numbers<T> panels(3 * kPanel * row);
+// Makes a, [n][row], tridiagonal: d and e. reflectors: NULL, or [n][row], gets the reflections.
+template <class N> void make_tridiagonal(int64_t n, N* a, int64_t row, RealOf<N>* d, RealOf<N>* e,
+                                         N* tau, N* reflectors) {
+  const Numbers<N> factors(2 * round_up(kPanel, kLine));
+  Numbers<N> panels(4 * kPanel * row);
   for (int64_t at = 0; at < n; at += kPanel) {
     const int64_t width = min(kPanel, n - at);
     panels.clear();
-    Condense<T> p = {};
+    Condense<N> p = {};
     p.m = n;
     p.n = n;
     p.at = at;
     p.width = width;
-    p.a = matrix.get();
+    p.a = a;
     p.row = row;
     p.right = panels.get();
-    p.d = w;
-    p.e = beside.get();
-    p.tau = tau.get();
+    p.d = d;
+    p.e = e;
+    p.tau = tau;
     p.x = factors.get();
-    kernels<T>().tridiagonal(p);
-    if (vectors) memcpy(reflectors.get() + at * row, panels.get(), size_t(width * row) * sizeof(T));
+    kernels<N>().tridiagonal(p);
+    if (reflectors) memcpy(reflectors + at * row, panels.get(), size_t(width * row) * sizeof(N));
     for (int64_t r = at + width; r < n; r += kStrip) {
       const int64_t rows = min(kStrip, n - r);
       const Part left = {panels.get() + r, rows, 2 * width, 1, row};
-      const Part right = {panels.get() + width * row + r, 2 * width, n - r, row, 1};
-      multiply_parts(kDtype<T>, {matrix.get() + r * row + r, rows, n - r, row, 1}, left, right, -1,
-                     true);
+      const Part right = {panels.get() + 2 * width * row + r, 2 * width, n - r, row, 1};
+      multiply_parts(kDtype<N>, {a + r * row + r, rows, n - r, row, 1}, left, right, -1, true);
     }
   }
+}
+
+// a: columns of n numbers, which the eigenvectors replace
+template <class N> int64_t eigh_of(int64_t n, N* a, RealOf<N>* w, bool upper, bool vectors) {
+  using T = RealOf<N>;
+  const int64_t row = row_length<N>(n);
+  const int64_t parts = row * row * kParts<N>;
+  Numbers<N> matrix(row * row);
+  fill_hermitian(matrix.get(), row, a, n, upper);
+  const double by = range_scale(parts_of(matrix.get()), parts);
+  multiply(parts_of(matrix.get()), parts, by);
+  const Numbers<N> reflectors(vectors ? n * row : 0);
+  const Numbers<T> beside(n);
+  const Numbers<N> tau(n);
+  make_tridiagonal(n, matrix.get(), row, w, beside.get(), tau.get(),
+                   vectors ? reflectors.get() : nullptr);
   int64_t info = 0;
   if (vectors) {
-    matrix.clear();
-    divide_eigh<T>(kernels<T>().secular, n, w, beside.get(), {matrix.get(), row});
-    reflect_rows<T>({reflectors.get(), row, n, n - 1, 1, tau.get()}, matrix.get(), n, row);
+    const int64_t real_row = row_length<T>(n);
+    const Numbers<T> rows(kParts<N> == 2 ? n * real_row : 0);
+    T* const basis = kParts<N> == 2 ? rows.get() : parts_of(matrix.get());
+    if (kParts<N> == 1) matrix.clear();
+    divide_eigh<T>(real_kernels<T>().secular, n, w, beside.get(), {basis, real_row});
+    for (int64_t i = 0; kParts<N> == 2 && i < n; i++)
+      for (int64_t k = 0; k < n; k++)
+        matrix.get()[i * row + k] = from_real<N>(basis[i * real_row + k]);
+    reflect_rows<N>({reflectors.get(), row, n, n - 1, 1, tau.get()}, matrix.get(), n, row);
     copy_rows(a, n, matrix.get(), row, n, n);
   } else {
     info = lapack_tridiagonal_eigvalsh(kDtype<T>, n, w, beside.get());
@@ -401,8 +484,8 @@ template <class T> struct Bidiagonal {
   Bidiagonal(int64_t rows, int64_t columns, bool keep)
       : m(rows),
         n(columns),
-        row(padded<T>(columns)),
-        height(padded<T>(rows)),
+        row(row_length<T>(columns)),
+        height(row_length<T>(rows)),
         keeps_reflectors(keep),
         beside(columns),
         left(keep ? columns * height : 0),
@@ -433,7 +516,7 @@ template <class T> struct Bidiagonal {
                              .tau = left_tau.get(),
                              .tau_u = right_tau.get(),
                              .x = factors.get()};
-      kernels<T>().bidiagonal(p);
+      real_kernels<T>().bidiagonal(p);
       if (keeps_reflectors) {
         memcpy(left.get() + at * height, p.left, size_t(width * height) * sizeof(T));
         memcpy(right.get() + at * row, p.right + width * row, size_t(width * row) * sizeof(T));
@@ -466,7 +549,7 @@ template <class T> int64_t svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, 
   // The rows of the long factor and of the short one, transposed.
   const Numbers<T> long_rows(k * b.height);
   const Numbers<T> short_rows(k * b.row);
-  divide_svd<T>(kernels<T>().secular, k, s, b.beside.get(), {long_rows.get(), b.height},
+  divide_svd<T>(real_kernels<T>().secular, k, s, b.beside.get(), {long_rows.get(), b.height},
                 {short_rows.get(), b.row});
   multiply(s, k, 1 / by);
   reflect_rows<T>({b.left.get(), b.height, b.m, k, 0, b.left_tau.get()}, long_rows.get(), k,
@@ -483,39 +566,52 @@ template <class T> int64_t svd_of(int64_t m, int64_t n, const T* a, T* u, T* s, 
 }  // namespace
 
 bool decomposes(Dtype d) noexcept {
-  return (d == Dtype::kF32 || d == Dtype::kF64) && kernels<float>().lu;
+  return (d == Dtype::kF32 || d == Dtype::kF64 || is_complex(d)) && has_kernels();
+}
+
+// Calls f with a number of d.
+template <class F> static auto with_number(Dtype d, const F& f) {
+  if (d == Dtype::kF32) return f(float());
+  if (d == Dtype::kF64) return f(double());
+  if (d == Dtype::kC64) return f(ComplexNumber<float>());
+  return f(ComplexNumber<double>());
 }
 void own_lu(Dtype d, int64_t m, int64_t n, void* a, int32_t* pivots, int32_t* info) {
-  if (d == Dtype::kF32) lu_of(m, n, static_cast<float*>(a), pivots, info);
-  else lu_of(m, n, static_cast<double*>(a), pivots, info);
+  with_number(d, [&](auto number) {
+    using N = decltype(number);
+    lu_of(m, n, static_cast<N*>(a), pivots, info);
+  });
 }
 void own_solve_triangular(Dtype d, int64_t n, int64_t k, const void* a, void* b, bool upper,
                           bool adjoint, bool unit) {
-  if (d == Dtype::kF32)
-    solve_of(n, k, static_cast<const float*>(a), static_cast<float*>(b), upper, adjoint, unit);
-  else solve_of(n, k, static_cast<const double*>(a), static_cast<double*>(b), upper, adjoint, unit);
+  with_number(d, [&](auto number) {
+    using N = decltype(number);
+    solve_of(n, k, static_cast<const N*>(a), static_cast<N*>(b), upper, adjoint, unit);
+  });
 }
 void own_inverse(Dtype d, int64_t n, const void* lu, const int32_t* pivots, void* x) {
-  if (d == Dtype::kF32)
-    inverse_of(n, static_cast<const float*>(lu), pivots, static_cast<float*>(x));
-  else inverse_of(n, static_cast<const double*>(lu), pivots, static_cast<double*>(x));
+  with_number(d, [&](auto number) {
+    using N = decltype(number);
+    inverse_of(n, static_cast<const N*>(lu), pivots, static_cast<N*>(x));
+  });
 }
 void own_qr(Dtype d, int64_t m, int64_t n, void* a, void* tau) {
-  if (d == Dtype::kF32) qr_of(m, n, static_cast<float*>(a), static_cast<float*>(tau));
-  else qr_of(m, n, static_cast<double*>(a), static_cast<double*>(tau));
+  with_number(d, [&](auto number) {
+    using N = decltype(number);
+    qr_of(m, n, static_cast<N*>(a), static_cast<N*>(tau));
+  });
 }
 void own_q(Dtype d, int64_t m, int64_t n, int64_t k, const void* a, const void* tau, void* q) {
-  if (d == Dtype::kF32)
-    q_of(m, n, k, static_cast<const float*>(a), static_cast<const float*>(tau),
-         static_cast<float*>(q));
-  else
-    q_of(m, n, k, static_cast<const double*>(a), static_cast<const double*>(tau),
-         static_cast<double*>(q));
+  with_number(d, [&](auto number) {
+    using N = decltype(number);
+    q_of(m, n, k, static_cast<const N*>(a), static_cast<const N*>(tau), static_cast<N*>(q));
+  });
 }
 int64_t own_eigh(Dtype d, int64_t n, void* a, void* w, bool upper, bool vectors) {
-  if (d == Dtype::kF32)
-    return eigh_of(n, static_cast<float*>(a), static_cast<float*>(w), upper, vectors);
-  return eigh_of(n, static_cast<double*>(a), static_cast<double*>(w), upper, vectors);
+  return with_number(d, [&](auto number) {
+    using N = decltype(number);
+    return eigh_of(n, static_cast<N*>(a), static_cast<RealOf<N>*>(w), upper, vectors);
+  });
 }
 int64_t own_svdvals(Dtype d, int64_t m, int64_t n, const void* a, void* s) {
   if (d == Dtype::kF32)

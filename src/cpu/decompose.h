@@ -1,17 +1,19 @@
-// Decompositions of large real matrices, of float32 and float64, by tt's own products and kernels
-// for panels of columns: OpenBLAS has fast kernels for the processors that its version knows, which
-// those with AVX-512 may not be. Values without vectors are LAPACK's, of tt's reductions.
+// Decompositions of large matrices by tt's own products and kernels for panels of columns: OpenBLAS
+// has fast kernels for the processors that its version knows, which those with AVX-512 may not be.
+// Values without vectors are LAPACK's, of tt's reductions. Dtypes are float32, float64, complex64
+// and complex128.
 #pragma once
 
 #include "cpu/lapack.h"
 
 namespace TT_NS {
 
-// Whether the functions below serve matrices of d.
+// Whether the functions below serve matrices of d. Those of singular values are for real ones.
 bool decomposes(Dtype d) noexcept;
 // Row-major a (m, n): L below the diagonal, and U. pivots: from 1; info: 0, or the first zero of U
 void own_lu(Dtype d, int64_t m, int64_t n, void* a, int32_t* pivots, int32_t* info);
-// Row-major a (n, n) and b (n, k): replaces b by the solution of a X = b, or a^T X = b.
+// Row-major a (n, n) and b (n, k): replaces b by the solution of a X = b, or, of real ones,
+// a^T X = b.
 void own_solve_triangular(Dtype d, int64_t n, int64_t k, const void* a, void* b, bool upper,
                           bool adjoint, bool unit);
 // The inverse x (n, n) of the matrix with these factors.

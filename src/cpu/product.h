@@ -4,6 +4,7 @@
 #include "base/arith.h"
 #include "core/ctx.h"
 #include "core/dtype.h"
+#include "plan/number.h"
 
 #include <string.h>
 
@@ -26,7 +27,9 @@ class Memory {
 
 constexpr int64_t kLine = 64;  // bytes
 
-template <class T> constexpr Dtype kDtype = sizeof(T) == 4 ? Dtype::kF32 : Dtype::kF64;
+template <class N> constexpr Dtype kRealDtype = sizeof(RealOf<N>) == 4 ? Dtype::kF32 : Dtype::kF64;
+template <class N> constexpr Dtype kDtype = kParts<N> == 1 ? kRealDtype<N>
+                                                           : complex_of(kRealDtype<N>);
 template <class T> int64_t padded(int64_t n) { return round_up(n, kLine / int64_t(sizeof(T))); }
 
 // Zeros, from a multiple of 64 bytes on.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/cpu/matmul/packed.h"
+#include "kernels/cpu/matmul/pairs.h"
 
 TT_ISA_BEGIN
 
@@ -80,27 +81,49 @@ template <class R> TT_INLINE Cplx<R> mul_add(Cplx<R> x, Cplx<R> y, Cplx<R> z) {
   return {x.re * y.re - x.im * y.im + z.re, x.re * y.im + x.im * y.re + z.im};
 }
 
+// A complex number that multiplies kLanes of them.
+template <class R> struct Multiplier {
+  Vec<R> re, im;
+
+  explicit TT_INLINE Multiplier(Cplx<R> x) : re(splat(x.re)) {
+    R parts[kLanes<R>];
+    for (int i = 0; i < kLanes<R>; i++) parts[i] = i % 2 ? x.im : -x.im;
+    im = load(parts);
+  }
+  // x times this, plus z; vectors of pairs
+  TT_INLINE Vec<R> operator()(Vec<R> x, Vec<R> z) const {
+    return fma(x, re, fma(exchanged_parts(x), im, z));
+  }
+};
+
 template <class R> void complex_finish(const MatmulBlock& k, int64_t i0, int64_t j0, int rows,
                                        int cols, const R* tile, bool first) {
   constexpr int kL = kLanes<R>;
   const MatmulPlan& p = *k.plan;
   const Cplx<R> alpha = {R(p.alpha.re), R(p.alpha.im)};
   const Cplx<R> beta = {R(p.beta.re), R(p.beta.im)};
+  const Multiplier<R> by_alpha(alpha);
+  const Multiplier<R> by_beta(beta);
   const bool with_d = first && p.d;
-  const bool runs = p.c_col == 1 && cols == kL && !p.scaled && !with_d;
+  const bool runs = p.c_col == 1 && cols == kL && (!with_d || p.d_col == 1);
   for (int i = 0; i < rows; i++, tile += 2 * kL) {
     Cplx<R>* c = reinterpret_cast<Cplx<R>*>(k.c) + (i0 + i) * p.c_row + j0 * p.c_col;
-    if (runs) {
-      R* to = reinterpret_cast<R*>(c);
-      Vec<R> lo, hi;
-      zip(load(tile), load(tile + kL), &lo, &hi);
-      store(to, first ? lo : load(to) + lo);
-      store(to + kL, first ? hi : load(to + kL) + hi);
-      continue;
-    }
     const Cplx<R>* d =
         with_d ? reinterpret_cast<const Cplx<R>*>(k.d) + (i0 + i) * p.d_row + j0 * p.d_col
                : nullptr;
+    if (runs) {
+      Vec<R> sums[2];
+      zip(load(tile), load(tile + kL), &sums[0], &sums[1]);
+      for (int half = 0; half < 2; half++) {
+        R* to = reinterpret_cast<R*>(c) + half * kL;
+        Vec<R> v = sums[half];
+        if (p.scaled) v = by_alpha(v, Vec<R>{});
+        if (with_d) v = by_beta(load(reinterpret_cast<const R*>(d) + half * kL), v);
+        else if (!first) v = load(to) + v;
+        store(to, v);
+      }
+      continue;
+    }
     for (int j = 0; j < cols; j++) {
       Cplx<R> v = {tile[j], tile[kL + j]};
       if (p.scaled) v = mul_add(v, alpha, {R(0), R(0)});

@@ -23,9 +23,10 @@ static void compute_svd(const LapackSvdPlan& p) {
         if (p.vectors) fill_nan(p.dtype, out->at(i), out->step);
       continue;
     }
-    if (decomposes(p.dtype) && !p.vectors)
+    const bool own = decomposes(p.dtype) && !is_complex(p.dtype);
+    if (own && !p.vectors)
       p.info[i] = int32_t(own_svdvals(p.dtype, p.n, p.m, p.a.at(i), p.s.at(i)));
-    else if (decomposes(p.dtype) && TT_NS::min(p.m, p.n) > kMostUndivided)
+    else if (own && TT_NS::min(p.m, p.n) > kMostUndivided)
       own_svd(p.dtype, p.n, p.m, p.a.at(i), p.vh.at(i), p.s.at(i), p.u.at(i));
     else
       p.info[i] = int32_t(

@@ -207,3 +207,19 @@ def test_functions_whose_matrix_is_named_input(name):
     assert linalg.tensorinv(**given, ind=1).tolist() == linalg.tensorinv(matrix, 1).tolist()
     upper = linalg.solve_triangular(**given, B=matrix, upper=True)
     assert upper.tolist() == linalg.solve_triangular(matrix, matrix, upper=True).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(70, 90, 64), (33, 40, 41), (40, 500, 80)])
+def test_scaled_sums_of_complex_products(shape, dtype):
+    m, k, n = shape
+    a, b, c = (matrices(s, "complex", i) for i, s in enumerate(((m, k), (k, n), (m, n))))
+    arrays = [x.astype(dtype) for x in (a, b, c)]
+    a, b, c = (tt.from_numpy(x) for x in arrays)
+    x, y, z = (array.astype("complex128") for array in arrays)
+    for beta, alpha in ((1, 1), (1, -1), (-2, 0.5), (0.5 - 2j, 1j - 3), (0, 2j)):
+        want = beta * z + alpha * (x @ y)
+        terms = abs(beta) * np.abs(z) + abs(alpha) * (np.abs(x) @ np.abs(y))
+        for addend in (c, c.T.contiguous().T):
+            got = tt.addmm(addend, a, b, beta=beta, alpha=alpha).numpy()
+            assert (np.abs(got - want) <= 8 * np.finfo(dtype).eps * terms).all()

@@ -278,6 +278,29 @@ def special_matrices(n, dtype):
     yield np.diag(np.arange(n) % 3 - 1.0) + np.diag(np.arange(n - 1) % 2, 1)
 
 
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_large_hermitian_matrices(dtype):
+    """The symmetric ones between diagonal matrices of phases."""
+    n, limit = 101, 100 * np.finfo(dtype).eps
+    single = "float32" if dtype == "complex64" else "float64"
+    phases = np.exp(1j * np.arange(n) ** 2)
+    for h in special_matrices(n, single):
+        h = phases[:, None] * ((h + h.T) / 2) * phases.conj()
+        h = (np.tril(h, -1) + np.tril(h, -1).conj().T + np.diag(h.diagonal().real)).astype(dtype)
+        size = float(max(np.abs(h.real).max(), np.abs(h.imag).max())) or 1.0
+        exact = h.real.astype("float64") / size + 1j * (h.imag.astype("float64") / size)
+        norm = np.linalg.norm(exact, 2)
+        odd_diagonal = 1j * np.eye(n, dtype=dtype)  # its imaginary part is not read
+        for triangle, other in (("L", np.triu), ("U", np.tril)):
+            one_triangle = h + other(np.full((n, n), 1e30, dtype), 1 if triangle == "L" else -1)
+            w, v = (t.numpy() for t in linalg.eigh(of(one_triangle + odd_diagonal), triangle))
+            w, v = w.astype("float64") / size, v.astype("complex128")
+            assert np.abs(exact @ v - v * w).max() <= limit * norm
+            assert np.abs(v.conj().T @ v - np.eye(n)).max() <= limit
+            alone = linalg.eigvalsh(of(one_triangle), triangle).numpy() / size
+            assert np.abs(alone - w).max() <= limit * norm
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_large_special_matrices(dtype):
     n, limit = 101, 100 * np.finfo(dtype).eps
