@@ -6,6 +6,8 @@
 #include "ops/sort/sort.h"
 #include "plan/sort_build.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 TensorPair sorted_rows(const Tensor& self, int64_t d, int64_t k, bool descending,
@@ -284,24 +286,58 @@ struct RunsPlan {
   int64_t *inverse, *counts;  // NULL if not wanted
   int64_t* runs;
 };
+// Elements that are compared at a time, in a copy.
+constexpr int64_t kRunsBlock = 1024;
+
+// Sets starts[i] where a run starts at element i of x, which has an element in front of it.
+template <class T> static int64_t find_starts(const T* x, int64_t n, uint8_t* starts) {
+  for (int64_t i = 0; i < n; i++) starts[i] = x[i] != x[i - 1];
+  uint32_t count = 0;
+  for (int64_t i = 0; i < n; i++) count += starts[i];
+  return count;
+}
+// Calls f(elements, starts, count, at, n) for blocks [at, at + n) of x. The first element starts no
+// run.
+template <class T, class F> static void for_runs(const T* x, int64_t n, const F& f) {
+  T copy[1 + kRunsBlock];
+  uint8_t starts[kRunsBlock];
+  for (int64_t at = 0; at < n; at += kRunsBlock) {
+    const int64_t size = TT_NS::min(kRunsBlock, n - at);
+    copy[0] = at ? copy[kRunsBlock] : x[0];
+    memcpy(copy + 1, x + at, size_t(size) * sizeof(T));
+    int64_t count = find_starts(copy + 1, size, starts);
+    if (at == 0) {  // a nan is not equal to itself
+      count -= starts[0];
+      starts[0] = 0;
+    }
+    f(copy + 1, starts, count, at, size);
+  }
+}
 template <class T> static void find_runs_of(const RunsPlan& p) {
   const T* x = reinterpret_cast<const T*>(p.x);
   T* values = reinterpret_cast<T*>(p.values);
-  int64_t runs = 0;
+  int64_t run = 0;
   if (!values) {
-    for (int64_t i = 1; i < p.n; i++) runs += x[i] != x[i - 1];
-    *p.runs = runs + 1;
+    for_runs(x, p.n,
+             [&](const T*, const uint8_t*, int64_t count, int64_t, int64_t) { run += count; });
+    *p.runs = run + 1;
     return;
   }
   // There is no branch, since the ends of runs cannot be predicted.
   const int64_t last = *p.runs - 1;
-  for (int64_t i = 0; i < p.n; i++) {
-    runs += (i > 0) & (x[i] != x[i - (i > 0)]) & (runs < last);
-    values[runs] = x[i];
-    if (p.inverse) p.inverse[i] = runs;
-    if (p.counts) p.counts[runs] = i + 1;
-  }
-  for (int64_t r = runs; p.counts && r > 0; r--) p.counts[r] -= p.counts[r - 1];
+  for_runs(x, p.n, [&](const T* y, uint8_t* starts, int64_t count, int64_t at, int64_t n) {
+    if (run + count > last) memset(starts, 0, size_t(n));  // another thread writes to x
+    const int64_t before = run;
+    for (int64_t i = 0; i < n; i++) {
+      run += starts[i];
+      values[run] = y[i];
+    }
+    int64_t r = before;
+    for (int64_t i = 0; p.inverse && i < n; i++) p.inverse[at + i] = r += starts[i];
+    r = before;
+    for (int64_t i = 0; p.counts && i < n; i++) p.counts[r += starts[i]] = at + i + 1;
+  });
+  for (int64_t r = run; p.counts && r > 0; r--) p.counts[r] -= p.counts[r - 1];
 }
 static void find_runs(const RunsPlan& p) {
   with_real_type(p.dtype, [&](auto x) { find_runs_of<decltype(x)>(p); });

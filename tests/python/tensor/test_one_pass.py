@@ -19,14 +19,14 @@ def test_randperm_sorts_random_keys(n):
 
 @pytest.mark.parametrize("dtype", [tt.float32, tt.float64, tt.int32, tt.int64, tt.int16, tt.bool])
 def test_runs_of_equal_neighbours(dtype):
-    x = (tt.rand(500) * 3).floor().to(dtype)
+    x = (tt.rand(2500) * 3).floor().to(dtype)  # more than the block that is compared at a time
     runs = [(k, len(list(g))) for k, g in itertools.groupby(x.tolist())]
     values, inverse, counts = tt.unique_consecutive(x, return_inverse=True, return_counts=True)
     assert values.tolist() == [k for k, _ in runs] and counts.tolist() == [n for _, n in runs]
     assert tt.equal(values[inverse], x) and tt.equal(values, tt.unique_consecutive(x))
     assert values.dtype == dtype
-    square, inverse = tt.unique_consecutive(x.view(20, 25).t(), return_inverse=True)
-    assert inverse.shape == (25, 20) and tt.equal(square[inverse], x.view(20, 25).t())
+    square, inverse = tt.unique_consecutive(x.view(50, 50).t(), return_inverse=True)
+    assert inverse.shape == (50, 50) and tt.equal(square[inverse], x.view(50, 50).t())
 
 
 def test_nan_is_a_run_of_its_own():
