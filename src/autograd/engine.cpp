@@ -130,7 +130,8 @@ constexpr bool kComplexIsBuilt = is_built(TT_C64) || is_built(TT_C128);
 static TensorRef fit(TensorRef g, Ints sizes, Dtype dtype, Device device, const char* who) {
   if (!same(g->sizes(), sizes)) {
     if (!broadcastable_to(sizes, g->sizes()))
-      fail(TT_AUTOGRAD, "{} returned a gradient of shape {} for an input of shape {}", who,
+      fail(TT_AUTOGRAD,
+           "{} returned a gradient of shape {} for an input of shape {}: must be equal", who,
            g->sizes(), sizes);
     g = op::sum_to_size(*g, sizes);
   }
@@ -139,8 +140,8 @@ static TensorRef fit(TensorRef g, Ints sizes, Dtype dtype, Device device, const 
     g = op::to_dtype(*g, dtype);
   }
   if (!(g->device == device))
-    fail(TT_AUTOGRAD, "{} returned a gradient on {} for an input on {}", who, fmt(g->device),
-         fmt(device));
+    fail(TT_AUTOGRAD, "{} returned a gradient on {} for an input on {}: must be on one device", who,
+         fmt(g->device), fmt(device));
   return g;
 }
 

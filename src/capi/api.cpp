@@ -85,7 +85,8 @@ void fail_opts(uint64_t set, int n) {
 
 static void check_list(const void* p, int64_t n, const char* arg) {
   if (n < 0) fail_arg(TT_INVALID_ARG, arg, "{} has length {}: must not be negative", arg, n);
-  if (n && !p) fail_arg(TT_INVALID_ARG, arg, "{} is NULL, its length is {}", arg, n);
+  if (n && !p)
+    fail_arg(TT_INVALID_ARG, arg, "{} is NULL, its length is {}: must be a list", arg, n);
 }
 
 [[noreturn]] TT_COLD static void fail_item(const tt_tensor* h, int64_t i, const char* arg,

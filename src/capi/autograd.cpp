@@ -54,8 +54,9 @@ tt_status tt_tensor_set_grad(tt_ctx* h, tt_tensor* self, const tt_tensor* grad) 
       fail_arg(TT_DTYPE, "grad", "grad is {}, self is {}: must be equal", fmt(g->dtype),
                fmt(t.dtype));
     if (!(g->device == t.device))
-      fail_arg(TT_DEVICE, "grad", "grad is on {}, self on {}", fmt(g->device), fmt(t.device));
-    if (g == &t) fail_arg(TT_INVALID_ARG, "grad", "grad is self");
+      fail_arg(TT_DEVICE, "grad", "grad is on {}, self on {}: must be on one device",
+               fmt(g->device), fmt(t.device));
+    if (g == &t) fail_arg(TT_INVALID_ARG, "grad", "grad is self: must be another tensor");
     set_grad(t, TensorRef::share(g));
   });
 }

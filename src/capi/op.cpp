@@ -299,7 +299,8 @@ tt_status tt_op_call(tt_ctx* h, const tt_op* handle, const tt_value* args, int64
     if (n_args < 0 || n_args > schema.n_args)
       fail(TT_INVALID_ARG, "there are {} arguments: the operator takes at most {}", n_args,
            schema.n_args);
-    if (n_args && !args) fail_arg(TT_INVALID_ARG, "args", "args is NULL, its length is {}", n_args);
+    if (n_args && !args)
+      fail_arg(TT_INVALID_ARG, "args", "args is NULL, its length is {}: must be a list", n_args);
     check_room(schema, outs, cap, n_outs);
     Slots slots;
     Values values;

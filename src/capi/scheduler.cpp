@@ -16,7 +16,8 @@ Scheduler& scheduler_arg(const tt_scheduler* h, const char* arg, int32_t index) 
 Span<Scheduler* const> schedulers_arg(tt_scheduler* const* list, int64_t n, const char* arg,
                                       int32_t index) {
   if (n < 0) fail_arg(TT_INVALID_ARG, arg, "{} has length {}: must not be negative", arg, n);
-  if (n && !list) fail_arg(TT_INVALID_ARG, arg, "{} is NULL, its length is {}", arg, n);
+  if (n && !list)
+    fail_arg(TT_INVALID_ARG, arg, "{} is NULL, its length is {}: must be a list", arg, n);
   for (int64_t i = 0; i < n; i++) scheduler_arg(list[i], arg, index);
   return {reinterpret_cast<Scheduler* const*>(list), n};
 }

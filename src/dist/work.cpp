@@ -362,7 +362,7 @@ static void check_job(const Group& g, const Job& job) {
   check_root(g, job);
   check_sizes(g, job);
   if (job.input && job.output && !in_place && may_share_memory(*job.input, *job.output))
-    fail_arg(TT_INVALID_ARG, "output", "input and output share memory");
+    fail_arg(TT_INVALID_ARG, "output", "output shares memory with input: must have its own");
 }
 
 // What the application has computed so far comes before the job.

@@ -47,4 +47,20 @@ void NodeCall::box(const IrArg& a, int64_t first) {
   values_.push_back(v);
 }
 
+bool takes_no_tensors(const IrNode& n) {
+  bool lone = n.op->n_slots && !n.op->schema->random;
+  for_each_value(n, [&](int32_t) { lone = false; });
+  for (const IrArg& a : n.args) lone = lone && a.kind != Value::kRng && !a.generator && !a.object;
+  return lone;
+}
+TensorList results_without_tensors(const IrNode& n) {
+  NodeCall call;
+  call.set(
+      n, [](int32_t) { return TensorRef(); }, [](const IrArg&) { return Rng{}; });
+  TensorList outs;
+  const MaskGuard plain(~kBackendKeys | bit(kKeyCapture));
+  call.run(*n.op, outs);
+  return outs;
+}
+
 }  // namespace TT_NS

@@ -45,4 +45,9 @@ class NodeCall {
   uint16_t math_ = 0;
 };
 
+// Whether the results of n follow from its arguments alone, and none of these is a tensor.
+bool takes_no_tensors(const IrNode& n);
+// Computes the results of such a node, which is not captured.
+TensorList results_without_tensors(const IrNode& n);
+
 }  // namespace TT_NS

@@ -21,7 +21,8 @@ static void check_slot(const Optimizer& o, int64_t i, const Tensor& g, bool conv
     fail(TT_DTYPE, "parameter {} is {}, its gradient {}: must be equal", i, fmt(p.dtype),
          fmt(g.dtype));
   if (!(g.device == p.device))
-    fail(TT_DEVICE, "parameter {} is on {}, its gradient on {}", i, fmt(p.device), fmt(g.device));
+    fail(TT_DEVICE, "parameter {} is on {}, its gradient on {}: must be on one device", i,
+         fmt(p.device), fmt(g.device));
   check_writable(p, "params");
   if (p.device.type == TT_EXT) {
     ext_of(p);

@@ -1,9 +1,10 @@
 """torch.mps. tt supports no Apple devices."""
 from __future__ import annotations
 
-from typing import Any, NoReturn
-
-from .errors import DeviceError
+from ._absent_device import device_count as device_count
+from ._absent_device import is_available as is_available
+from ._absent_device import refusing_function
+from ._absent_device import synchronize as synchronize
 
 __all__ = [
     "Event",
@@ -27,42 +28,17 @@ __all__ = [
 ]
 
 
-def is_available(*args: Any, **kwargs: Any) -> bool:
-    """Returns False."""
-    return False
-
-
-def device_count(*args: Any, **kwargs: Any) -> int:
-    """Returns 0."""
-    return 0
-
-
-def synchronize(*args: Any, **kwargs: Any) -> None:
-    """Does nothing: there is no device."""
-
-
-def _absent(function: str) -> Any:
-    """Returns a function that raises DeviceError."""
-
-    def raises(*args: Any, **kwargs: Any) -> NoReturn:
-        raise DeviceError(f"mps.{function}: there is no MPS device")
-
-    raises.__name__ = function
-    raises.__doc__ = "Raises DeviceError: there is no device."
-    return raises
-
-
 manual_seed = empty_cache = synchronize
 seed = set_per_process_memory_fraction = synchronize
 current_allocated_memory = driver_allocated_memory = recommended_max_memory = device_count
-Event = _absent("Event")
-Stream = _absent("Stream")
-current_stream = _absent("current_stream")
-default_stream = _absent("default_stream")
-get_rng_state = _absent("get_rng_state")
-set_rng_state = _absent("set_rng_state")
-set_stream = _absent("set_stream")
-stream = _absent("stream")
+Event = refusing_function("mps", "Event")
+Stream = refusing_function("mps", "Stream")
+current_stream = refusing_function("mps", "current_stream")
+default_stream = refusing_function("mps", "default_stream")
+get_rng_state = refusing_function("mps", "get_rng_state")
+set_rng_state = refusing_function("mps", "set_rng_state")
+set_stream = refusing_function("mps", "set_stream")
+stream = refusing_function("mps", "stream")
 
 
 def __dir__() -> list[str]:

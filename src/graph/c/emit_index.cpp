@@ -353,18 +353,10 @@ void CExporter::emit_part() {
 // Writes the result of an operator without tensors as a table. Returns false for other operators.
 bool CExporter::emit_table() {
   const IrNode& n = node();
-  bool lone = n.op->n_slots && !n.op->schema->random && n.outs.size() == 1 && n.n_results == 1;
-  for_each_value(n, [&](int32_t) { lone = false; });
-  for (const IrArg& a : n.args) lone = lone && a.kind != Value::kRng && !a.generator && !a.object;
-  if (!lone || n.outs[0] < 0) return false;
+  if (!takes_no_tensors(n) || n.outs.size() != 1 || n.n_results != 1 || n.outs[0] < 0) return false;
   const IrValue& y = value(n.outs[0]);
   if (!c_type(y.dtype) || y.numel() > kMaxTable || !is_contiguous(y)) return false;
-  NodeCall call;
-  call.set(
-      n, [](int32_t) { return TensorRef(); }, [](const IrArg&) { return Rng{}; });
-  TensorList outs;
-  const MaskGuard plain(~kBackendKeys | bit(kKeyCapture));
-  call.run(*n.op, outs);
+  const TensorList outs = results_without_tensors(n);
   const Tensor& t = *outs[0];
   if (!t.is_cpu() || !t.contiguous()) return false;
   if (!t.numel) return true;

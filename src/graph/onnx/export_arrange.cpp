@@ -284,18 +284,10 @@ bool OnnxExporter::emit_copy() {
 // Results of an operator without tensors, as tables.
 bool OnnxExporter::emit_generated() {
   const IrNode& n = at();
-  bool lone = n.op->n_slots && !n.op->schema->random && n.outs.size() == n.n_results;
-  for_each_value(n, [&](int32_t) { lone = false; });
-  for (const IrArg& a : n.args) lone = lone && a.kind != Value::kRng && !a.generator && !a.object;
+  if (!takes_no_tensors(n) || n.outs.empty() || n.outs.size() != n.n_results) return false;
   for (int64_t i = 0; i < n.outs.size(); i++)
-    lone = lone && n.outs[i] >= 0 && out_value(i).numel() <= kMaxIndexTable;
-  if (!lone || n.outs.empty()) return false;
-  NodeCall call;
-  call.set(
-      n, [](int32_t) { return TensorRef(); }, [](const IrArg&) { return Rng{}; });
-  TensorList outs;
-  const MaskGuard plain(~kBackendKeys | bit(kKeyCapture));
-  call.run(*n.op, outs);
+    if (n.outs[i] < 0 || out_value(i).numel() > kMaxIndexTable) return false;
+  const TensorList outs = results_without_tensors(n);
   for (int64_t i = 0; i < outs.size(); i++) {
     const TensorRef t = dense_input(*outs[i]);
     if (!t->is_cpu() || !t->contiguous()) return false;

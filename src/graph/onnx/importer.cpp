@@ -226,6 +226,15 @@ void OnnxImporter::read_node(Span<const char> node) {
   at_++;
 }
 
+// Returns the name in a ValueInfoProto.
+static Name name_of_value(Span<const char> info) {
+  Name name = name_of("");
+  ProtoField f;
+  for (ProtoMessage m(info); m.next(f);)
+    if (f.number == 1) name = f.bytes;
+  return name;
+}
+
 // The nodes of one branch, if constants decide which; branches in branches are few.
 void OnnxImporter::read_branch() {
   const Tensor& condition = in(0);
@@ -246,10 +255,7 @@ void OnnxImporter::read_branch() {
   int64_t k = 0;
   for (ProtoMessage m(graph); m.next(f);) {
     if (f.number != 12) continue;
-    ProtoField v;
-    Name name = name_of("");
-    for (ProtoMessage info(f.bytes); info.next(v);)
-      if (v.number == 1) name = v.bytes;
+    const Name name = name_of_value(f.bytes);
     TensorRef made = item(name).t;
     const bool known = item(name).known;
     if (k < names.size() && names[k].n) add(names[k], std::move(made), known);
@@ -259,14 +265,12 @@ void OnnxImporter::read_branch() {
 
 // A ValueInfoProto of an input that is no constant.
 void OnnxImporter::read_input(Span<const char> info, SmallVec<TensorRef, 4>& inputs) {
-  Name name = name_of("");
+  const Name name = name_of_value(info);
   Span<const char> type, tensor, shape;
   int64_t dtype = 0;
   ProtoField f;
-  for (ProtoMessage m(info); m.next(f);) {
-    if (f.number == 1) name = f.bytes;
+  for (ProtoMessage m(info); m.next(f);)
     if (f.number == 2) type = f.bytes;
-  }
   if (map_.find(name, [&](int64_t i) { return items_[i].name; }) >= 0) return;
   for (ProtoMessage m(type); m.next(f);)
     if (f.number == 1) tensor = f.bytes;
@@ -339,11 +343,7 @@ Ref<Graph> OnnxImporter::run() {
   SmallVec<const Tensor*, 4> outputs;
   for (ProtoMessage m(graph); m.next(f);) {
     if (f.number != 12) continue;
-    ProtoField v;
-    Name name = name_of("");
-    for (ProtoMessage info(f.bytes); info.next(v);)
-      if (v.number == 1) name = v.bytes;
-    keep.push_back(item(name).t);
+    keep.push_back(item(name_of_value(f.bytes)).t);
     outputs.push_back(keep.back().get());
   }
   running_ = false;

@@ -121,8 +121,9 @@ struct CtcTargets {
       }
       const int64_t total = known ? read_scalar(*op::sum(*lengths)).i : last;
       if (total > last)
-        fail_arg(TT_SHAPE, "targets", "targets has {} labels, target_lengths add up to {}", last,
-                 total);
+        fail_arg(TT_SHAPE, "targets",
+                 "targets has {} labels, target_lengths add up to {}: must have at least as many",
+                 last, total);
       labels = op::slice(*labels, 0, 0, total);
       if (known) max_length = read_scalar(*op::max(*lengths)).i;
     }
@@ -136,7 +137,7 @@ struct CtcTargets {
     max_length = last;
     const TensorRef total = op::sum(*lengths);
     require(*op::le(*total, Scalar(last)), TT_SHAPE, "targets",
-            "targets has fewer labels than target_lengths add up to");
+            "targets has fewer labels than target_lengths add up to: must have at least as many");
     const TensorRef at = op::arange(0, last, 1, Dtype::kI64, Opt<Device>(labels->device));
     labels = op::masked_fill(*labels, *op::ge(*at, *total), Scalar(0));
   }

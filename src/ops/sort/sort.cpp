@@ -259,7 +259,7 @@ TensorTriple unique(Call, const Tensor& self, bool, bool return_inverse, bool re
   if (self.device.type == TT_META)
     fail_arg(TT_DEVICE, "self", "self is on meta: the shape of the result depends on its data");
   if (!dim.has) return unique_elements(self, return_inverse, return_counts);
-  if (self.ndim == 0) fail_arg(TT_INDEX, "dim", "dim is {}, self has no dimensions", dim.value);
+  if (self.ndim == 0) fail_arg(TT_INDEX, "dim", "dim is {}: self has no dimensions", dim.value);
   return unique_slices(self, wrap_dim(dim.value, self.ndim), return_inverse, return_counts);
 }
 
@@ -378,7 +378,7 @@ TensorTriple unique_consecutive(Call, const Tensor& self, bool return_inverse, b
   if (self.device.type == TT_META)
     fail_arg(TT_DEVICE, "self", "self is on meta: the shape of the result depends on its data");
   if (dim.has && self.ndim == 0)
-    fail_arg(TT_INDEX, "dim", "dim is {}, self has no dimensions", dim.value);
+    fail_arg(TT_INDEX, "dim", "dim is {}: self has no dimensions", dim.value);
   const int64_t d = dim.has ? wrap_dim(dim.value, self.ndim) : 0;
   const int64_t flat[1] = {self.numel};
   TensorRef x = dim.has ? TensorRef::share(&self) : op::reshape(self, flat);
