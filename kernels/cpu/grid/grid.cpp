@@ -248,11 +248,13 @@ struct VectorTaps {
     }
   }
   TT_NOINLINE void weigh(float* slopes, int64_t stride, int64_t m) const {
-    for (int64_t j = 0; j < m; j++) {
-      float sum = 0;
-      for (int32_t t = 0; t < n; t++) sum += sums[t][j] * weight[t][j];
-      slopes[j * stride] = sum;
+    alignas(64) float results[kPoints];
+    for (int64_t j = 0; j < m; j += kL) {
+      V sum{};
+      for (int32_t t = 0; t < n; t++) sum += load(&sums[t][j]) * load(&weight[t][j]);
+      store(results + j, sum);
     }
+    for (int64_t j = 0; j < m; j++) slopes[j * stride] = results[j];
   }
   void clear_sums(int64_t) { memset(sums, 0, sizeof sums); }
 };
