@@ -54,6 +54,13 @@ def test_histogram_of_edges_that_round_to_each_other():
     assert tt.equal(got.hist, tt.histogram(x, got.bin_edges).hist) and got.hist.sum() == 4
 
 
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64, tt.bfloat16, tt.uint8])
+def test_take_from_strided_tensors(dtype):
+    x = tt.arange(24 * 10 * 16).view(24, 10, 16).to(dtype).permute(2, 0, 1)
+    index = tt.randint(-x.numel(), x.numel(), (7, 67))  # no multiple of a block
+    assert tt.equal(x.take(index), x.contiguous().flatten()[index.flatten()].view(7, 67))
+
+
 def test_take_and_cross_with_gradients_and_without():
     x = tt.rand(30, 40, 3).permute(2, 0, 1)
     index = tt.tensor([[0, -1], [3599, -3600]])
