@@ -445,11 +445,28 @@ TensorRef OnnxImporter::range() const {
   return t;
 }
 
+// The positions of the elements of a constant that are not 0, a row for each dimension.
+TensorRef OnnxImporter::places_of_nonzero() const {
+  const Tensor& x = in(0);
+  if (!item(inputs_[0]).known || x.numel > kSmallConstant || !x.contiguous() || !x.ndim)
+    refuse("positions that depend on inputs");
+  SmallVec<int64_t, 16> found;
+  for (int64_t i = 0; i < x.numel; i++)
+    if (load_scalar(x.data + i * x.item_size(), x.dtype).real() != 0) found.push_back(i);
+  const int64_t sizes[] = {x.ndim, found.size()};
+  TensorRef t = new_tensor(Ints(sizes), Dtype::kI64, kCpuDevice);
+  for (int64_t k = 0; k < found.size(); k++)
+    for (int64_t d = x.ndim - 1; d >= 0; found[k] /= x.size(d--))
+      t->as<int64_t>()[d * found.size() + k] = found[k] % x.size(d);
+  return t;
+}
+
 // Nodes whose results are constants, since they depend on sizes or attributes alone.
 bool OnnxImporter::constant() {
   static constexpr OneResult kConstants[] = {
       {"Constant", [](Node& n) { return n.given_value(); }},
       {"ConstantOfShape", [](Node& n) { return n.repeated_value(); }},
+      {"NonZero", [](Node& n) { return n.places_of_nonzero(); }},
       {"Range", [](Node& n) { return n.range(); }},
       {"Shape", [](Node& n) { return n.shape_of(); }},
       {"Size", [](Node& n) { return n.count_of(); }},

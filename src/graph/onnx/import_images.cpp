@@ -102,6 +102,7 @@ TensorRef OnnxImporter::layer_norm() const {
 
 bool OnnxImporter::image() {
   static constexpr OneResult kImages[] = {
+      {"AveragePool", [](Node& n) { return n.mean_pooled(n.in(0)); }},
       {"BatchNormalization", [](Node& n) { return n.batch_norm(); }},
       {"Conv", [](Node& n) { return n.convolution(n.in(0), n.in(1), n.opt(2)); }},
       {"ConvTranspose", [](Node& n) { return n.convolution(n.in(0), n.in(1), n.opt(2)); }},
@@ -109,15 +110,14 @@ bool OnnxImporter::image() {
       {"GlobalMaxPool", [](Node& n) { return n.pooled_whole(); }},
       {"LayerNormalization", [](Node& n) { return n.layer_norm(); }},
   };
-  const bool largest = is(type_, "MaxPool");
-  if (largest || is(type_, "AveragePool")) {
-    pool(largest);
+  if (is(type_, "MaxPool")) {
+    max_pool();
     return true;
   }
   return give_one(kImages);
 }
 
-void OnnxImporter::pool(bool largest) {
+void OnnxImporter::max_pool() {
   const int64_t n = in(0).ndim - 2;
   if (n < 1 || n > 3) refuse("an input without one to three spatial dimensions");
   const bool indexed = outputs_.size() > 1 && outputs_[1].n;
@@ -127,17 +127,13 @@ void OnnxImporter::pool(bool largest) {
   Shape strides = numbers(-1, "strides"), padding;
   while (strides.size() < n) strides.push_back(1);
   const bool ceil = integer("ceil_mode", 0);
-  const bool counts = integer("count_include_pad", 0);
   const Shape dilations = numbers(-1, "dilations");
-  for (int64_t i = 0; i < dilations.size() && !largest; i++)
-    if (dilations[i] != 1) refuse("dilations");
   bool even = true;
   for (int64_t i = 0; i < n; i++) even = even && pads[i] == pads[n + i];
   TensorRef x = TensorRef::share(&in(0));
   if (!even) {
-    if (indexed || ceil || !is_float(x->dtype) || !(largest || counts))
-      refuse("pads that differ at the ends");
-    x = padded(*x, pads, largest ? -double(INFINITY) : 0);
+    if (indexed || ceil || !is_float(x->dtype)) refuse("pads that differ at the ends");
+    x = padded(*x, pads, -double(INFINITY));
   }
   for (int64_t i = 0; i < n; i++) padding.push_back(even ? pads[i] : 0);
   if (indexed) {
@@ -152,14 +148,33 @@ void OnnxImporter::pool(bool largest) {
     give(std::move(made.first));
     return give(op::add(*made.second, *offset));
   }
-  if (largest) {
-    if (n == 1) return give(op::max_pool1d(*x, kernel, strides, padding, dilations, ceil));
-    if (n == 2) return give(op::max_pool2d(*x, kernel, strides, padding, dilations, ceil));
-    return give(op::max_pool3d(*x, kernel, strides, padding, dilations, ceil));
+  if (n == 1) return give(op::max_pool1d(*x, kernel, strides, padding, dilations, ceil));
+  if (n == 2) return give(op::max_pool2d(*x, kernel, strides, padding, dilations, ceil));
+  give(op::max_pool3d(*x, kernel, strides, padding, dilations, ceil));
+}
+
+TensorRef OnnxImporter::mean_pooled(const Tensor& input) const {
+  const int64_t n = input.ndim - 2;
+  if (n < 1 || n > 3) refuse("an input without one to three spatial dimensions");
+  const Shape kernel = numbers(-1, "kernel_shape");
+  const Shape pads = pads_of(n, kernel);
+  Shape strides = numbers(-1, "strides"), padding;
+  while (strides.size() < n) strides.push_back(1);
+  const bool ceil = integer("ceil_mode", 0);
+  const bool counts = integer("count_include_pad", 0);
+  for (const int64_t d : numbers(-1, "dilations"))
+    if (d != 1) refuse("dilations");
+  bool even = true;
+  for (int64_t i = 0; i < n; i++) even = even && pads[i] == pads[n + i];
+  TensorRef x = TensorRef::share(&input);
+  if (!even) {
+    if (ceil || !is_float(x->dtype) || !counts) refuse("pads that differ at the ends");
+    x = padded(*x, pads, 0);
   }
-  if (n == 1) return give(op::avg_pool1d(*x, kernel, strides, padding, ceil, counts));
-  if (n == 2) return give(op::avg_pool2d(*x, kernel, strides, padding, ceil, counts));
-  give(op::avg_pool3d(*x, kernel, strides, padding, ceil, counts));
+  for (int64_t i = 0; i < n; i++) padding.push_back(even ? pads[i] : 0);
+  if (n == 1) return op::avg_pool1d(*x, kernel, strides, padding, ceil, counts);
+  if (n == 2) return op::avg_pool2d(*x, kernel, strides, padding, ceil, counts);
+  return op::avg_pool3d(*x, kernel, strides, padding, ceil, counts);
 }
 
 // The sizes of all dims that a Resize node gives.

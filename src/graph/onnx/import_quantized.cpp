@@ -17,17 +17,21 @@ Dtype OnnxImporter::output_dtype(Dtype inferred) const {
   const int64_t named = integer("output_dtype", 0);
   return named ? model_dtype(named) : inferred;
 }
-// Quantizes to 8 bits; the bounds of either dtype are 255 apart.
+TensorRef clamped_to(const Tensor& x, Dtype to) {
+  const bool is_signed = to == Dtype::kI8 || to == Dtype::kI16;
+  if (!is_signed && to != Dtype::kU8 && to != Dtype::kU16)
+    fail(TT_NOT_IMPLEMENTED, "a model quantizes to {}: must be integers of 8 or 16 bits", fmt(to));
+  const int64_t range = int64_t(1) << 8 * item_size(to);
+  const int64_t least = is_signed ? -range / 2 : 0;
+  const Scalar low(least);
+  const Scalar high(least + range - 1);
+  return op::to_dtype(*op::clamp(x, &low, &high), to);
+}
 TensorRef OnnxImporter::quantize() const {
   const Dtype to = has(2) ? in(2).dtype : output_dtype(Dtype::kU8);
-  const bool is_signed = to == Dtype::kI8;
-  if (!is_signed && to != Dtype::kU8) refuse("a dtype other than int8 and uint8");
   TensorRef y = op::round(*op::div_true(in(0), *along_axis(1)));
   if (has(2)) y = op::add(*y, *op::to_dtype(*along_axis(2), y->dtype));
-  const int64_t least = is_signed ? -128 : 0;
-  const Scalar low(least);
-  const Scalar high(least + 255);
-  return op::to_dtype(*op::clamp(*y, &low, &high), to);
+  return clamped_to(*y, to);
 }
 TensorRef OnnxImporter::dequantize() const {
   const Dtype to = in(1).dtype;
@@ -37,11 +41,10 @@ TensorRef OnnxImporter::dequantize() const {
   return op::to_dtype(*y, output_dtype(to));
 }
 
-// Quantizes to uint8 by a scale and a zero point that follow from the extremes of the input and 0.
-void OnnxImporter::quantize_by_range() {
+// Quantizes to uint8 by a scale and a zero point that follow from the extremes of x and 0.
+OnnxImporter::ByRange OnnxImporter::quantized_by_range(const Tensor& x) const {
   const Scalar zero(0);
   const Scalar most(255);
-  const Tensor& x = in(0);
   if (x.dtype != Dtype::kF32) refuse("a dtype other than float32");
   TensorRef low = op::clamp_max(*op::amin(x), zero);
   TensorRef high = op::clamp_min(*op::amax(x), zero);
@@ -50,13 +53,16 @@ void OnnxImporter::quantize_by_range() {
   TensorRef exact = op::rsub(*op::div_true(*low, *scale), zero);
   TensorRef point = op::round(*op::clamp(*exact, &zero, &most));
   TensorRef y = op::add(*op::round(*op::div_true(x, *scale)), *point);
-  give(op::to_dtype(*op::clamp(*y, &zero, &most), Dtype::kU8));
-  give(std::move(scale));
-  give(op::to_dtype(*point, Dtype::kU8));
+  return {op::clamp(*y, &zero, &most), std::move(scale), std::move(point)};
+}
+void OnnxImporter::quantize_by_range() {
+  ByRange x = quantized_by_range(in(0));
+  give(op::to_dtype(*x.numbers, Dtype::kU8));
+  give(std::move(x.scale));
+  give(op::to_dtype(*x.point, Dtype::kU8));
 }
 
-// The dtype in which every sum of `terms` products of 8-bit numbers is exact.
-static Dtype exact_dtype(int64_t terms) {
+Dtype exact_dtype(int64_t terms) {
   constexpr int64_t kTerms = (1 << 24) / (255 * 255);
   return terms <= kTerms ? Dtype::kF32 : Dtype::kF64;
 }
@@ -72,6 +78,7 @@ TensorRef OnnxImporter::centred(int64_t i, int64_t zero, int64_t along, Dtype dt
 TensorRef OnnxImporter::per_position(const Tensor& t, int64_t ndim, int64_t along) const {
   if (t.ndim > 1) refuse("zero points or scales that are no vector");
   if (t.numel == 1) return op::reshape(t, {});
+  if (!ndim) refuse("several scales or zero points of one number");
   Shape shape;
   shape.resize(ndim, 1);
   shape[dim(along, ndim)] = t.numel;
@@ -95,16 +102,12 @@ TensorRef OnnxImporter::exact_matmul(int64_t b, int64_t a_zero, int64_t b_zero) 
 // and 7 the zero point.
 TensorRef OnnxImporter::requantized(const Tensor& sums, int64_t along) const {
   const Dtype to = in(7).dtype;
-  if (to != Dtype::kI8 && to != Dtype::kU8) refuse("a dtype other than int8 and uint8");
   TensorRef factor =
       op::mul(*per_position(in(1), sums.ndim, -2), *per_position(in(4), sums.ndim, along));
   factor = op::div_true(*factor, *op::reshape(in(6), {}));
   TensorRef y = op::round(*op::mul(*op::to_dtype(sums, factor->dtype), *factor));
   y = op::add(*y, *op::to_dtype(*op::reshape(in(7), {}), y->dtype));
-  const int64_t least = to == Dtype::kI8 ? -128 : 0;
-  const Scalar low(least);
-  const Scalar high(least + 255);
-  return op::to_dtype(*op::clamp(*y, &low, &high), to);
+  return clamped_to(*y, to);
 }
 TensorRef OnnxImporter::quantized_convolution() const {
   TensorRef sums = exact_convolution(3, 2, 5);

@@ -142,11 +142,20 @@ bool OnnxImporter::give_one(Span<const OneResult> readers, bool known) {
   return false;
 }
 
+bool OnnxImporter::read_one(Span<const Reader> readers) {
+  for (const Reader& r : readers) {
+    if (!is(type_, r.type)) continue;
+    r.read(*this);
+    return true;
+  }
+  return false;
+}
+
 // ---- the graph ----
 
 // Whether the node at hand computes with small constants only, or makes a view of one.
 bool OnnxImporter::may_compute() const {
-  if (inputs_.empty() || computed_ > kMaxComputed) return false;
+  if (inputs_.empty() || computed_ > kMaxComputed || is_microsoft_) return false;
   for (const char* larger :
        {"Pad", "Tile", "Expand", "Conv", "ConvTranspose", "MaxPool", "AveragePool", "Resize",
         "Einsum", "OneHot", "GridSample", "ConvInteger", "QLinearConv"})
@@ -165,8 +174,9 @@ void OnnxImporter::call() {
   n_given_ = 0;
   const int64_t before = items_.size();
   const auto any = [&] {
+    if (is_microsoft_) return microsoft();
     return constant() || elementwise() || quantized() || product() || image() || layer() ||
-           recurrent() || reduction() || arrangement() || indexing();
+           recurrent() || reduction() || arrangement() || indexing() || attention_layer();
   };
   bool done;
   if (may_compute()) {
@@ -220,7 +230,8 @@ void OnnxImporter::read_node(Span<const char> node) {
   }
   for (ProtoMessage m(node); m.next(f);)
     if (f.number == 5) read_attr(f.bytes);
-  if (domain.n && !is(domain, "ai.onnx")) refuse("an operator of another domain");
+  is_microsoft_ = is(domain, "com.microsoft");
+  if (domain.n && !is_microsoft_ && !is(domain, "ai.onnx")) refuse("an operator of another domain");
   if (is(type_, "If")) return read_branch();
   call();
   at_++;

@@ -16,6 +16,10 @@ inline constexpr int64_t kMaxMade = 1 << 20;  // elements of a constant that a n
 
 // A vector of int64.
 TensorRef integers(Ints list);
+// Rounded numbers as integers of 8 or 16 bits.
+TensorRef clamped_to(const Tensor& x, Dtype to);
+// The dtype in which every sum of `terms` products of 8-bit numbers is exact.
+Dtype exact_dtype(int64_t terms);
 
 struct OnnxAttr {
   Name name = name_of("");
@@ -78,6 +82,12 @@ class OnnxImporter {
   };
   // Gives what the reader of the node's type makes; false if there is none.
   bool give_one(Span<const OneResult> readers, bool known = false);
+  // Reads nodes of one type, which have any number of results.
+  struct Reader {
+    const char* type;
+    void (*read)(OnnxImporter& node);
+  };
+  bool read_one(Span<const Reader> readers);
 
   // ---- operators by kinds: false if the node's type is of another kind ----
   bool elementwise();
@@ -94,6 +104,11 @@ class OnnxImporter {
   Dtype output_dtype(Dtype inferred) const;
   TensorRef quantize() const;
   TensorRef dequantize() const;
+  // Floating numbers that are integers, and how they stand for others.
+  struct ByRange {
+    TensorRef numbers, scale, point;
+  };
+  ByRange quantized_by_range(const Tensor& x) const;
   void quantize_by_range();
   TensorRef centred(int64_t i, int64_t zero, int64_t along, Dtype dtype) const;
   TensorRef per_position(const Tensor& t, int64_t ndim, int64_t along) const;
@@ -101,6 +116,40 @@ class OnnxImporter {
   TensorRef exact_matmul(int64_t b, int64_t a_zero, int64_t b_zero) const;
   TensorRef requantized(const Tensor& sums, int64_t along) const;
   TensorRef quantized_convolution() const;
+  bool attention_layer();
+  int64_t heads(const char* name, int64_t total) const;
+  TensorRef by_heads(int64_t i, const char* name) const;
+  TensorRef bias_of_keys(int64_t i, int64_t batch, int64_t keys) const;
+  TensorRef behind_past(int64_t i, TensorRef now) const;
+  TensorRef attend(const Tensor& q, const Tensor& k, const Tensor& v, TensorRef bias,
+                   bool causal) const;
+  void packed_attention(const Tensor& qkv, int64_t mask, int64_t past);
+  void multi_head_attention();
+  void group_query_attention();
+  void attention();
+  TensorRef rotated(const Tensor& x, const Tensor& cosine, const Tensor& sine, bool in_pairs) const;
+  TensorRef rotary_embedding() const;
+  void skip_results(int64_t n);
+  TensorRef normalized(const Tensor& x, int64_t weight, int64_t bias, bool centred,
+                       double eps) const;
+  void skip_norm(bool centred);
+  void embedding_norm();
+  bool microsoft();
+  TensorRef fused_matmul() const;
+  TensorRef activated(TensorRef y) const;
+  TensorRef fused_convolution() const;
+  TensorRef biased_gelu(int64_t approximate) const;
+  TensorRef unpacked_weight() const;
+  TensorRef matmul_of_bits() const;
+  TensorRef real_numbers(int64_t i) const;
+  TensorRef as_integers(const Tensor& x, int64_t i) const;
+  TensorRef joined_integers() const;
+  TensorRef mean_of_integers(bool whole) const;
+  TensorRef softmax_of_integers() const;
+  TensorRef scaled_sums(const Tensor& sums, int64_t a, int64_t b, int64_t bias) const;
+  TensorRef exact_projection() const;
+  TensorRef matmul_of_ranges() const;
+  TensorRef gemm_of_integers() const;
   bool product();
   TensorRef matmul() const;
   TensorRef gemm() const;
@@ -111,7 +160,8 @@ class OnnxImporter {
   TensorRef layer_norm() const;
   Shape pads_of(int64_t n, Ints kernel) const;
   TensorRef padded(const Tensor& x, const Shape& pads, double v) const;
-  void pool(bool largest);
+  TensorRef mean_pooled(const Tensor& x) const;
+  void max_pool();
   bool layer();
   TensorRef resize() const;
   TensorRef resize_nearest(const Shape& sizes) const;
@@ -165,6 +215,7 @@ class OnnxImporter {
   TensorRef given_value() const;
   TensorRef repeated_value() const;
   TensorRef range() const;
+  TensorRef places_of_nonzero() const;
 
   const Span<const char> bytes_;
   const int64_t dynamic_;
@@ -174,6 +225,7 @@ class OnnxImporter {
   int64_t depth_ = 0;
   int64_t computed_ = 0;  // elements of constants that nodes have made
   bool running_ = false;
+  bool is_microsoft_ = false;  // the node at hand is of the domain com.microsoft
   Name type_;
   SmallVec<Name, 4> inputs_, outputs_;
   SmallVec<OnnxAttr, 4> attrs_;

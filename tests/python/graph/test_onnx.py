@@ -627,6 +627,7 @@ TYPES = {
     tt.int32: (I32, "i"),
     tt.uint8: (2, "B"),
     tt.int8: (3, "b"),
+    tt.bool: (9, "?"),
 }
 
 
