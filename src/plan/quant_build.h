@@ -11,28 +11,35 @@ inline int64_t int8_packed_rows(const Int8Plan& p) {
   return p.amx ? round_up(p.m, int64_t(32)) : p.m;
 }
 
+// Packed bytes of a column of b.
+inline int64_t int8_packed_bytes(const Int8Plan& p) { return p.straight ? 0 : p.quads * 4; }
+
 // Sets sizes and stages of a product whose m * n results fit in memory. amx: the processor has
-// tiles, which products of some size use; mmla: it has products of 2 by 8 and 8 by 2 bytes. Returns
-// the bytes of workspace that place_int8 distributes, or -1 if they overflow.
-inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx, bool mmla) {
+// tiles, which products of some size use; mmla: it has products of 2 by 8 and 8 by 2 bytes. Columns
+// of b may be read where they are if `columns`: their bytes are neighbours, and the kernel has dot
+// products. Returns the bytes of workspace that place_int8 distributes, or -1 if they overflow.
+inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx, bool mmla,
+                          bool columns) {
   constexpr int64_t kLimit = int64_t(1) << 40;
   *p = {};
   p->m = m;
   p->n = n;
   p->k = k;
-  p->amx = amx && m >= 16 && k >= 64;
-  p->mmla = mmla;
-  p->quads = p->amx ? ceil_div(k, int64_t(64)) * 16 : ceil_div(k, int64_t(4));
-  if (mmla) p->quads = round_up(p->quads, int64_t(2));
+  p->straight = columns && m <= kInt8StraightRows && k >= 64;
+  p->amx = amx && m >= 16 && k >= 64 && !p->straight;
+  p->mmla = mmla && !p->straight;
+  const bool whole_steps = p->amx || p->straight;
+  p->quads = whole_steps ? ceil_div(k, int64_t(64)) * 16 : ceil_div(k, int64_t(4));
+  if (p->mmla) p->quads = round_up(p->quads, int64_t(2));
   if (m > kLimit || n > kLimit || k > kLimit) return -1;
   const int64_t panels = int8_panels(*p);
   const int64_t blocks = int8_blocks(*p);
   int64_t of_a, of_b, bytes;
   if (mul_overflow(int8_packed_rows(*p), p->quads * 4 + 4, &of_a) ||
-      mul_overflow(panels * kInt8Panel, p->quads * 4 + 4, &of_b) ||
+      mul_overflow(panels * kInt8Panel, int8_packed_bytes(*p) + 4, &of_b) ||
       add_overflow(of_a, of_b, &bytes))
     return -1;
-  one_stage(&p->run, panels + blocks, 1);
+  one_stage(&p->run, (p->straight ? 0 : panels) + blocks, 1);
   p->run.n = 2;
   const int64_t unit_panels = int8_unit_panels(*p);
   const int64_t of_unit = int8_unit_rows(*p) * unit_panels * kInt8Panel * k;
@@ -43,7 +50,7 @@ inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx
 
 inline void place_int8(Int8Plan* p, char* workspace) {
   p->packed_b = reinterpret_cast<uint8_t*>(workspace);
-  char* at = workspace + int8_panels(*p) * kInt8Panel * p->quads * 4;
+  char* at = workspace + int8_panels(*p) * kInt8Panel * int8_packed_bytes(*p);
   p->packed_a = reinterpret_cast<int8_t*>(at);
   p->a_sum = reinterpret_cast<int32_t*>(at + int8_packed_rows(*p) * p->quads * 4);
   p->b_sum = p->a_sum + p->m;

@@ -10,7 +10,8 @@ namespace TT_NS {
 // products of processors want them; the sums of their rows and columns undo that and subtract zero
 // points:
 //   sum (a + ca)(b - cb) = sum a b - cb sum a + ca sum b - k ca cb        modulo 2^32
-// Stages: packing of b's panels and a's blocks, then tiles.
+// Stages: packing of b's panels and a's blocks, then tiles. With `straight`, few rows: b's columns,
+// whose bytes are neighbours, are multiplied where they are, a panel at a time.
 struct Int8Plan {
   Stages run;
   int64_t m, n, k;
@@ -20,6 +21,7 @@ struct Int8Plan {
   bool a_unsigned, b_unsigned;
   int32_t vnni;           // (CPU) bit i: kernels of Isa i may use dot products of bytes
   bool amx;               // (CPU) kernels of AVX-512 may use tiles; quads is a multiple of 16 then
+  bool straight;          // (CPU) b is not packed; quads is a multiple of 16 then
   bool mmla;              // (CPU) products of 2 by 8 and 8 by 2 bytes are used; quads is even then
   const int32_t* a_zero;  // zero point of a's rows, a_zero_step apart; NULL: 0
   const int32_t* b_zero;  // of b's columns
@@ -44,8 +46,9 @@ struct Int8Plan {
   int64_t quads;
 };
 
-constexpr int64_t kInt8Panel = 32;  // columns of a panel of b
-constexpr int64_t kInt8Rows = 48;   // rows of a unit
+constexpr int64_t kInt8Panel = 32;         // columns of a panel of b
+constexpr int64_t kInt8StraightRows = 12;  // at most, with `straight`
+constexpr int64_t kInt8Rows = 48;          // rows of a unit
 // A unit with amx: rows, panels and their bytes, which stay in the second-level cache.
 constexpr int64_t kInt8AmxRows = 128;
 constexpr int64_t kInt8AmxPanels = 16;

@@ -261,7 +261,7 @@ void pair_panel(const Int8Plan& p, int64_t panel) {
 #endif
 
 void pack(const Int8Plan& p, int64_t begin, int64_t end) {
-  const int64_t panels = int8_panels(p);
+  const int64_t panels = p.straight ? 0 : int8_panels(p);
   for (int64_t u = begin; u < end; u++) {
     if (u >= panels) {
       const int64_t i = (u - panels) * int8_unit_rows(p);
@@ -293,7 +293,8 @@ TT_KERNEL(int8_matmul)(const void* plan, int64_t begin, int64_t end) noexcept {
     return TT_OK;
   }
 #endif
-  if (!int8_tiles_amx(p, begin, end) && !int8_tiles_vnni(p, begin, end))
+  if (p.straight) int8_columns(p, begin, end);
+  else if (!int8_tiles_amx(p, begin, end) && !int8_tiles_vnni(p, begin, end))
     int8_tiles<DotByWords, TT_VEC_BYTES == 64 ? 6 : 2>(p, begin, end);
   return TT_OK;
 }

@@ -12,6 +12,8 @@ TT_KERNEL(int8_matmul)(const void* plan, int64_t begin, int64_t end) noexcept;
 bool int8_tiles_vnni(const Int8Plan& p, int64_t begin, int64_t end) noexcept;
 // The same by tiles of AMX; plan.amx says whether they may be used.
 bool int8_tiles_amx(const Int8Plan& p, int64_t begin, int64_t end) noexcept;
+// The second stage with plan.straight, which builds with dot products of bytes have.
+void int8_columns(const Int8Plan& p, int64_t begin, int64_t end) noexcept;
 // By products of 2 by 8 and 8 by 2 bytes, if plan.mmla; builds with TT_MMLA have it.
 void int8_tiles_mmla(const Int8Plan& p, int64_t begin, int64_t end) noexcept;
 TT_ENTRY_END

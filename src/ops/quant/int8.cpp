@@ -33,24 +33,28 @@ static void check_bias(const Tensor& input, const Tensor* bias, int64_t channels
     fail_arg(TT_SHAPE, "bias", "bias is {}: must be ({})", bias->sizes(), channels);
 }
 
-// A plan with its workspace.
+// A plan with its workspace. b_k: bytes from an element of the right matrix to the next of its
+// column.
 class Product {
  public:
   Int8Plan plan;
 
-  Product(int64_t m, int64_t n, int64_t k, Device device)
-      : bytes_(build(&plan, m, n, k, device)), workspace_(bytes_, device), device_(device) {
+  Product(int64_t m, int64_t n, int64_t k, int64_t b_k, Device device)
+      : bytes_(build(&plan, m, n, k, b_k, device)), workspace_(bytes_, device), device_(device) {
     place_int8(&plan, workspace_.data());
+    plan.b_k = b_k;
     for (const Isa isa : {kIsaBaseline, kIsaAvx2, kIsaAvx512})
       plan.vnni |= int32_t(device.type == TT_CPU && has_int8_products(isa)) << isa;
   }
   void run() { launch_stages(kernel_int8_matmul, device_, &plan.run); }
 
  private:
-  static int64_t build(Int8Plan* p, int64_t m, int64_t n, int64_t k, Device device) {
-    const bool amx = device.type == TT_CPU && has_amx_products();
-    const bool mmla = device.type == TT_CPU && has_arm(kArmByteMatrices);
-    const int64_t bytes = build_int8(p, m, n, k, amx, mmla);
+  static int64_t build(Int8Plan* p, int64_t m, int64_t n, int64_t k, int64_t b_k, Device device) {
+    const bool cpu = device.type == TT_CPU;
+    const bool amx = cpu && has_amx_products();
+    const bool mmla = cpu && has_arm(kArmByteMatrices);
+    const bool columns = cpu && b_k == 1 && has_int8_products(Isa(ctx().isa));
+    const int64_t bytes = build_int8(p, m, n, k, amx, mmla, columns);
     if (bytes < 0)
       fail_arg(TT_SHAPE, "weight", "the product of [{},{}] and [{},{}] is too large", m, k, k, n);
     return bytes;
@@ -74,14 +78,13 @@ TensorRef int_mm(Call, const Tensor& self, const Tensor& mat2) {
   checked_numel(shape, Dtype::kI32, "result");
   TensorRef out = new_tensor(shape, Dtype::kI32, self.device);
   if (!out->numel) return out;
-  Product product(shape[0], shape[1], self.size(1), self.device);
+  Product product(shape[0], shape[1], self.size(1), mat2.byte_stride(0), self.device);
   Int8Plan& plan = product.plan;
   plan.a = self.data;
   plan.a_row = self.byte_stride(0);
   plan.a_k = self.byte_stride(1);
   plan.a_unsigned = self.dtype == Dtype::kU8;
   plan.b = mat2.data;
-  plan.b_k = mat2.byte_stride(0);
   plan.b_col = mat2.byte_stride(1);
   plan.b_unsigned = mat2.dtype == Dtype::kU8;
   plan.out = out->data;
@@ -131,7 +134,7 @@ TensorRef quantized_linear(Call, const Tensor& input, const Tensor& input_scale,
   if (!out->numel) return out;
   TensorRef x = dense_input(input);
   TensorRef shift = bias ? dense_input(*bias) : TensorRef();
-  Product product(out->numel / channels[0], channels[0], k, input.device);
+  Product product(out->numel / channels[0], channels[0], k, weight.byte_stride(1), input.device);
   Int8Plan& plan = product.plan;
   plan.a = x->data;
   plan.a_row = k;
@@ -142,7 +145,6 @@ TensorRef quantized_linear(Call, const Tensor& input, const Tensor& input_scale,
   plan.a_scale = scale.values->as<float>();
   plan.a_scale_step = scale.step;
   plan.b = weight.data;
-  plan.b_k = weight.byte_stride(1);
   plan.b_col = weight.byte_stride(0);
   plan.b_scale = of_weight.values->as<float>();
   plan.b_scale_step = of_weight.step;
@@ -207,12 +209,11 @@ TensorRef quantized_conv2d(Call, const Tensor& input, double input_scale, int64_
   const int64_t pixels = shape[2] * shape[3];
   const int64_t m = channels[0] / groups;
   const int64_t k = weight.size(1) * window[0] * window[1];
-  Product product(m, pixels, k, input.device);
+  Product product(m, pixels, k, pixels, input.device);
   Int8Plan& plan = product.plan;
   plan.a_row = k;
   plan.a_k = 1;
   plan.a_scale_step = of_weight.step;
-  plan.b_k = pixels;
   plan.b_col = 1;
   plan.b_unsigned = input.dtype == Dtype::kU8;
   plan.b_zero = zero->as<int32_t>();

@@ -547,6 +547,49 @@ static void test_digits_of_formats(void** state) {
   }
 }
 
+/* int_mm of matrices whose columns are in memory, as those of a weight are, or whose rows are, of
+   signed and unsigned bytes, on each instruction set. Few rows read the columns where they are. */
+static void test_bytes(void** state) {
+  enum { kMaxRows = 14, kMaxColumns = 37, kMaxTerms = 200 };
+  static const int64_t shapes[][3] = {{1, 37, 64}, {5, 1, 100},   {11, 33, 200},
+                                      {4, 32, 63}, {13, 32, 192}, {14, 37, 131}};
+  static uint8_t a[kMaxRows * kMaxTerms], b[2][kMaxColumns * kMaxTerms];
+  int32_t isa;
+  size_t s;
+  (void)state;
+  for (isa = 1; isa <= 3; isa++) {
+    tt_runtime* rt;
+    tt_ctx* own = ctx_of_isa(isa, &rt);
+    if (!own) continue;
+    for (s = 0; s < 4 * sizeof shapes / sizeof *shapes; s++) {
+      const tt_dtype of_a = s & 1 ? TT_U8 : TT_I8, of_b = s & 2 ? TT_U8 : TT_I8;
+      const int64_t m = shapes[s / 4][0], n = shapes[s / 4][1], k = shapes[s / 4][2];
+      tt_tensor *x, *w[2], *columns, *y;
+      int64_t i, j, l, way;
+      for (i = 0; i < m * k; i++) a[i] = (uint8_t)(i * 89 + 31 + (int64_t)s);
+      for (j = 0; j < n; j++)
+        for (l = 0; l < k; l++) b[0][j * k + l] = b[1][l * n + j] = (uint8_t)(j * 57 + l * 113 + 5);
+      OK(tt_tensor_from_data(own, a, of_a, SHAPE(m, k), &x));
+      OK(tt_tensor_from_data(own, b[0], of_b, SHAPE(n, k), &columns));
+      OK(tt_transpose(own, columns, 0, 1, &w[0]));
+      OK(tt_tensor_from_data(own, b[1], of_b, SHAPE(k, n), &w[1]));
+      for (way = 0; way < 2; way++) {
+        OK(tt_int_mm(own, x, w[way], &y));
+        for (i = 0; i < m; i++)
+          for (j = 0; j < n; j++) {
+            int32_t sum = 0;
+            for (l = 0; l < k; l++) {
+              const uint8_t p = a[i * k + l], q = b[0][j * k + l];
+              sum += (of_a == TT_U8 ? p : (int8_t)p) * (of_b == TT_U8 ? q : (int8_t)q);
+            }
+            assert_int_equal(((const int32_t*)tt_tensor_data(y))[i * n + j], sum);
+          }
+      }
+    }
+    release_ctx(own, rt);
+  }
+}
+
 /* Rows of no block give the bias. */
 static void test_no_blocks(void** state) {
   tt_tensor *w, *bias = waves(SHAPE(5), 1), *packed, *x, *y;
@@ -797,13 +840,13 @@ static void test_memory(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_quantized),    SCOPED(test_rows),
-                                     SCOPED(test_histogram),    SCOPED(test_sequence),
-                                     SCOPED(test_blocks),       SCOPED(test_formats),
-                                     SCOPED(test_digits),       SCOPED(test_digits_of_formats),
-                                     SCOPED(test_no_blocks),    SCOPED(test_block_graph),
-                                     SCOPED(test_packs_blocks), SCOPED(test_volume),
-                                     SCOPED(test_sizes),        SCOPED(test_refused),
-                                     SCOPED(test_memory)};
+  const struct CMUnitTest tests[] = {SCOPED(test_quantized),   SCOPED(test_rows),
+                                     SCOPED(test_histogram),   SCOPED(test_sequence),
+                                     SCOPED(test_blocks),      SCOPED(test_formats),
+                                     SCOPED(test_digits),      SCOPED(test_digits_of_formats),
+                                     SCOPED(test_bytes),       SCOPED(test_no_blocks),
+                                     SCOPED(test_block_graph), SCOPED(test_packs_blocks),
+                                     SCOPED(test_volume),      SCOPED(test_sizes),
+                                     SCOPED(test_refused),     SCOPED(test_memory)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
