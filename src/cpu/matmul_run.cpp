@@ -289,8 +289,8 @@ int32_t run_pieces_block(MatmulPieces& k, const MatmulPiecesLayout& l, Pool* poo
   for (k.k0 = 0; k.k0 < p.k; k.k0 += l.depth) {
     k.nk = matmul_min(l.depth, p.k - k.k0);
     if (go_on && !go_on()) return kKernelEnded;
-    const int64_t packed = kPiecePanel * k.nk * 16;
-    int32_t status = run_units(pool, avx512::matmul_pieces_pack, &k, 0, k.col_panels(), packed);
+    const int64_t packed = k.pack_cols * k.nk * 16;
+    int32_t status = run_units(pool, avx512::matmul_pieces_pack, &k, 0, k.pack_units(), packed);
     if (status) return status;
     for (int64_t j = 0; j < k.col_panels(); j++) k.b_range.join(k.b_ranges[j]);
     const int64_t flops = 2 * k.unit_rows * k.unit_cols * k.nk / kPiecesSpeedup;
@@ -318,6 +318,8 @@ int32_t run_pieces(const MatmulPlan& plan, char* room, int64_t begin, int64_t en
   k.odd = reinterpret_cast<bool*>(k.a_ranges + row_panels * col_panels);
   k.unit_rows = l.rows;
   k.unit_cols = l.cols;
+  k.pack_cols = kPiecePanel;
+  if (p.b_col == 1) k.pack_cols = round_up(ceil_div(l.cols, threads), kPiecePanel);
   if (threads > 1) {
     k.unit_rows = round_up(ceil_div(l.rows, 4 * threads), kPiecePanel);
     const int64_t parts = ceil_div(2 * threads, ceil_div(l.rows, k.unit_rows));

@@ -29,8 +29,8 @@ struct MatmulPieces {
   const char *a, *b, *d;  // of this matrix of the batch
   char* c;
   int64_t i0, ni, j0, nj, k0, nk;
-  int64_t unit_rows, unit_cols;  // multiples of kPiecePanel
-  char* b_pack;                  // [tiles of 16 columns][steps][pieces]
+  int64_t unit_rows, unit_cols, pack_cols;  // multiples of kPiecePanel
+  char* b_pack;                             // [tiles of 16 columns][steps][pieces]
   float* sum;   // of the blocks of k before: [panels of rows][panels of columns][32][32], or NULL
   Rooms rooms;  // of units: two panels of rows, then 32 x 32 sums for each panel of columns
   PieceRange* a_ranges;  // [units of columns][panels of rows], of all positions up to these
@@ -45,6 +45,7 @@ struct MatmulPieces {
   TT_INLINE int64_t row_panels() const { return ceil_div(ni, kPiecePanel); }
   TT_INLINE int64_t col_panels() const { return ceil_div(nj, kPiecePanel); }
   TT_INLINE int64_t row_units() const { return ceil_div(ni, unit_rows); }
+  TT_INLINE int64_t pack_units() const { return ceil_div(nj, pack_cols); }
   TT_INLINE int64_t units() const { return row_units() * ceil_div(nj, unit_cols); }
 };
 
@@ -55,8 +56,11 @@ struct MatmulPiecesLayout {
   int64_t sum, ranges, bytes;  // the columns are at 0, then the rooms; sum is 0 if there is none
 };
 
-// Whether the transposed product is computed: rows are packed while others are multiplied.
-TT_INLINE bool matmul_pieces_turned(const MatmulPlan& p) { return p.n >= 2 * p.m; }
+// Whether the transposed product is computed: the packed operand of rows, which should be the
+// larger one, is then one run of memory for each row.
+TT_INLINE bool matmul_pieces_turned(const MatmulPlan& p) {
+  return p.b_row == 1 && (p.n >= 2 * p.m || p.a_col != 1);
+}
 
 namespace matmul_detail {
 

@@ -19,7 +19,7 @@ static_assert(kPieceBytes == kPieces * 2);
 
 // ---- packing ----
 
-constexpr int64_t kAheadSteps = 2;  // so far ahead an operand is prefetched
+constexpr int64_t kAheadSteps = 4;  // so far ahead an operand is prefetched
 
 // 32 x 32 numbers of an operand.
 struct Numbers {
@@ -94,30 +94,38 @@ void pack_cols_of_step(const Numbers& x, char* out, int64_t tile_bytes, PieceMag
 
 TT_INLINE int64_t tile_bytes(const MatmulPieces& k) { return k.panel_bytes() / 2; }
 
-// Columns of b from a panel on.
-PieceRange pack_col_panel(const MatmulPieces& k, int64_t panel) {
+// Columns [begin, end) of b: all panels at a step, since rows may be pages apart.
+void pack_cols(const MatmulPieces& k, int64_t begin, int64_t end) {
   const MatmulPlan& p = *k.plan;
   alignas(64) float room[2 * kBlockSums];
+  const int64_t first = begin / kAmxBlock;
+  const int64_t panels = ceil_div(end - begin, int64_t(kAmxBlock));
   PieceMagnitudes seen;
-  const int64_t j = panel * kAmxBlock;
-  const float* x = reinterpret_cast<const float*>(k.b) + k.k0 * p.b_row + (k.j0 + j) * p.b_col;
-  const int cols = int(min<int64_t>(kAmxBlock, k.nj - j));
-  char* out = k.b_pack + panel * k.panel_bytes();
-  for (int64_t at = 0; at < k.nk; at += kPieceStep, out += kPieceStepBytes) {
+  const auto* const b = reinterpret_cast<const float*>(k.b);
+  const float* const x = b + k.k0 * p.b_row + (k.j0 + begin) * p.b_col;
+  for (int64_t at = 0; at < k.nk; at += kPieceStep) {
     const int depth = int(min(kPieceStep, k.nk - at));
-    const Numbers step = in_rows({x + at * p.b_row, p.b_row, p.b_col}, depth, cols, room);
-    prefetch_numbers({x + (at + kAheadSteps * kPieceStep) * p.b_row, p.b_row, p.b_col});
-    pack_cols_of_step(step, out, tile_bytes(k), &seen);
+    char* out = k.b_pack + first * k.panel_bytes() + at / kPieceStep * kPieceStepBytes;
+    for (int64_t n = 0; n < panels; n++, out += k.panel_bytes()) {
+      const int64_t j = n * kAmxBlock;
+      const float* const from = x + at * p.b_row + j * p.b_col;
+      const int cols = int(min<int64_t>(kAmxBlock, end - begin - j));
+      const Numbers step = in_rows({from, p.b_row, p.b_col}, depth, cols, room);
+      prefetch_numbers({from + kAheadSteps * kPieceStep * p.b_row, p.b_row, p.b_col});
+      pack_cols_of_step(step, out, tile_bytes(k), &seen);
+    }
   }
-  return seen.range();
+  const PieceRange range = seen.range();
+  for (int64_t n = 0; n < panels; n++) k.b_ranges[first + n] = range;
 }
 
-// Packs a panel of rows of a, a few rows of a step at a time.
+// Packs a panel of rows of a, some numbers at a time. Rows, which may be pages apart, are read a
+// few steps at once.
 class RowPacker {
  public:
   TT_INLINE explicit RowPacker(const MatmulPieces& block) : k(block) {}
 
-  // rows_of_step: how many add_some() packs.
+  // rows_of_step: how many rows of a step add_some() packs.
   void begin(int64_t panel, int64_t rows_of_step, char* packed) {
     const MatmulPlan& p = *k.plan;
     const int64_t i = panel * kAmxBlock;
@@ -126,6 +134,7 @@ class RowPacker {
     height = int(min<int64_t>(kAmxBlock, k.ni - i));
     direct = p.a_col == 1 && height == kAmxBlock;
     share = rows_of_step;
+    owed = 0;
     left = k.nk;
     row = 0;
     out = packed;
@@ -133,28 +142,40 @@ class RowPacker {
   }
   TT_INLINE void add_some() {
     if (left <= 0) return;
-    if (direct && left >= kPieceStep) return add_rows(min<int64_t>(share, kAmxBlock - row));
-    row += share;
-    if (row >= kAmxBlock) add_step();
+    owed += share;
+    if (is_direct()) {
+      for (const int64_t n = run(); owed >= n && row < kAmxBlock; owed -= n) add_row(n);
+      if (row == kAmxBlock) next(run());
+    } else if (owed >= kAmxBlock) {
+      owed -= kAmxBlock;
+      add_step();
+    }
   }
   PieceRange finish() {
-    if (direct && left >= kPieceStep && row > 0) add_rows(kAmxBlock - row);
+    while (is_direct()) {
+      while (row < kAmxBlock) add_row(run());
+      next(run());
+    }
     while (left > 0) add_step();
     return seen.range();
   }
 
  private:
-  TT_INLINE void add_rows(int64_t n) {
-    const int64_t tile = tile_bytes(k);
+  TT_INLINE bool is_direct() const { return direct && left >= kPieceStep; }
+  // Steps of a row that are read at once.
+  TT_INLINE int64_t run() const { return min(kRowSteps, left / kPieceStep); }
+
+  TT_INLINE void add_row(int64_t steps) {
     const float* at = from.at + row * from.row;
+    char* to = out + row / kAmxRows * tile_bytes(k) + row % kAmxRows * kAmxRowBytes;
     PieceMagnitudes own = seen;
-    for (const int64_t end = row + n; row < end; row++, at += from.row) {
-      TT_PREFETCH_L2(at + kAheadSteps * kPieceStep);
-      TT_PREFETCH_L2(at + kAheadSteps * kPieceStep + kL);
-      pack_row(at, out + row / kAmxRows * tile + row % kAmxRows * kAmxRowBytes, &own);
+    for (int64_t s = 0; s < steps; s++, at += kPieceStep, to += kPieceStepBytes) {
+      TT_PREFETCH_L2(at + kRowSteps * kPieceStep);
+      TT_PREFETCH_L2(at + kRowSteps * kPieceStep + kL);
+      pack_row(at, to, &own);
     }
     seen = own;
-    if (row == kAmxBlock) next_step();
+    row++;
   }
   TT_NOINLINE void add_step() {
     alignas(64) float room[2 * kBlockSums];
@@ -164,22 +185,24 @@ class RowPacker {
     for (int r = 0; r < kAmxBlock; r++)
       pack_row(step.at + r * step.row, out + r / kAmxRows * tile + r % kAmxRows * kAmxRowBytes,
                &seen);
-    next_step();
+    next(1);
   }
-  TT_INLINE void next_step() {
-    from.at += kPieceStep * from.col;
-    out += kPieceStepBytes;
-    left -= kPieceStep;
+  TT_INLINE void next(int64_t steps) {
+    from.at += steps * kPieceStep * from.col;
+    out += steps * kPieceStepBytes;
+    left -= steps * kPieceStep;
     row = 0;
   }
 
+  static constexpr int64_t kRowSteps = 4;
   const MatmulPieces& k;
   Numbers from = {};
   int height = 0;
   bool direct = false;  // whole rows of neighbours
   int64_t share = 0;
+  int64_t owed = 0;  // rows of a step
   int64_t left = 0;  // positions
-  int64_t row = 0;   // of the current step
+  int64_t row = 0;   // of the current steps
   char* out = nullptr;
   PieceMagnitudes seen;
 };
@@ -310,6 +333,8 @@ class PieceUnit {
     float* const out = first && !last ? sum : chains[at];
     if (other.pending.before == out) other.pending.store_rows(kAmxBlock);
     if (last) prefetch(i, j, high, wide);
+    else if (k.sum && s == 0)
+      for (int64_t n = 0; n < kBlockSums; n += kL) TT_PREFETCH_WRITE(sum + n);
     if (high > kAmxRows && wide > kAmxRows) multiply<2, 2>(j, s, out);
     else if (high > kAmxRows) multiply<2, 1>(j, s, out);
     else if (wide > kAmxRows) multiply<1, 2>(j, s, out);
@@ -402,7 +427,8 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 int32_t matmul_pieces_pack(const void* block, int64_t begin, int64_t end) noexcept {
   const MatmulPieces& k = *static_cast<const MatmulPieces*>(block);
-  for (int64_t u = begin; u < end; u++) k.b_ranges[u] = pack_col_panel(k, u);
+  for (int64_t u = begin; u < end; u++)
+    pack_cols(k, u * k.pack_cols, min(k.nj, (u + 1) * k.pack_cols));
   return TT_OK;
 }
 int32_t matmul_pieces_units(const void* block, int64_t begin, int64_t end) noexcept {
