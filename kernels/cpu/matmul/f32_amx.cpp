@@ -224,7 +224,7 @@ struct PendingRows {
   float alpha = 1;
   float beta = 0;
 
-  TT_INLINE void store_row() {
+  TT_NOINLINE void store_row() {
     for (int j = 0; j < width; j += kL) {
       const Part<float> part(min(kL, width - j));
       Floats v = load(sum + j);

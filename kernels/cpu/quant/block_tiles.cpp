@@ -1,18 +1,15 @@
-// block_linear of many rows by tiles of AMX: products of bf16, of which a float32 is three.
-//
-//   x = x0 + x1 + x2, w = w0 + w1 + w2, each of 8 bits, rounded to nearest
-//   x w = x0 w0 + x0 w1 + x1 w0 + x1 w1 + x0 w2 + x2 w0, and at most 2^-23 of it, which is left out
+// block_linear of many rows by tiles of AMX: products of pieces (kernels/cpu/matmul/amx_pieces.h).
 //
 // The packed weight is the operand of rows, as a span of each of its rows is unpacked, and sums are
 // transposed when they are stored. A span of kSpan numbers is summed up in tiles, spans in float32.
 //
 //   input   [16 rows][steps of 32 numbers][3 pieces][16 pairs of numbers][16 rows]
-//   weight  a span of two tiles of columns: [2][steps][3 pieces][16 columns][32 numbers]
+//   weight  a span of two tiles of columns: [2][steps][3 pieces][16 columns][16 pairs of numbers]
 //   sums    [16 columns][16 rows][16 columns][16 rows]
 //
 // Rows of the input and columns that pieces cannot express are computed in float32.
+#include "kernels/cpu/matmul/amx_pieces.h"
 #include "kernels/cpu/quant/span.h"
-#include "kernels/cpu/simd/amx.h"
 #include "kernels/cpu/simd/room.h"
 #include "kernels/cpu/simd/transpose.h"
 
@@ -21,14 +18,10 @@
 TT_ISA_BEGIN
 
 using Floats = Vec<float>;
-using Ints = Vec<int32_t>;
 using Words = Vec<uint32_t>;
 constexpr int kL = kLanes<float>;
-constexpr int64_t kStep = 32;  // numbers of a tile
-constexpr int kPieces = 3;
-constexpr int64_t kStepBytes = kPieces * kAmxTileBytes;
-constexpr int64_t kSpanSteps = kSpan / kStep;
-constexpr int64_t kSpanBytes = kSpanSteps * kStepBytes;  // 16 columns of the weight
+constexpr int64_t kSpanSteps = kSpan / kPieceStep;
+constexpr int64_t kSpanBytes = kSpanSteps * kPieceStepBytes;  // 16 columns of the weight
 // Packed bytes of columns so far ahead are prefetched: memory is far from row to row.
 constexpr int64_t kFarColumns = 8;
 constexpr int64_t kLine = 64;
@@ -37,20 +30,6 @@ constexpr int64_t kSumsBelow = kTileRowTiles * kSums;
 static_assert(kTileRows == kAmxRows && kTileWeightBytes == 2 * kSpanBytes);
 
 // ---- pieces ----
-
-// x rounded to 8 bits, by bits: a number below 2^127.
-TT_INLINE Floats rounded(Floats x) { return Floats((Words(x) + 0x8000u) & 0xffff0000u); }
-// Stores the pieces of 32 numbers as rows of bf16, kAmxTileBytes apart.
-TT_INLINE void put_pieces(Floats x, Floats y, char* out) {
-  TT_UNROLL
-  for (int i = 0; i < kPieces; i++, out += kAmxTileBytes) {
-    const Floats a = rounded(x);
-    const Floats b = rounded(y);
-    store(reinterpret_cast<int32_t*>(out), upper_words(Ints(a), Ints(b)));
-    x -= a;
-    y -= b;
-  }
-}
 
 constexpr uint32_t kLeast = (127u - 100) << 23;  // 2^-100
 // Products of pieces must be finite; an integer of a block has at most 7 bits.
@@ -85,19 +64,19 @@ bool expresses_row(const float* x, int64_t k) {
 
 // Stage 0: tiles of 16 rows of the input.
 void split_tiles(const BlockPlan& p, int64_t begin, int64_t end) {
-  const int64_t steps = p.k / kStep;
+  const int64_t steps = p.k / kPieceStep;
   for (int64_t t = begin; t < end; t++) {
     const int64_t rows = min<int64_t>(kAmxRows, p.m - t * kAmxRows);
     const float* const x = p.input + t * kAmxRows * p.k;
     bool odd = false;
     for (int64_t r = 0; r < rows; r++) odd |= !expresses_row(x + r * p.k, p.k);
     p.tiles.odd[t] = odd;
-    char* out = p.tiles.pieces + t * steps * kStepBytes;
-    for (int64_t s = 0; s < steps && !odd; s++, out += kStepBytes) {
-      alignas(64) char straight[kStepBytes] = {};
+    char* out = p.tiles.pieces + t * steps * kPieceStepBytes;
+    for (int64_t s = 0; s < steps && !odd; s++, out += kPieceStepBytes) {
+      alignas(64) char straight[kPieceStepBytes] = {};
       for (int64_t r = 0; r < rows; r++) {
-        const float* const at = x + r * p.k + s * kStep;
-        put_pieces(load(at), load(at + kL), straight + r * kAmxRowBytes);
+        const float* const at = x + r * p.k + s * kPieceStep;
+        put_pairs_of_pieces(load(at), load(at + kL), straight + r * kAmxRowBytes);
       }
       for (int i = 0; i < kPieces; i++)
         transpose_tile<uint32_t, 16>(out + i * kAmxTileBytes, kAmxRowBytes,
@@ -114,8 +93,8 @@ bool put_span(const BlockSpan& s, int64_t items, char* out) {
     return Words(m > kMostScale) | (Words(m < kLeast) & Words(m > 0u));
   };
   const Words lost = beyond(s.scale) | beyond(s.shift);
-  for (int64_t g = 0; g < items / kGroup; g += 2, out += kStepBytes)
-    put_pieces(numbers_of(s, g, 0), numbers_of(s, g + 1, 0), out);
+  for (int64_t g = 0; g < items / kGroup; g += 2, out += kPieceStepBytes)
+    put_pairs_of_pieces(numbers_of(s, g, 0), numbers_of(s, g + 1, 0), out);
   uint32_t any = 0;
   for (int l = 0; l < int(items / kGroup); l++) any |= lost[l];
   return !any;
@@ -123,17 +102,6 @@ bool put_span(const BlockSpan& s, int64_t items, char* out) {
 
 // ---- products ----
 
-// Adds a product of pieces to the four tiles of sums, of which kHigh by kWide are used.
-template <int kHigh, int kWide> TT_INLINE void add_tiles() {
-  AmxBf16::add<0, 4, 6>();
-  if constexpr (kWide > 1) AmxBf16::add<1, 4, 7>();
-  if constexpr (kHigh > 1) AmxBf16::add<2, 5, 6>();
-  if constexpr (kHigh > 1 && kWide > 1) AmxBf16::add<3, 5, 7>();
-}
-template <int kTile, int kTiles> TT_INLINE void load_tiles(const char* at, int64_t next) {
-  amx_load<kTile>(at, kAmxRowBytes);
-  if constexpr (kTiles > 1) amx_load<kTile + 1>(at + next, kAmxRowBytes);
-}
 template <int kTile> TT_INLINE void take_sums(float* sums, bool add) {
   alignas(64) float tile[kAmxRows * kAmxRows];
   amx_store<kTile>(add ? tile : sums, kAmxRowBytes);
@@ -151,33 +119,8 @@ struct TileProduct {
   bool add;
 };
 template <int kHigh, int kWide> void multiply_tiles(const TileProduct& t) {
-  amx_zero<0>();
-  if constexpr (kWide > 1) amx_zero<1>();
-  if constexpr (kHigh > 1) amx_zero<2>();
-  if constexpr (kHigh > 1 && kWide > 1) amx_zero<3>();
-  const char* w = t.w;
-  const char* x = t.x;
-  const auto piece_of_w = [&](int64_t i) TT_INLINE_BODY {
-    load_tiles<4, kHigh>(w + i * kAmxTileBytes, kSpanBytes);
-  };
-  const auto piece_of_x = [&](int64_t i) TT_INLINE_BODY {
-    load_tiles<6, kWide>(x + i * kAmxTileBytes, t.x_next);
-  };
-  for (int64_t s = 0; s < t.steps; s++, w += kStepBytes, x += kStepBytes) {
-    piece_of_w(0);
-    piece_of_x(2);
-    add_tiles<kHigh, kWide>();
-    piece_of_x(1);
-    add_tiles<kHigh, kWide>();
-    piece_of_x(0);
-    add_tiles<kHigh, kWide>();
-    piece_of_w(2);
-    add_tiles<kHigh, kWide>();
-    piece_of_w(1);
-    add_tiles<kHigh, kWide>();
-    piece_of_x(1);
-    add_tiles<kHigh, kWide>();
-  }
+  AmxNothingElse nothing;
+  multiply_pieces<kHigh, kWide>({t.w, kSpanBytes}, {t.x, t.x_next}, t.steps, nothing);
   take_sums<0>(t.sums, t.add);
   if constexpr (kWide > 1) take_sums<1>(t.sums + kSums, t.add);
   if constexpr (kHigh > 1) take_sums<2>(t.sums + kSumsBelow, t.add);
@@ -234,13 +177,13 @@ class TileUnit {
     }
   }
   void multiply(int64_t at, int64_t items, int64_t c) {
-    const int64_t row_bytes = p.k / kStep * kStepBytes;
+    const int64_t row_bytes = p.k / kPieceStep * kPieceStepBytes;
     for (int64_t t = 0; t < wide; t += 2) {
       const TileProduct product = {
           .w = weight,
-          .x = p.tiles.pieces + (tile + t) * row_bytes + at / kStep * kStepBytes,
+          .x = p.tiles.pieces + (tile + t) * row_bytes + at / kPieceStep * kPieceStepBytes,
           .x_next = row_bytes,
-          .steps = items / kStep,
+          .steps = items / kPieceStep,
           .sums = sums_of(c, t),
           .add = at > 0,
       };
