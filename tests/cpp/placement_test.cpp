@@ -67,6 +67,7 @@ class Plans : public testing::Test {
     return t;
   }
   tt_tensor* program(Dice& dice, tt_tensor* x);
+  void check_offsets(std::vector<Placement>& all);
   tt_ctx* c = nullptr;
 };
 
@@ -88,7 +89,33 @@ TEST_F(Plans, RandomLives) {
   }
 }
 
-// The offsets are those of a look at all memories, also where there are too many for one.
+// Places the memories and checks some offsets: each is the lowest at which there is room beside the
+// larger ones that live at that time.
+void Plans::check_offsets(std::vector<Placement>& all) {
+  const auto n = int64_t(all.size());
+  int64_t arena = 0;
+  api_call(c, "placement", [&](Ctx&) { arena = place_greedily({all.data(), n}); });
+  std::vector<int64_t> order;  // the largest first
+  for (int64_t i = 0; i < n; i++) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return all[size_t(a)].bytes > all[size_t(b)].bytes;
+  });
+  const auto of = [&](int64_t i) -> const Placement& { return all[size_t(order[size_t(i)])]; };
+  for (int64_t i = 0; i < n; i += 17) {
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (int64_t k = 0; k < i; k++)
+      if (live_together(of(i), of(k))) taken.push_back({of(k).offset, of(k).bytes});
+    std::sort(taken.begin(), taken.end());
+    int64_t at = 0;
+    for (const auto& [offset, bytes] : taken) {
+      if (offset >= at + of(i).bytes) break;
+      at = std::max(at, (offset + bytes + 63) / 64 * 64);
+    }
+    ASSERT_EQ(of(i).offset, at) << i;
+    ASSERT_LE(at + of(i).bytes, arena);
+  }
+}
+
 TEST_F(Plans, ManyLives) {
   constexpr int64_t kMany = 5000;
   Dice dice(7);
@@ -101,26 +128,22 @@ TEST_F(Plans, ManyLives) {
     if (!dice.roll(100)) p.death = INT64_MAX;
     all.push_back(p);
   }
-  int64_t arena = 0;
-  api_call(c, "placement", [&](Ctx&) { arena = place_greedily({all.data(), kMany}); });
-  std::vector<int64_t> order;  // the largest first
-  for (int64_t i = 0; i < kMany; i++) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return all[size_t(a)].bytes > all[size_t(b)].bytes;
-  });
-  const auto of = [&](int64_t i) -> const Placement& { return all[size_t(order[size_t(i)])]; };
-  for (int64_t i = 0; i < kMany; i += 17) {
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (int64_t k = 0; k < i; k++)
-      if (live_together(of(i), of(k))) taken.push_back({of(k).offset, of(k).bytes});
-    std::sort(taken.begin(), taken.end());
-    int64_t at = 0;
-    for (const auto& [offset, bytes] : taken) {
-      if (offset >= at + of(i).bytes) break;
-      at = std::max(at, (offset + bytes + 63) / 64 * 64);
+  check_offsets(all);
+}
+
+// As inputs and outputs of a plan: most live until the end, some end before others are born.
+TEST_F(Plans, EndlessLives) {
+  for (uint32_t seed = 1; seed <= 20; seed++) {
+    Dice dice(seed);
+    std::vector<Placement> all;
+    for (int64_t i = 0; i < 900; i++) {
+      Placement p;
+      p.bytes = 1 + dice.roll(seed % 2 ? 4 : 2000);
+      p.birth = dice.roll(5) ? i : dice.roll(900);
+      p.death = dice.roll(4) ? INT64_MAX : p.birth + dice.roll(400);
+      all.push_back(p);
     }
-    ASSERT_EQ(of(i).offset, at) << i;
-    ASSERT_LE(at + of(i).bytes, arena);
+    check_offsets(all);
   }
 }
 

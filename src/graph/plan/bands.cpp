@@ -228,18 +228,22 @@ void make_bands(Plan& p) { Banding(p).run(); }
 
 // ---- lives ----
 
-void BandLives::note_placement(int64_t placement, const char* data, int64_t bytes) {
-  alive_.push_back({address(data), bytes, placement});
+// The first memory in alive_ that begins behind an address.
+int64_t BandLives::next_to(uint64_t at) const {
+  const auto before = [](uint64_t x, const Alive& a) { return x < a.at; };
+  return std::upper_bound(alive_.begin(), alive_.end(), at, before) - alive_.begin();
 }
-void BandLives::note_release(int64_t placement) {
-  for (int64_t i = alive_.size(); i-- > 0;)
-    if (alive_[i].placement == placement) return alive_.erase(i);
+void BandLives::note_placement(int64_t placement, const char* data, int64_t bytes) {
+  alive_.insert(next_to(address(data)), {address(data), bytes, placement});
+}
+void BandLives::note_release(const char* data) {
+  const int64_t i = next_to(address(data)) - 1;
+  if (i >= 0 && alive_[i].at == address(data)) alive_.erase(i);
 }
 
 int64_t BandLives::placement_at(const char* data) const {
-  for (int64_t i = alive_.size(); i-- > 0;)
-    if (alive_[i].at == address(data)) return alive_[i].placement;
-  return -1;
+  const int64_t i = next_to(address(data)) - 1;
+  return i >= 0 && alive_[i].at == address(data) ? alive_[i].placement : -1;
 }
 
 // Memory of the arena is named by its placement, since addresses are used again.
@@ -248,12 +252,11 @@ constexpr int32_t kNameShift = 40;
 constexpr uint64_t kOffsets = (uint64_t(1) << kNameShift) - 1;
 
 uint64_t BandLives::name_of(uint64_t at) const {
-  for (int64_t i = alive_.size(); i-- > 0;) {
-    const Alive& a = alive_[i];
-    if (at - a.at < uint64_t(a.bytes))
-      return kNamed | uint64_t(a.placement) << kNameShift | (at - a.at);
-  }
-  return at;
+  const int64_t i = next_to(at) - 1;
+  if (i < 0) return at;
+  const Alive& a = alive_[i];
+  const bool inside = at - a.at < uint64_t(a.bytes);
+  return inside ? kNamed | uint64_t(a.placement) << kNameShift | (at - a.at) : at;
 }
 
 void BandLives::note_step(const Kernel* k, const void* plan, int64_t units) {

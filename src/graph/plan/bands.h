@@ -23,7 +23,7 @@ struct BandRange {
 class BandLives {
  public:
   void note_placement(int64_t placement, const char* data, int64_t bytes);
-  void note_release(int64_t placement);
+  void note_release(const char* data);
   // The placement that is alive at this address and begins there, or -1.
   int64_t placement_at(const char* data) const;
   // Called for each step, in order. k NULL: a step that is no launch.
@@ -42,11 +42,12 @@ class BandLives {
     int64_t bytes = 0;
     int64_t placement = -1;
   };
+  int64_t next_to(uint64_t at) const;
   uint64_t name_of(uint64_t at) const;
   void extend(SmallVec<Placement, 1>& placements, Span<const int64_t> step_times,
               const BandRange& r) const;
 
-  SmallVec<Alive, 16> alive_;
+  SmallVec<Alive, 16> alive_;  // by address
   SmallVec<LaunchRows, 1> steps_;
 };
 

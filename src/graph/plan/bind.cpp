@@ -1,5 +1,6 @@
 #include "graph/plan/bind.h"
 
+#include "base/pointer_map.h"
 #include "graph/plan/plan_form.h"
 
 #include <string.h>
@@ -19,7 +20,9 @@ class Words {
  public:
   Words(Plan& p, const Plan& probe) {
     for_each_slot(p, [&](SlotBinding& b) {
-      slots_.push_back({&b, uintptr_t(probe.placements[b.placement].at) - uintptr_t(b.own)});
+      const uintptr_t distance = uintptr_t(probe.placements[b.placement].at) - uintptr_t(b.own);
+      places_.find_or_add(reinterpret_cast<const void*>(distance), slots_.size());
+      slots_.push_back(&b);
     });
   }
   // A word of a step that cannot be moved.
@@ -34,17 +37,13 @@ class Words {
   }
 
  private:
-  struct Slot {
-    SlotBinding* binding;
-    uintptr_t distance;
-  };
-  SlotBinding* slot_of(uintptr_t distance) const {
-    for (const Slot& s : slots_)
-      if (s.distance == distance) return s.binding;
-    return nullptr;
+  SlotBinding* slot_of(uintptr_t distance) {
+    const int64_t i = places_.find(reinterpret_cast<const void*>(distance));
+    return i < 0 ? nullptr : slots_[i];
   }
 
-  SmallVec<Slot, 8> slots_;
+  SmallVec<SlotBinding*, 8> slots_;
+  PointerMap places_;  // of the distances by which slots have moved, in slots_
 };
 
 uintptr_t* word_of(char*& pointer) { return reinterpret_cast<uintptr_t*>(&pointer); }
@@ -93,15 +92,12 @@ int64_t probe_bytes(const Plan& p) {
 }
 
 void move_slots(const Plan& p, char* memory, Plan& probe) {
-  SmallVec<uintptr_t, 8> distances;
+  PointerMap distances;
   for_each_slot(const_cast<Plan&>(p), [&](const SlotBinding& b) {
-    const auto is_used = [&](uintptr_t d) {
-      bool used = false;
-      for (const uintptr_t other : distances) used |= other == d;
-      return used;
+    const auto distance = [&] {
+      return reinterpret_cast<const void*>(uintptr_t(memory) - uintptr_t(b.own));
     };
-    while (is_used(uintptr_t(memory) - uintptr_t(b.own))) memory += kArenaAlign;
-    distances.push_back(uintptr_t(memory) - uintptr_t(b.own));
+    while (!distances.add(distance())) memory += kArenaAlign;
     probe.placements[b.placement].at = memory;
     memory += round_up(b.bytes, kArenaAlign);
   });

@@ -98,7 +98,7 @@ void Lowering::on_release(Storage* s) noexcept {
   auto* l = tls.ctx ? static_cast<Lowering*>(tls.ctx->graph) : nullptr;
   if (l && l->place == on_place && l->id_ == s->reserved_[0]) {
     l->p_.placements[s->reserved_[1]].death = l->time_++;
-    l->lives_.note_release(s->reserved_[1]);
+    l->lives_.note_release(s->data);
   }
   mem_free(s->data, size_t(s->bytes));
 }
@@ -417,6 +417,9 @@ void Lowering::keep_slots() {
     b.placement = placement;
     return b;
   };
+  SmallVec<int32_t, 16> n_outputs;  // in each storage
+  n_outputs.resize(g_.storages.size());
+  for (const int32_t v : g_.outputs) n_outputs[g_.values[v].storage]++;
   for (const int32_t v : g_.inputs) p_.bound_inputs.push_back(slot_of(v));
   for (int64_t i = 0; i < g_.outputs.size(); i++) {
     const IrValue& v = g_.values[g_.outputs[i]];
@@ -425,9 +428,7 @@ void Lowering::keep_slots() {
     int64_t last = 0;
     for (int64_t d = 0; d < v.ndim() && whole; d++) last += (v.sizes[d] - 1) * v.strides[d];
     whole = whole && (last + 1) * item_size(v.dtype) == b.bytes;
-    for (int64_t k = 0; k < g_.outputs.size(); k++)
-      whole = whole && (k == i || g_.values[g_.outputs[k]].storage != v.storage);
-    if (!whole) b.placement = -1;
+    if (!whole || n_outputs[v.storage] > 1) b.placement = -1;
     p_.bound_outputs.push_back(std::move(b));
   }
 }

@@ -18,7 +18,7 @@ class Placed {
   explicit Placed(Span<const Placement> all);
   // The lowest offset at which p fits beside what exists while p does.
   int64_t free_offset(const Placement& p, int64_t alignment);
-  void add(int32_t i);
+  void add(int32_t i, int64_t alignment);
   int64_t comparisons() const { return comparisons_; }
 
  private:
@@ -33,8 +33,11 @@ class Placed {
   bool is_long(const Placement& p) const {
     return block_of(p.death) - block_of(p.birth) >= kFewBlocks;
   }
-  int64_t free_among(const List& list, const Placement& p, int64_t alignment);
-  void insert(List& list, int32_t i) const;
+  // from: the first entry to look at; at: the lowest offset.
+  int64_t free_among(const List& list, const Placement& p, int64_t alignment, int64_t from = 0,
+                     int64_t at = 0);
+  int64_t insert(List& list, int32_t i) const;
+  void extend_solid(int64_t inserted, int64_t alignment);
   const List& everything();
   // Moves on to the next memory that exists while p does.
   void advance(Cursor& c, const Placement& p);
@@ -45,6 +48,13 @@ class Placed {
   SmallVec<List, 1> blocks_;
   List long_lived_, everything_;
   SmallVec<int32_t, 4> unsorted_;  // not yet in everything_
+  // (one block) The first entries, which exist until the end and have no room between them: what
+  // is born once all of them are lies above them.
+  struct {
+    int64_t n = 0;
+    int64_t end = 0;    // of the last one
+    int64_t birth = 0;  // of the youngest
+  } solid_;
 };
 
 Placed::Placed(Span<const Placement> all) : all_(all) {
@@ -59,17 +69,38 @@ Placed::Placed(Span<const Placement> all) : all_(all) {
   if (n_long > all.n / kLongShare) blocks_.resize(1);
 }
 
-void Placed::insert(List& list, int32_t i) const {
+int64_t Placed::insert(List& list, int32_t i) const {
   const auto before = [&](int32_t a, int32_t b) { return all_[a].offset < all_[b].offset; };
-  list.insert(std::upper_bound(list.begin(), list.end(), i, before) - list.begin(), i);
+  const int64_t at = std::upper_bound(list.begin(), list.end(), i, before) - list.begin();
+  list.insert(at, i);
+  return at;
 }
 
-void Placed::add(int32_t i) {
+// After an entry has been inserted.
+void Placed::extend_solid(int64_t inserted, int64_t alignment) {
+  const List& list = blocks_[0];
+  const auto end_of = [&](int64_t k) {
+    return round_up(all_[list[k]].offset + all_[list[k]].bytes, alignment);
+  };
+  if (inserted < solid_.n) {
+    solid_.n = inserted;
+    solid_.end = inserted ? end_of(inserted - 1) : 0;
+  }
+  for (; solid_.n < list.size(); solid_.n++) {
+    const Placement& next = all_[list[solid_.n]];
+    if (next.death != INT64_MAX || next.offset != solid_.end) return;
+    solid_.end = end_of(solid_.n);
+    solid_.birth = max(solid_.birth, next.birth);
+  }
+}
+
+void Placed::add(int32_t i, int64_t alignment) {
+  if (blocks_.size() == 1) return extend_solid(insert(blocks_[0], i), alignment);
   const int64_t last = block_of(all_[i].death);
   if (is_long(all_[i])) insert(long_lived_, i);
   else
     for (int64_t b = block_of(all_[i].birth); b <= last; b++) insert(blocks_[b], i);
-  if (blocks_.size() > 1) unsorted_.push_back(i);
+  unsorted_.push_back(i);
 }
 
 // Merges from the end.
@@ -98,7 +129,10 @@ void Placed::advance(Cursor& c, const Placement& p) {
 }
 
 int64_t Placed::free_offset(const Placement& p, int64_t alignment) {
-  if (blocks_.size() == 1) return free_among(blocks_[0], p, alignment);
+  if (blocks_.size() == 1) {
+    const bool above = p.birth >= solid_.birth;
+    return free_among(blocks_[0], p, alignment, above ? solid_.n : 0, above ? solid_.end : 0);
+  }
   if (is_long(p)) return free_among(everything(), p, alignment);
   Cursor cursors[kFewBlocks + 1];
   int64_t n = 0;
@@ -125,10 +159,10 @@ int64_t Placed::free_offset(const Placement& p, int64_t alignment) {
   }
 }
 
-int64_t Placed::free_among(const List& list, const Placement& p, int64_t alignment) {
-  int64_t at = 0;
-  for (const int32_t i : list) {
-    const Placement& q = all_[i];
+int64_t Placed::free_among(const List& list, const Placement& p, int64_t alignment, int64_t from,
+                           int64_t at) {
+  for (int64_t k = from; k < list.size(); k++) {
+    const Placement& q = all_[list[k]];
     comparisons_++;
     if (q.birth > p.death || p.birth > q.death) continue;
     if (q.offset >= at + p.bytes) break;
@@ -321,7 +355,7 @@ int64_t place_greedily(Span<Placement> all, int64_t alignment, int64_t max_compa
   for (; n < order.size() && placed.comparisons() < max_comparisons; n++) {
     Placement& p = all[order[n]];
     p.offset = placed.free_offset(p, alignment);
-    placed.add(order[n]);
+    placed.add(order[n], alignment);
     end = max(end, round_up(p.offset + p.bytes, alignment));
   }
   if (n == order.size()) return end;

@@ -41,16 +41,13 @@ bool fits_hooks(const InputGuard& g, const Tensor& t) {
   return g.hooks == mark_of_hooks(lock, t);
 }
 
-bool fits_but_sizes(const InputGuard& g, TensorSpan inputs, int64_t i) {
-  const Tensor& t = *inputs[i];
+bool fits_but_sizes(const InputGuard& g, const Tensor& t) {
   return g.dtype == t.dtype && g.device == t.device && g.sizes.size() == t.ndim &&
          g.needs_grad == requires_grad(t) && g.has_history == bool(t.grad_fn) &&
-         g.writable == t.storage->writable && g.sharing == sharing_of(inputs, i) &&
-         fits_hooks(g, t);
+         g.writable == t.storage->writable && fits_hooks(g, t);
 }
-bool fits(const InputGuard& g, TensorSpan inputs, int64_t i) {
-  const Tensor& t = *inputs[i];
-  return same(g.sizes, t.sizes()) && same(g.strides, t.strides()) && fits_but_sizes(g, inputs, i);
+bool fits(const InputGuard& g, const Tensor& t) {
+  return same(g.sizes, t.sizes()) && same(g.strides, t.strides()) && fits_but_sizes(g, t);
 }
 
 bool fits_hooks(const ModuleGuard& g) {
@@ -133,14 +130,18 @@ bool holds_gradient(const CompiledRecord& r) {
 
 bool fits(CompiledRecord& r, TensorSpan inputs) {
   if (r.inputs.size() != inputs.n) return false;
+  Sharings sharings(inputs);
   for (int64_t i = 0; i < inputs.n; i++)
-    if (!fits(r.inputs[i], inputs, i)) return false;
+    if (!fits(r.inputs[i], *inputs[i]) || !(r.inputs[i].sharing == sharings.of(i))) return false;
   return fits_around(r, inputs);
 }
 bool fits_but_sizes(CompiledRecord& r, TensorSpan inputs) {
   if (r.inputs.size() != inputs.n) return false;
-  for (int64_t i = 0; i < inputs.n; i++)
-    if (!fits_but_sizes(r.inputs[i], inputs, i)) return false;
+  Sharings sharings(inputs);
+  for (int64_t i = 0; i < inputs.n; i++) {
+    const InputGuard& g = r.inputs[i];
+    if (!fits_but_sizes(g, *inputs[i]) || !(g.sharing == sharings.of(i))) return false;
+  }
   return fits_around(r, inputs);
 }
 

@@ -18,15 +18,19 @@ Bytes bytes_of(const Tensor& t) {
   return b;
 }
 
-bool is_first_in_memory(TensorSpan inputs, int64_t i) {
-  for (int64_t k = 0; k < i; k++)
-    if (inputs[k]->storage == inputs[i]->storage) return false;
-  return true;
-}
-// Calls f(position) for input `first` and those after it in its memory.
-template <class F> void for_each_in_memory(TensorSpan inputs, int64_t first, F f) {
-  for (int64_t k = first; k < inputs.n; k++)
-    if (inputs[k]->storage == inputs[first]->storage) f(k);
+using Group = SmallVec<int64_t, 2>;  // the inputs in one memory, in order
+
+SmallVec<Group, 2> groups_of(TensorSpan inputs) {
+  SmallVec<Group, 2> groups;
+  SmallVec<int64_t, 4> group_of;  // of each input
+  Sharings sharings(inputs);
+  for (int64_t i = 0; i < inputs.n; i++) {
+    const int32_t first = sharings.of(i).memory;
+    group_of.push_back(first < 0 ? groups.size() : group_of[first]);
+    if (first < 0) groups.push_back(Group());
+    groups[group_of[i]].push_back(i);
+  }
+  return groups;
 }
 
 bool same_form(const Tensor& a, const Tensor& b) {
@@ -35,36 +39,36 @@ bool same_form(const Tensor& a, const Tensor& b) {
 }
 
 // An input that is what the plan gets of the memory: all others are like it or inside it. -1: none.
-int64_t input_with_all(TensorSpan inputs, int64_t first, const Bytes& all) {
+int64_t input_with_all(TensorSpan inputs, const Group& group, const Bytes& all) {
   bool alike = true;
   int64_t found = -1;
-  for_each_in_memory(inputs, first, [&](int64_t k) {
+  for (const int64_t k : group) {
     const Bytes own = bytes_of(*inputs[k]);
-    alike = alike && same_form(*inputs[first], *inputs[k]);
+    alike = alike && same_form(*inputs[group[0]], *inputs[k]);
     if (found < 0 && inputs[k]->dense() && own.low == all.low && own.high == all.high) found = k;
-  });
-  return alike ? first : found;
+  }
+  return alike ? group[0] : found;
 }
 
-Bytes bytes_of_all(TensorSpan inputs, int64_t first) {
-  Bytes all = bytes_of(*inputs[first]);
-  for_each_in_memory(inputs, first, [&](int64_t k) {
+Bytes bytes_of_all(TensorSpan inputs, const Group& group) {
+  Bytes all = bytes_of(*inputs[group[0]]);
+  for (const int64_t k : group) {
     const Bytes own = bytes_of(*inputs[k]);
-    if (!own.size()) return;
+    if (!own.size()) continue;
     all.low = !all.size() || own.low < all.low ? own.low : all.low;
     all.high = own.high > all.high ? own.high : all.high;
-  });
+  }
   return all;
 }
 
 // A vector of all bytes, in the dtype of the inputs if they have the same one.
-TensorRef vector_of(TensorSpan inputs, int64_t first, const Bytes& all) {
-  const Tensor& t = *inputs[first];
+TensorRef vector_of(TensorSpan inputs, const Group& group, const Bytes& all) {
+  const Tensor& t = *inputs[group[0]];
   Dtype dtype = t.dtype;
-  for_each_in_memory(inputs, first, [&](int64_t k) {
+  for (const int64_t k : group) {
     const Tensor& other = *inputs[k];
     if (other.dtype != t.dtype || (other.data - all.low) % t.item_size()) dtype = Dtype::kU8;
-  });
+  }
   const int64_t n = all.size() / item_size(dtype);
   const int64_t step = 1;
   return new_alias(t, Ints(&n, 1), Ints(&step, 1), const_cast<char*>(all.low), dtype);
@@ -72,39 +76,44 @@ TensorRef vector_of(TensorSpan inputs, int64_t first, const Bytes& all) {
 
 }  // namespace
 
-Sharing sharing_of(TensorSpan inputs, int64_t i) {
+Sharing Sharings::of(int64_t i) {
   Sharing s;
-  for (int64_t k = 0; k < i && s.same < 0; k++) {
-    if (inputs[k]->storage != inputs[i]->storage) continue;
-    if (s.memory < 0) {
-      s.memory = int32_t(k);
-      s.distance = inputs[i]->data - inputs[k]->data;
+  const Tensor& t = *inputs_[i];
+  if (inputs_.n <= kFew) {
+    for (int64_t k = 0; k < i && s.same < 0; k++) {
+      if (inputs_[k]->storage != t.storage) continue;
+      if (s.memory < 0) s.memory = int32_t(k);
+      if (inputs_[k] == &t) s.same = int32_t(k);
     }
-    if (inputs[k] == inputs[i]) s.same = int32_t(k);
+  } else {
+    const int64_t memory = memories_.find_or_add(t.storage, i);
+    const int64_t same = tensors_.find_or_add(&t, i);
+    if (memory < i) s.memory = int32_t(memory);
+    if (same < i) s.same = int32_t(same);
   }
+  if (s.memory >= 0) s.distance = t.data - inputs_[s.memory]->data;
   return s;
 }
 
 SmallVec<MemoryInput, 2> memories_of(TensorSpan inputs) {
   SmallVec<MemoryInput, 2> memories;
-  for (int64_t i = 0; i < inputs.n; i++) {
-    if (!is_first_in_memory(inputs, i)) continue;
-    const Bytes all = bytes_of_all(inputs, i);
-    const int64_t whole = input_with_all(inputs, i, all);
+  for (const Group& group : groups_of(inputs)) {
+    const Bytes all = bytes_of_all(inputs, group);
+    const int64_t whole = input_with_all(inputs, group, all);
+    const int64_t first = group[0];
     if (whole >= 0) memories.push_back({TensorRef::share(inputs[whole]), whole, 0});
-    else memories.push_back({vector_of(inputs, i, all), i, all.low - inputs[i]->data});
+    else memories.push_back({vector_of(inputs, group, all), first, all.low - inputs[first]->data});
   }
   return memories;
 }
 
 const char* reason_against_memories(TensorSpan inputs) {
-  for (int64_t i = 0; i < inputs.n; i++) {
-    if (!is_first_in_memory(inputs, i)) continue;
-    const Bytes all = bytes_of_all(inputs, i);
-    if (input_with_all(inputs, i, all) >= 0) continue;
+  for (const Group& group : groups_of(inputs)) {
+    const Bytes all = bytes_of_all(inputs, group);
+    if (input_with_all(inputs, group, all) >= 0) continue;
     int64_t used = 0;
-    for_each_in_memory(inputs, i, [&](int64_t k) { used += bytes_of(*inputs[k]).size(); });
-    if (!inputs[i]->is_cpu()) return "inputs on a device share memory";
+    for (const int64_t k : group) used += bytes_of(*inputs[k]).size();
+    if (!inputs[group[0]]->is_cpu()) return "inputs on a device share memory";
     if (all.size() - used > kMostUnused) return "inputs are far apart in one memory";
   }
   return nullptr;

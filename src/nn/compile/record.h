@@ -142,7 +142,18 @@ struct MemoryInput {
   int64_t input = -1;  // one of them
   int64_t shift = 0;   // bytes from its first element to that of `tensor`
 };
-Sharing sharing_of(TensorSpan inputs, int64_t i);
+// How inputs share memory: asked for one after the other, from the first on.
+class Sharings {
+ public:
+  explicit Sharings(TensorSpan inputs) : inputs_(inputs) {}
+  Sharing of(int64_t i);
+
+ private:
+  static constexpr int64_t kFew = 32;  // compared with each other
+
+  TensorSpan inputs_;
+  PointerMap memories_, tensors_;  // the first input that has it
+};
 SmallVec<MemoryInput, 2> memories_of(TensorSpan inputs);
 // Why no plan can get the memories of these inputs, or NULL.
 const char* reason_against_memories(TensorSpan inputs);

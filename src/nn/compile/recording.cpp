@@ -228,10 +228,11 @@ class Recording {
 
 void Recording::set_guards() {
   r_.modes = modes_now();
+  Sharings sharings(inputs_);
   for (int64_t i = 0; i < inputs_.n; i++) {
     const Tensor& t = *inputs_[i];
     r_.inputs.push_back({t.dtype, t.device, requires_grad(t), bool(t.grad_fn), t.storage->writable,
-                         false, sharing_of(inputs_, i), 0, Shape(t.sizes()), Shape(t.strides())});
+                         false, sharings.of(i), 0, Shape(t.sizes()), Shape(t.strides())});
     histories_.push_back(t.grad_fn);
     const Lock lock(shared_lock);
     r_.inputs.back().hooks = mark_of_hooks(lock, t);

@@ -290,6 +290,18 @@ def test_inputs_that_share_memory(dynamic):
     assert (a.grad.item(), b.grad.item(), c.grad.item()) == (3, 2, 10)
 
 
+def test_many_inputs_that_share_memory():
+    """More than are compared with each other."""
+    add = tt.compile(lambda *x: sum((k + 1) * t.sum() for k, t in enumerate(x)))
+    for k in range(4):
+        t = tt.arange(80.0) + k
+        x = [t[i : i + 3] for i in range(40)] + [t, t]
+        if k == 3:
+            x[7] = x[7].clone()
+        assert add(*x).item() == sum((i + 1) * t.sum().item() for i, t in enumerate(x))
+    assert info(add)[:3] == (2, 2, 2)
+
+
 def test_hooks_of_inputs():
     @tt.compile
     def step(x):
