@@ -193,6 +193,7 @@ if TYPE_CHECKING:
     from .storage import UntypedStorage as UntypedStorage
     from ._ops.functions import *  # noqa: F403
     from ._ops.functions import _int_mm as _int_mm
+    from ._torch_functions import repeat_interleave as repeat_interleave  # type: ignore[no-redef]
     from ._torch_functions import split as split  # type: ignore[no-redef]
 
     is_deterministic_algorithms_warn_only_enabled = (
@@ -267,7 +268,7 @@ ELSEWHERE = {
         "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state"
     ),
     "serialization": "load save",
-    "_torch_functions": "split",
+    "_torch_functions": "repeat_interleave split",
     "storage": (
         "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
         "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage "

@@ -342,6 +342,22 @@ def split(
 
 
 @overridable
+def repeat_interleave(
+    input: Tensor,
+    repeats: int | Tensor | None = None,
+    dim: int | None = None,
+    *,
+    axis: int | None = None,
+    output_size: int | None = None,
+) -> Tensor:
+    """Repeats each element of input, or each slice of dim, as often as repeats says. Without
+    repeats, input has the numbers of copies of the indices 0, 1, …"""
+    if repeats is None:
+        input, repeats = ops.arange(len(input), dtype=input.dtype, device=input.device), input
+    return ops.repeat_interleave(input, repeats, dim, axis=axis, output_size=output_size)
+
+
+@overridable
 def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Returns each tensor with at least 1 dimension: a tensor for one, else a tuple."""
     return ops.atleast_1d(tensors[0] if len(tensors) == 1 else tensors)

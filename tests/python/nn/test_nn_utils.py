@@ -397,3 +397,26 @@ def test_modules_as_programs_take_them_apart():
     assert "training" not in vars(Facade()) and nn.Module().__dict__["training"]
     keys = nn.modules.module._IncompatibleKeys(["a"], [])
     assert keys.missing_keys == ["a"] == keys[0] and keys == (["a"], [])
+
+
+def test_hooks_of_state_dict_run_in_the_order_of_their_registration():
+    layer = nn.Linear(2, 2)
+    calls = []
+    first = layer._register_state_dict_hook(lambda m, state, *rest: {**state, "first": len(calls)})
+    layer.register_state_dict_post_hook(lambda m, state, *rest: calls.append(list(state)))
+    assert list(layer.state_dict()) == ["weight", "bias", "first"] and calls == [
+        ["weight", "bias", "first"]
+    ]
+    first.remove()
+    assert list(layer.state_dict()) == ["weight", "bias"]
+    layer.register_state_dict_post_hook(lambda m, state, *rest: state)
+    with pytest.raises(RuntimeError, match="must return None"):
+        layer.state_dict()
+
+
+def test_parameters_of_lazy_layers_cannot_be_counted():
+    net = nn.Sequential(nn.LazyLinear(2), nn.Linear(2, 1))
+    with pytest.raises(ValueError, match="uninitialized"):
+        sum(p.numel() for p in net.parameters())
+    net(tt.ones(1, 3))
+    assert sum(p.numel() for p in net.parameters()) == 3 * 2 + 2 + 3

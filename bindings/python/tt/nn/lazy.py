@@ -50,6 +50,14 @@ class Uninitialized(Tensor, plain_results=True):
             "their attributes."
         )
 
+    def numel(self) -> int:
+        raise ValueError(
+            "Attempted to count the elements of an uninitialized parameter or buffer. Call "
+            "`forward` once before it is used"
+        )
+
+    nelement = numel
+
     def materialize(
         self, shape: Any, device: Device | str | None = None, dtype: DType | None = None
     ) -> None:

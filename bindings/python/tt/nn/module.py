@@ -661,12 +661,14 @@ class Module:
     def _run_save_hooks(self, out: Any, prefix: str, local_metadata: dict[str, Any]) -> Any:
         """Calls the hooks at the end of state_dict. Returns the state dict, which those of
         _register_state_dict_hook may replace."""
-        for hook in self._state_hooks_of("save_post"):
-            if hook(self, out, prefix, local_metadata) is not None:
-                raise RuntimeError("state_dict post-hook must return None")
-        for hook in self._state_hooks_of("save_replace"):
+        replacing = self._state_hooks.get("save_replace", {})
+        for number, hook in list(self._state_hooks.get("save_post", {}).items()):
             replaced = hook(self, out, prefix, local_metadata)
-            out = out if replaced is None else replaced
+            if replaced is None:
+                continue
+            if number not in replacing:
+                raise RuntimeError("state_dict post-hook must return None")
+            out = replaced
         return out
 
     def _members(self) -> dict[str, Any]:
@@ -682,7 +684,10 @@ class Module:
         return list(self._state_hooks.get(kind, {}).values())
 
     def _add_state_hook(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
-        return hook_handle(self._state_hooks.setdefault(kind, OrderedDict()), hook, False, [])
+        return hook_handle(self._state_hooks_by_number(kind), hook, False, [])
+
+    def _state_hooks_by_number(self, kind: str) -> OrderedDict[int, Any]:
+        return self._state_hooks.setdefault(kind, OrderedDict())
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook(module, prefix, keep_vars) before state_dict reads the module."""
@@ -696,7 +701,8 @@ class Module:
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook as register_state_dict_post_hook does; a result other than None replaces
         state_dict."""
-        return self._add_state_hook("save_replace", hook)
+        flags = [self._state_hooks_by_number("save_replace")]
+        return hook_handle(self._state_hooks_by_number("save_post"), hook, False, flags)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
