@@ -49,6 +49,7 @@ include("gradcheck.jl")
 include("parametrize.jl")
 include("prune.jl")
 include("files.jl")
+include("contents.jl")
 include("modes.jl")
 include("transform.jl")
 include("graph.jl")
@@ -100,7 +101,8 @@ const PUBLIC = (OPERATORS..., ALIASES...,
     :save_file, :save_for_backward, :saved_tensors, :saved_tensors_hooks, :scope,
     :set_memory_limit!, :set_num_threads!,
     :set_poll!, :set_state!, :state_dict, :step!, :structure, :synchronize, :to!, :to_dlpack,
-    :torch_load, :torch_save, :csv_load, :idx_load, :npy_load, :npz_load, :get_scale, :scale,
+    :contents, :torch_load, :torch_save, :csv_load, :idx_load, :npy_load, :npz_load, :get_scale,
+    :scale,
     :found_inf, :unscale!, :update!, :update_bn!, :update_parameters!, :trace, :train!, :trim,
     :with_cancel, :withgradient, :zero_grad!)
 VERSION >= v"1.11" && eval(Expr(:public, PUBLIC...))

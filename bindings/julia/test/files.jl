@@ -62,6 +62,18 @@ mktempdir() do folder
         @test TT.structure(back) == TT.structure(s)
         @test keys(back) == keys(s)
         @test all(Array(back[k]) == Array(s[k]) for k in keys(s))
+        @test TT.same_tensor(TT.contents(s)["model"]["0.weight"], s["model.0.weight"])
+        torch_save(file, TT.StateDict(); structure="""{"ordered": [["step", -7],
+            [3, {"tuple": [true, null, "a\\u00e9\\"\\n"]}], ["big", 36893488147419103232],
+            ["dtype", {"dtype": "float32"}], ["none", {"list": []}], ["at", {"device": "cpu"}],
+            ["floats", {"list": [{"float": "-0x1.8p+1"}, {"float": "inf"}, {"float": "nan"},
+            {"float": "0x1p-1074"}]}], ["size", {"size": [2, 3]}]]}""")
+        values = TT.contents(torch_load(file))
+        @test values["step"] === -7 && values["big"] == big(2)^65
+        @test values[3] === (true, nothing, "aé\"\n") && values["size"] === (2, 3)
+        @test values["dtype"] === Float32 && values["at"] == "cpu" && isempty(values["none"])
+        @test isequal(values["floats"], [-3.0, Inf, NaN, nextfloat(0.0)])
+        @test TT.contents(TT.StateDict()) === nothing
         torch_save(file, state_dict(nn.Linear(2, 3)))
         @test keys(torch_load(file)) == ["weight", "bias"]
         @test TT.structure(TT.StateDict()) === nothing

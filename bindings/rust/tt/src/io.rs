@@ -5,7 +5,9 @@ use crate::{StateDict, Tensor};
 use std::path::Path;
 use tt_sys as sys;
 
+mod contents;
 mod tensorboard;
+pub use contents::*;
 pub use tensorboard::*;
 
 /// Writes a safetensors file with metadata, pairs of strings. `tensors` are pairs of names and

@@ -274,6 +274,9 @@ fn files_of_pytorch() -> Result<()> {
     assert_eq!((state.len(), state.tensor("model.0.weight")?.shape()), (27, &[2, 1, 3, 3][..]));
     assert!(structure
         .starts_with(r#"{"dict":[["model",{"ordered":[["0.weight",{"tensor":"model.0.weight"}],"#));
+    let contents = state.contents().unwrap();
+    let weight = contents.get("model").and_then(|m| m.get("0.weight"));
+    assert_eq!(weight, Some(&tt::Content::Tensor("model.0.weight".to_string())));
     let mut changed = state.clone();
     changed.set("more", &floats(&[1.0]))?;
     assert_eq!((changed.len(), state.len(), changed.structure()), (28, 27, state.structure()));
@@ -282,6 +285,27 @@ fn files_of_pytorch() -> Result<()> {
     assert_eq!(tt::torch_load(path.to_str().unwrap())?.structure(), Some(structure));
     tt::torch_save(path.to_str().unwrap(), &tt::nn::linear(2, 3)?.state_dict()?, None)?;
     assert_eq!(tt::torch_load(path.to_str().unwrap())?.names(), ["weight", "bias"]);
+    let values = r#"{"ordered": [["step", -7], [3, {"tuple": [true, null, "a\u00e9\"\n"]}],
+        ["big", 36893488147419103232], ["dtype", {"dtype": "float32"}], ["none", {"list": []}],
+        ["floats", {"list": [{"float": "-0x1.8p+1"}, {"float": "inf"}, {"float": "0x1p-1074"},
+        {"float": "0x1.fffffffffffffp+1023"}, {"float": "-0x0p+0"}]}],
+        ["at", {"device": "cpu"}]]}"#;
+    tt::torch_save(path.to_str().unwrap(), &tt::StateDict::new()?, Some(values))?;
+    let contents = tt::torch_load(path.to_str().unwrap())?.contents().unwrap();
+    let value = |key| contents.get(key).unwrap();
+    assert_eq!((value("step").as_i64(), value("step").as_f64()), (Some(-7), Some(-7.0)));
+    assert_eq!((value("big").as_i64(), value("big").as_f64()), (None, Some(2f64.powi(65))));
+    assert_eq!((value("dtype").as_str(), value("at").as_str()), (Some("float32"), Some("cpu")));
+    assert!(value("none").items().is_empty() && contents.get("nothing").is_none());
+    let (key, tuple) = &contents.entries()[1];
+    assert_eq!((key.as_i64(), tuple.at(0).unwrap().as_bool()), (Some(3), Some(true)));
+    assert_eq!(
+        (tuple.at(1), tuple.at(2).unwrap().as_str()),
+        (Some(&tt::Content::None), Some("aé\"\n"))
+    );
+    let floats: Vec<f64> = value("floats").items().iter().map(|x| x.as_f64().unwrap()).collect();
+    assert_eq!(floats, [-3.0, f64::INFINITY, f64::from_bits(1), f64::MAX, -0.0]);
+    assert!(floats[4].is_sign_negative());
     let e = tt::torch_save(path.to_str().unwrap(), &state, Some("{")).unwrap_err();
     assert!(
         e.status == tt::Status::InvalidArg && tt::StateDict::new()?.structure().is_none(),
