@@ -14,7 +14,7 @@
 TT_ISA_BEGIN
 
 // Rows that are read at a time.
-template <class N> constexpr int kGroup = TT_VEC_BYTES == 64 ? 8 : 4;
+template <class N> constexpr int kGroup = (TT_VEC_BYTES == 64 ? 8 : 4) / int(kParts<N>);
 
 template <class N> using Lanes = Vec<RealOf<N>>;
 template <class N> constexpr bool kIsPair = kParts<N> == 2;
@@ -137,7 +137,7 @@ template <class N> TT_NOINLINE void add_rows(const N* a, int64_t row, int64_t ro
 template <class N> TT_NOINLINE void hermitian_times(const N* a, int64_t row, const N* x,
                                                     int64_t from, int64_t to, N* y) {
   constexpr int kWidth = kNumbers<N>;
-  constexpr int kRows = TT_NS::min(kGroup<N> / int(kParts<N>), kWidth);
+  constexpr int kRows = TT_NS::min(kGroup<N>, kWidth);
   from = vector_start<N>(from);
   for (int64_t c = from; c < to; c += kWidth) store(parts_of(y + c), Lanes<N>{});
   for (int64_t r = from; r < to; r += kRows) {
@@ -294,8 +294,8 @@ template <class N> void tridiagonal_panel(const Condense<N>& p) {
     if (i + 1 < n) {
       p.tau[i] = reflect(v + i + 1, n - i - 1, p.e + i);
       hermitian_times(p.a, row, v, i + 1, n, w);
-      times<N, true>(v_panel, row, j, v, i + 1, n, of_v);
-      times<N, true>(w_panel, row, j, v, i + 1, n, of_w);
+      times<N, kIsPair<N>>(v_panel, row, j, v, i + 1, n, of_v);
+      times<N, kIsPair<N>>(w_panel, row, j, v, i + 1, n, of_w);
       add_rows<N>(v_panel, row, j, of_w, -1, i + 1, n, w);
       add_rows<N>(w_panel, row, j, of_v, -1, i + 1, n, w);
       clear_to(w, i + 1, i + 1);
@@ -480,7 +480,7 @@ template <class N> void reflect_panel(const Panel<N>& p) {
     const N tau = reflect(v + j, rows - j, &beta);
     p.tau[p.at + j] = tau;
     // a^H v of the columns a right of it
-    times<N, true>(v + p.height, p.height, p.width - j - 1, v, j, rows, along);
+    times<N, kIsPair<N>>(v + p.height, p.height, p.width - j - 1, v, j, rows, along);
     for (int64_t k = j + 1; k < p.width; k++) {
       const N by = conj_of(tau * along[k - j - 1]);
       add_rows<N>(v, p.height, 1, &by, -1, j, rows, panel + k * p.height);
