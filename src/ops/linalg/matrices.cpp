@@ -93,8 +93,9 @@ Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t nu
   return rooms;
 }
 
-// Measured on Zen 4: between 48 and 64 of real matrices where tt's panels serve them, 64 and 96 of
-// complex64, which small kernels compute in double precision, and 128 of complex128.
+// Measured on Zen 4: between 48 and 64 of real matrices where tt's panels serve them, elsewhere 64
+// to 96 of complex64, which small kernels compute in double precision, and 128 of complex128. On a
+// Xeon panels of complex numbers are faster from 60 on, too.
 int64_t large_above(Dtype d) {
   if (decomposes(d)) return 56;
   return d == Dtype::kC64 ? 80 : 128;
