@@ -1209,7 +1209,7 @@ typedef struct tt_function_def {
   size_t struct_size;
   const char *name;
   void *user;
-  /* Sets outs (owned). It runs without recording. */
+  /* Sets outs (owned); an input as a result shares its memory. It runs without recording. */
   tt_status (*forward)(void *user, tt_ctx *ctx, tt_function *f, const tt_tensor *const *inputs,
                        int64_t n_inputs, tt_tensor **outs, int64_t n_outs);
   /* Sets one gradient (owned, or NULL) per input. grads may hold NULL. */

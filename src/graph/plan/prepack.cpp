@@ -54,6 +54,21 @@ void Prepacking::pack(const Kernel& k, const void* plan, Isa isa) {
   run(p, p.s.co * p.s.k[0] * p.s.run() * 4);
 }
 
+void Prepacking::copy_b(MatmulPlan* p) {
+  const bool turned = p->b_row == 1;
+  const int64_t rows = turned ? p->n : p->k;
+  const int64_t cols = turned ? p->k : p->n;
+  const int64_t row_step = turned ? p->b_col : p->b_row;
+  const int64_t col_step = turned ? p->b_row : p->b_col;
+  const auto* const from = reinterpret_cast<const float*>(p->b);
+  auto* const to = reinterpret_cast<float*>(new_memory(rows * cols * int64_t(sizeof(float))));
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < cols; j++) to[i * cols + j] = from[i * row_step + j * col_step];
+  p->b = reinterpret_cast<const char*>(to);
+  (turned ? p->b_col : p->b_row) = cols;
+  (turned ? p->b_row : p->b_col) = 1;
+}
+
 void Prepacking::use(const Kernel& k, void* plan, Isa isa) {
   if (frozen_.empty()) return;
   if (is_kernel(k, "conv")) {
@@ -68,7 +83,9 @@ void Prepacking::use(const Kernel& k, void* plan, Isa isa) {
   }
   if (!is_kernel(k, "matmul")) return;
   auto& p = *static_cast<MatmulPlan*>(plan);
-  if (!is_frozen(p.b) || !matmul_can_pack_b(p)) return;
+  if (!is_frozen(p.b)) return;
+  if (p.path == kMatmulPieces && p.batch == 1) return copy_b(&p);
+  if (!matmul_can_pack_b(p)) return;
   MatmulPlan packs = p;
   packs.path = kMatmulPackB;
   packs.c = new_memory(matmul_panel_bytes(p, p.n));

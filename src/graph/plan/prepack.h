@@ -6,6 +6,8 @@
 
 namespace TT_NS {
 
+struct MatmulPlan;
+
 class Prepacking {
  public:
   Prepacking(const Graph& g, Plan& p) : g_(g), p_(p) {}
@@ -22,6 +24,8 @@ class Prepacking {
  private:
   bool is_frozen(const char* data) const;
   char* new_memory(int64_t bytes);
+  // Lets a product by pieces, which packs them between its steps, read a copy of a frozen b.
+  void copy_b(MatmulPlan* p);
 
   const Graph& g_;
   Plan& p_;
