@@ -246,6 +246,11 @@ struct SiluBackward : LongInDouble {
 
 // Phi is the distribution function of the standard normal distribution.
 struct Gelu : LongInDouble {  // x Phi(x)
+#if TT_LONG_VECTORS
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::gelu(x);
+  }
+#endif
 #if TT_VECTOR_MATH
   template <class V> static TT_FN V lanes(V x) { return math::gelu(x); }
 #endif

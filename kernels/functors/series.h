@@ -13,6 +13,13 @@
 #include "kernels/cpu/math/wide.h"
 #endif
 
+// Whether functions of doubles are worth more instructions than the C library's take.
+#if !TT_ON_DEVICE && TT_VEC_BYTES > 16
+#define TT_LONG_VECTORS 1
+#else
+#define TT_LONG_VECTORS 0
+#endif
+
 // What is inlined where:
 //   TT_LONG_FN     hundreds of instructions    called on a device, whose kernels have eight copies
 //                                              of what is inlined, which nvcc takes minutes for
@@ -48,6 +55,8 @@ TT_FN Wide square_root(Wide x) { return libm::sqrt(x); }
 TT_FN Wide magnitude(Wide x) { return libm::fabs(x); }
 TT_FN Wide with_sign(Wide x, Wide sign) { return libm::copysign(x, sign); }
 TT_FN Wide chosen(bool mask, Wide a, Wide b) { return mask ? a : b; }
+TT_FN bool is_any(bool mask) { return mask; }
+TT_FN bool is_all(bool mask) { return mask; }
 TT_FN Wide fused(Wide a, Wide b, Wide c) { return libm::fma(a, b, c); }
 TT_FN Wide exp(Wide x) { return libm::exp(x); }
 TT_FN Wide log(Wide x) { return libm::log(x); }
@@ -59,6 +68,9 @@ template <int n> TT_FN Wide polynomial(Wide x, const double (&c)[n]) {
   Wide y = c[n - 1];
   for (int k = n - 2; k >= 0; k--) y = libm::fma(y, x, c[k]);
   return y;
+}
+template <int n> TT_FN Wide inline_polynomial(Wide x, const double (&c)[n]) {
+  return polynomial(x, c);
 }
 #endif
 
@@ -119,25 +131,24 @@ TT_SERIES_FN Wide orthogonal(Wide at, int32_t kind, int64_t n) {
 
 // ---- modified Bessel functions ----
 
-// I of order 0 or 1, or exp(-|x|) I.
+// I of order 0 or 1, or exp(-|x|) I, of a >= 8.
+template <int order, bool scaled> TT_SERIES_FN Wide bessel_i_far(Wide a) {
+  const Wide t = 16.0 / a - 1.0;
+  const Wide y = (order ? i1_far(t) : i0_far(t)) / square_root(a);
+  if constexpr (scaled) return chosen(a == all(kInf), all(0.0), y);
+  const Wide half = exp(a * 0.5);  // exp(a) may overflow where the result does not
+  return chosen(a == all(kInf), all(kInf), y * half * half);
+}
 template <int order, bool scaled> TT_SERIES_FN Wide bessel_i(Wide x) {
   const Wide a = magnitude(x);
   const Wide small = at_most(a, 8.0);
-  const Wide large = at_least(a, 8.0);
   const Wide w = small * small * 0x1p-6;
-  const Wide t = 16.0 / large - 1.0;
-  Wide near = (order ? i1_near(w) : i0_near(w));
-  if constexpr (order) near = near * small;
-  Wide far = (order ? i1_far(t) : i0_far(t)) / square_root(large);
-  if constexpr (scaled) {
-    near = near * exp(-small);
-  } else {
-    const Wide half = exp(large * 0.5);  // exp(a) may overflow where the result does not
-    far = far * half * half;
-  }
-  const Wide y = chosen(a > all(8.0), far, near);
-  const Wide limit = chosen(a == all(kInf), all(scaled ? 0.0 : kInf), y);
-  return order ? with_sign(limit, x) : limit;
+  Wide y = (order ? i1_near(w) : i0_near(w));
+  if constexpr (order) y = y * small;
+  if constexpr (scaled) y = y * exp(-small);
+  const auto is_far = a > all(8.0);
+  if (is_any(is_far)) y = chosen(is_far, bessel_i_far<order, scaled>(at_least(a, 8.0)), y);
+  return order ? with_sign(y, x) : y;
 }
 // K of order 0 or 1, or exp(x) K: nan below 0.
 template <int order, bool scaled> TT_SERIES_FN Wide bessel_k(Wide x) {
@@ -236,27 +247,16 @@ TT_SHARED_FN Wide erfcx_of_positive(Wide a) {
   const Wide t = chosen(a < all(kInf), 1.0 - 6.0 / (a + 3.0), all(1.0));
   return erfcx_terms(t) / (a + 1.0);
 }
-// What rounding took from square = a^2.
-TT_SERIES_FN Wide rest_of_square(Wide a, Wide square) {
 #if TT_ON_DEVICE
-  return libm::fma(a, a, -square);
-#else
-  const Wide high = Wide(Bits(a) & ~int64_t(0x7ffffff));  // its square is exact
-  return (high * high - square) + (a - high) * (a + high);
+// What rounding took from square = a^2.
+TT_SERIES_FN Wide rest_of_square(Wide a, Wide square) { return libm::fma(a, a, -square); }
 #endif
-}
 // exp(-a^2 factor), without the rounding of a^2, which would show in the tail.
 TT_SHARED_FN Wide bell(Wide a, double factor) {
   const Wide c = at_most(a, 60.0);
   const Wide square = c * c;
   const Wide y = exp(-factor * square);
   return y - y * (factor * rest_of_square(c, square));
-}
-TT_SERIES_FN Wide erf(Wide x) {
-  const Wide a = magnitude(x);
-  const Wide near = a + a * erf_near(a * a);
-  const Wide far = 1.0 - erfcx_of_positive(a) * bell(a, 1.0);
-  return with_sign(chosen(a < all(1.0), near, far), x);
 }
 TT_SERIES_FN Wide erfcx(Wide x) {
   const Wide a = magnitude(x);
@@ -295,9 +295,11 @@ TT_SHARED_FN Wide erfc_inverse(Wide q) {
   const Wide u = 1.0 / (s + 1.25);
   const Wide near =
       times_near_inverse(s, lost, -0x1.fb539a391ea31p+0 * (s - 0x1.32111589e0dfp+1) * u);
+  const auto is_near = s < all(6.1);
+  if (is_all(is_near)) return near;
   const Wide far =
       times_far_inverse(s, lost, -0x1.a8ba2e8ba2e8cp+0 * (s - 0x1.4bd5eaf57abd6p+3) * u);
-  return chosen(s < all(6.1), near, far);
+  return chosen(is_near, near, far);
 }
 // The inverse of erf at y = 1 - q or q - 1, of y's sign.
 TT_SERIES_FN Wide erf_inverse(Wide y, Wide q) {
@@ -308,7 +310,16 @@ TT_SERIES_FN Wide erf_inverse(Wide y, Wide q) {
   const Wide finite = chosen(q > all(0.0), inside, all(kInf));
   return chosen(q >= all(0.0), with_sign(finite, y), all(kNan));
 }
-TT_SERIES_FN Wide erfinv(Wide y) { return erf_inverse(y, 1.0 - magnitude(y)); }
+TT_SERIES_FN Wide erfinv(Wide y) {
+#if TT_LONG_VECTORS
+  const auto is_near = erfinv_distance(y) >= all(kErfinvLeast);
+  const Wide near = erfinv_near(y);
+  if (TT_LIKELY(is_all(is_near))) return near;
+  return chosen(is_near, near, erf_inverse(y, 1.0 - magnitude(y)));
+#else
+  return erf_inverse(y, 1.0 - magnitude(y));
+#endif
+}
 TT_SERIES_FN Wide ndtri(Wide p) {
   const Wide y = 2.0 * (p - 0.5);
   const Wide q = chosen(p < all(0.5), 2.0 * p, 2.0 - 2.0 * p);

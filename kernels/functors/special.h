@@ -144,18 +144,19 @@ TT_FN double gamma_density(double a, double x) {
   const double exponent = a * log1p_rest((x - a) / a) - stirling_rest(a);
   return libm::exp(exponent) / libm::sqrt(2.0 * kPi * a);
 }
-// P(a, x) by its power series (A&S 6.5.29), for x < a + 1.
-TT_FN double lower_series(double a, double x) {
+// P(a, x) by its power series (A&S 6.5.29), for x < a + 1. Here and below, what counts less than
+// `least` of the result is left out.
+TT_FN double lower_series(double a, double x, double least) {
   double term = 1;
   double sum = 1;
-  for (int k = 1; k < 10000 && term > 0x1p-55 * sum; k++) {
+  for (int k = 1; k < 10000 && term > least * sum; k++) {
     term *= x / (a + k);
     sum += term;
   }
   return sum * gamma_density(a, x);
 }
 // Q(a, x) by its continued fraction (A&S 6.5.31) after Lentz, for x >= a + 1.
-TT_FN double upper_fraction(double a, double x) {
+TT_FN double upper_fraction(double a, double x, double least) {
   constexpr double kTiny = 0x1p-1000;
   double b = x + 1.0 - a;
   double c = 1.0 / kTiny;
@@ -169,26 +170,26 @@ TT_FN double upper_fraction(double a, double x) {
     c = b + n / c;
     c = libm::fabs(c) < kTiny ? kTiny : c;
     h *= d * c;
-    if (libm::fabs(d * c - 1.0) < 0x1p-52) break;
+    if (libm::fabs(d * c - 1.0) < 8 * least) break;
   }
   return h * a * gamma_density(a, x);
 }
 // Q(a, x) for x < 1 and small a, where 1 - P cancels: 1 - x^a / Gamma(a + 1) - x^a / Gamma(a)
 // sum of (-x)^k / (k! (a + k)), k >= 1.
-TT_FN double upper_series(double a, double x) {
+TT_FN double upper_series(double a, double x, double least) {
   double term = 1;
   double sum = 0;
   for (int k = 1; k < 100; k++) {
     term *= -x / k;
     const double part = term / (a + k);
     sum += part;
-    if (libm::fabs(part) <= 0x1p-55 * libm::fabs(sum)) break;
+    if (libm::fabs(part) <= least * libm::fabs(sum)) break;
   }
   const double exponent = a * libm::log(x) - lgamma(a + 1.0);
   return -libm::expm1(exponent) - a * libm::exp(exponent) * sum;
 }
 // The regularised incomplete Gamma functions: Q, or P = 1 - Q.
-TT_LONGEST_FN double incomplete_gamma(double a, double x, bool upper) {
+TT_LONGEST_FN double incomplete_gamma(double a, double x, bool upper, double least) {
   if (a == kInf && x != kInf && !(x < 0)) return upper ? 1.0 : 0.0;  // as in PyTorch at nan, too
   if (!(a >= 0) || !(x >= 0) || a == kInf) return kNan;
   if (a == 0 && x == 0) return kNan;
@@ -199,11 +200,11 @@ TT_LONGEST_FN double incomplete_gamma(double a, double x, bool upper) {
   if (a == 0 || x == kInf) return upper ? 0.0 : 1.0;
   if (x == 0) return upper ? 1.0 : 0.0;
   if (x >= a + 1.0 && x > 1.0) {
-    const double q = upper_fraction(a, x);
+    const double q = upper_fraction(a, x, least);
     return upper ? q : 1.0 - q;
   }
-  if (upper && x < 1.0 && a < 1.0) return upper_series(a, x);
-  const double p = lower_series(a, x);
+  if (upper && x < 1.0 && a < 1.0) return upper_series(a, x, least);
+  const double p = lower_series(a, x, least);
   return upper ? 1.0 - p : p;
 }
 
@@ -211,11 +212,9 @@ TT_LONGEST_FN double incomplete_gamma(double a, double x, bool upper) {
 TT_FUNCTORS_END
 
 // Whether floats have functions of their own.
-#if !TT_ON_DEVICE && TT_VEC_BYTES > 16
+#define TT_SPECIAL_OF_FLOATS TT_LONG_VECTORS
+#if TT_SPECIAL_OF_FLOATS
 #include "kernels/cpu/math/special.h"
-#define TT_SPECIAL_OF_FLOATS 1
-#else
-#define TT_SPECIAL_OF_FLOATS 0
 #endif
 
 TT_FUNCTORS_BEGIN
@@ -284,7 +283,16 @@ struct OrthogonalPolynomial {  // param 0: a Polynomial, or one plus kShifted; p
 #else
 #define TT_SERIES_TWICE(functor, name) TT_SERIES(functor, name)
 #endif
+#if TT_SPECIAL_OF_FLOATS && TT_VECTOR_MATH
+struct Erfinv : Long {
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::erfinv(x);
+  }
+  template <class V> static TT_FN V lanes(V x) { return math::erfinv(x); }
+};
+#else
 TT_SERIES_TWICE(Erfinv, erfinv)
+#endif
 TT_SERIES_TWICE(Ndtr, ndtr)
 TT_SERIES_TWICE(Ndtri, ndtri)
 #undef TT_SERIES_TWICE
@@ -353,18 +361,15 @@ struct Zeta {
   using OfFloats = Zeta;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) { return T(special::zeta(a, b)); }
 };
-struct Igamma {
-  using OfFloats = Igamma;
+template <bool kUpper, bool kOfFloats> struct IncompleteGamma {
+  using OfFloats = IncompleteGamma<kUpper, true>;
   template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
-    return T(special::incomplete_gamma(a, b, false));
+    constexpr double kLeast = kOfFloats || sizeof(T) == 4 ? 0x1p-34 : 0x1p-55;
+    return T(special::incomplete_gamma(a, b, kUpper, kLeast));
   }
 };
-struct Igammac {
-  using OfFloats = Igammac;
-  template <class T> static TT_FN T op(T a, T b, const Param<T>&) {
-    return T(special::incomplete_gamma(a, b, true));
-  }
-};
+struct Igamma : IncompleteGamma<false, false> {};
+struct Igammac : IncompleteGamma<true, false> {};
 
 struct Sinc {  // sin(pi a) / (pi a), 1 at 0
   using OfFloats = Sinc;

@@ -48,6 +48,11 @@ struct Rsqrt {
 // ---- exponentials and logarithms ----
 
 struct Exp : LongInDouble {
+#if TT_LONG_VECTORS
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::inline_exp(x);
+  }
+#endif
   template <class V> static TT_FN V lanes(V a) { return math::exp(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::exp(a); }
 };
@@ -76,7 +81,6 @@ struct Sigmoid : LongInDouble {
   };
 TT_UNARY(Log2, log2)
 TT_UNARY(Log10, log10)
-TT_UNARY(Log1p, log1p)
 TT_UNARY(Asin, asin)
 TT_UNARY(Acos, acos)
 TT_UNARY(Atan, atan)
@@ -84,8 +88,20 @@ TT_UNARY(Sinh, sinh)
 TT_UNARY(Cosh, cosh)
 TT_UNARY(Erfc, erfc)
 #undef TT_UNARY
+struct Log1p : Long {
+#if TT_LONG_VECTORS
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::log1p(x);
+  }
+#endif
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::log1p(a); }
+};
 struct Expm1 : Long {
-  static constexpr VectorId kVector = kVectorExpm1;
+#if TT_LONG_VECTORS
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::expm1(x);
+  }
+#endif
   template <class V> static TT_FN V lanes(V a) { return math::expm1(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::expm1(a); }
 };

@@ -252,10 +252,24 @@ TEST(MathUlp, doubles) {
   const auto erf = [](Wide x) -> Wide { return std::erf(x); };
   const auto atanh = [](Wide x) -> Wide { return std::atanh(x); };
   const auto logit = [](Wide x) -> Wide { return std::log(x / (1 - x)); };
+  const auto exp = [](Wide x) -> Wide { return std::exp(x); };
+  const auto log1p = [](Wide x) -> Wide { return std::log1p(x); };
+  const auto expm1 = [](Wide x) -> Wide { return std::expm1(x); };
+  const auto gelu = [](Wide x) -> Wide { return x * std::erfc(-x * std::sqrt(Wide(0.5))) / 2; };
   measure_doubles("erf", KERNEL_ROW(erf), erf, -6.5, 6.5, 1.5);
   measure_doubles("erf", KERNEL_ROW(erf), erf, -1e-300, 1e-300, 1.5);
   measure_doubles("atanh", KERNEL_ROW(atanh), atanh, -1, 1, 2);
   measure_doubles("atanh", KERNEL_ROW(atanh), atanh, 1e-300, 1e-3, 2);
+  measure_doubles("exp", KERNEL_ROW(exp), exp, -745, 709, 1);
+  measure_doubles("exp", KERNEL_ROW(exp), exp, -1, 1, 1);
+  measure_doubles("log1p", KERNEL_ROW(log1p), log1p, -0.999, 1, 1);
+  measure_doubles("log1p", KERNEL_ROW(log1p), log1p, 1, 1e307, 1);
+  measure_doubles("log1p", KERNEL_ROW(log1p), log1p, -1e-300, 1e-300, 1);
+  measure_doubles("expm1", KERNEL_ROW(expm1), expm1, -40, 709, 1);
+  measure_doubles("expm1", KERNEL_ROW(expm1), expm1, -2, 2, 1);
+  measure_doubles("expm1", KERNEL_ROW(expm1), expm1, -1e-300, 1e-300, 1);
+  measure_doubles("gelu", KERNEL_ROW(gelu), gelu, -37, 10, 5);
+  measure_doubles("gelu", KERNEL_ROW(gelu), gelu, -2, 2, 5);
   // Nearer to 1/2 the logarithm is small, and the rounding of x / (1 - x) most of its error, as in
   // PyTorch.
   measure_doubles("logit", KERNEL_ROW(logit), logit, 0, 0.25, 2);
@@ -266,14 +280,38 @@ TEST(MathUlp, doubles_at_the_ends) {
     KernelRow row;
     double x, y;
   };
-  const Case cases[] = {
-      {"erf", KERNEL_ROW(erf), INFINITY, 1},       {"erf", KERNEL_ROW(erf), -0.0, -0.0},
-      {"erf", KERNEL_ROW(erf), NAN, NAN},          {"erfc", KERNEL_ROW(erfc), INFINITY, 0},
-      {"erfc", KERNEL_ROW(erfc), -INFINITY, 2},    {"erfc", KERNEL_ROW(erfc), NAN, NAN},
-      {"atanh", KERNEL_ROW(atanh), -1, -INFINITY}, {"atanh", KERNEL_ROW(atanh), -0.0, -0.0},
-      {"atanh", KERNEL_ROW(atanh), 1.5, NAN},      {"atanh", KERNEL_ROW(atanh), -INFINITY, NAN},
-      {"logit", KERNEL_ROW(logit), 0, -INFINITY},  {"logit", KERNEL_ROW(logit), 1, INFINITY},
-      {"logit", KERNEL_ROW(logit), 1.5, NAN}};
+  const Case cases[] = {{"erf", KERNEL_ROW(erf), INFINITY, 1},
+                        {"erf", KERNEL_ROW(erf), -0.0, -0.0},
+                        {"erf", KERNEL_ROW(erf), NAN, NAN},
+                        {"erfc", KERNEL_ROW(erfc), INFINITY, 0},
+                        {"erfc", KERNEL_ROW(erfc), -INFINITY, 2},
+                        {"erfc", KERNEL_ROW(erfc), NAN, NAN},
+                        {"atanh", KERNEL_ROW(atanh), -1, -INFINITY},
+                        {"atanh", KERNEL_ROW(atanh), -0.0, -0.0},
+                        {"atanh", KERNEL_ROW(atanh), 1.5, NAN},
+                        {"atanh", KERNEL_ROW(atanh), -INFINITY, NAN},
+                        {"logit", KERNEL_ROW(logit), 0, -INFINITY},
+                        {"logit", KERNEL_ROW(logit), 1, INFINITY},
+                        {"logit", KERNEL_ROW(logit), 1.5, NAN},
+                        {"exp", KERNEL_ROW(exp), INFINITY, INFINITY},
+                        {"exp", KERNEL_ROW(exp), -INFINITY, 0},
+                        {"exp", KERNEL_ROW(exp), 709.9, INFINITY},
+                        {"exp", KERNEL_ROW(exp), NAN, NAN},
+                        {"log1p", KERNEL_ROW(log1p), -1, -INFINITY},
+                        {"log1p", KERNEL_ROW(log1p), -2, NAN},
+                        {"log1p", KERNEL_ROW(log1p), INFINITY, INFINITY},
+                        {"log1p", KERNEL_ROW(log1p), -INFINITY, NAN},
+                        {"log1p", KERNEL_ROW(log1p), -0.0, -0.0},
+                        {"log1p", KERNEL_ROW(log1p), 0x1p-1074, 0x1p-1074},
+                        {"expm1", KERNEL_ROW(expm1), INFINITY, INFINITY},
+                        {"expm1", KERNEL_ROW(expm1), 709.9, INFINITY},
+                        {"expm1", KERNEL_ROW(expm1), -INFINITY, -1},
+                        {"expm1", KERNEL_ROW(expm1), -0.0, -0.0},
+                        {"expm1", KERNEL_ROW(expm1), -0x1p-1074, -0x1p-1074},
+                        {"expm1", KERNEL_ROW(expm1), NAN, NAN},
+                        {"gelu", KERNEL_ROW(gelu), INFINITY, INFINITY},
+                        {"gelu", KERNEL_ROW(gelu), -INFINITY, NAN},
+                        {"gelu", KERNEL_ROW(gelu), -100, -0.0}};
   for (const Case& c : cases)
     for (int isa = 0; isa <= best_isa(); isa++) {
       if (!c.row.isa[isa]) continue;

@@ -242,10 +242,8 @@ TEST_P(ReduceTest, AllCases) {
 // Long sequences are split over workspace; columns too.
 TEST_P(ReduceTest, Split) {
   const int32_t dtype = GetParam();
-  const Case cases[] = {{{300001}, 1, {}},
-                        {{2, 270000}, 2, {}},
-                        {{20000, 33}, 1, {}},
-                        {{40000, 9}, 1, {}},
+  const Case cases[] = {{{300001}, 1, {}},      {{2, 270000}, 2, {}}, {{20000, 33}, 1, {}},
+                        {{40000, 9}, 1, {}},    {{270000, 3}, 1, {}}, {{30000, 5}, 1, {}},
                         {{9, 40000}, 2, {1, 0}}};
   for (const Case& c : cases) {
     Buffer in(dtype, product(c.size));

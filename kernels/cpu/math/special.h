@@ -143,3 +143,7 @@ TT_INLINE double ndtri_of_float(double x) {
 
 }  // namespace math
 TT_ISA_END
+
+#if TT_VECTOR_MATH
+#include "kernels/cpu/math/erfinv.h"
+#endif

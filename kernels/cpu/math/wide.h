@@ -15,6 +15,8 @@ TT_INLINE Wide with_sign(Wide x, Wide sign) {
   return Wide((Bits(x) & INT64_MAX) | (Bits(sign) & INT64_MIN));
 }
 using TT_NS::TT_ISA::chosen;
+TT_INLINE bool is_any(Bits mask) { return sign_bits(mask) != 0; }
+TT_INLINE bool is_all(Bits mask) { return sign_bits(~mask) == 0; }
 TT_INLINE Wide fused(Wide a, Wide b, Wide c) { return fma(a, b, c); }
 
 // Even and odd powers apart, so that two sums are under way.
@@ -33,40 +35,105 @@ template <int n> TT_INLINE Wide polynomial(Wide x, const double (&c)[n]) {
   return polynomial_of(x, c, n);
 }
 
-TT_INLINE Wide power_of_two(Bits k) { return Wide((k + 1023) << 52); }
-// As exp of a double in cpu/math/math.h.
-TT_NOINLINE inline Wide exp(Wide x) {
-  static constexpr double kTerms[] = {0.5,
-                                      0x1.555555555555bp-3,
-                                      0x1.5555555555502p-5,
-                                      0x1.111111110ec1ap-7,
-                                      0x1.6c16c16c30746p-10,
-                                      0x1.a01a01b398cb5p-13,
-                                      0x1.a01a01360d25fp-16,
-                                      0x1.71ddefdcfab96p-19,
-                                      0x1.27e5b4d149770p-22,
-                                      0x1.af6c6064bafd2p-26,
-                                      0x1.1e3d09f40f638p-29,
-                                      0.0};
-  const Wide not_above = chosen(x > all(710.0), all(710.0), x);
-  const Wide c = chosen(not_above < all(-746.0), all(-746.0), not_above);
-  const Wide shifted = c * 0x1.71547652b82fep+0 + 0x1.8p52;
-  const Wide n = shifted - 0x1.8p52;
-  const Wide r = (c - n * 0x1.62e42fefa3000p-1) - n * 0x1.3de6af278ece6p-42;
-  const Wide y = (r + r * r * polynomial(r, kTerms)) + 1.0;
-  const Bits k = Bits(shifted) - 0x4338000000000000;
-  const Bits half = k >> 1;
-  return y * power_of_two(half) * power_of_two(k - half);
+// The terms c[kFirst], c[kFirst + kStep], … of powers of x^kStep.
+template <int kStep, int kFirst, int n> TT_INLINE Wide terms_of(Wide power, const double (&c)[n]) {
+  constexpr int kLast = kFirst + (n - 1 - kFirst) / kStep * kStep;
+  Wide y = all(c[kLast]);
+  TT_UNROLL_BY(32)
+  for (int k = kLast - kStep; k >= kFirst; k -= kStep) y = fma(y, power, all(c[k]));
+  return y;
 }
+// The polynomial without a call: two or, if it is long, four sums are under way.
+template <int n> TT_INLINE Wide inline_polynomial(Wide x, const double (&c)[n]) {
+  const Wide square = x * x;
+  if constexpr (n < 20) {
+    return fma(terms_of<2, 1>(square, c), x, terms_of<2, 0>(square, c));
+  } else {
+    const Wide fourth = square * square;
+    const Wide low = fma(terms_of<4, 1>(fourth, c), x, terms_of<4, 0>(fourth, c));
+    const Wide high = fma(terms_of<4, 3>(fourth, c), x, terms_of<4, 2>(fourth, c));
+    return fma(high, square, low);
+  }
+}
+
+TT_INLINE Wide power_of_two(Bits k) { return Wide((k + 1023) << 52); }
+// What rounding took from square = a^2.
+TT_INLINE Wide rest_of_square(Wide a, Wide square) {
+#if TT_FUSED
+  return fma(a, a, -square);
+#else
+  const Wide high = Wide(Bits(a) & ~int64_t(0x7ffffff));  // its square is exact
+  return (high * high - square) + (a - high) * (a + high);
+#endif
+}
+TT_INLINE Wide between(Wide x, double least, double most) {  // nan stays
+  const Wide not_above = chosen(x > all(most), all(most), x);
+  return chosen(not_above < all(least), all(least), not_above);
+}
+// x 2^n for an integer n in [-2044, 2046].
+TT_INLINE Wide scaled(Wide x, Wide n) {
+#if TT_VEC_BYTES > 32
+  return Wide(_mm512_scalef_pd(__m512d(x), __m512d(n)));
+#else
+  const Bits whole = Bits(n + 0x1.8p52) - 0x4338000000000000;
+  const Bits half = whole >> 1;
+  return x * power_of_two(half) * power_of_two(whole - half);
+#endif
+}
+// As exp of a double in cpu/math/math.h: Q in exp(r) = 1 + r + r^2 / 2 + r^3 Q(r), and the
+// reduction.
+constexpr double kExpTerms[] = {0x1.555555555555bp-3,  0x1.5555555555502p-5,  0x1.111111110ec1ap-7,
+                                0x1.6c16c16c30746p-10, 0x1.a01a01b398cb5p-13, 0x1.a01a01360d25fp-16,
+                                0x1.71ddefdcfab96p-19, 0x1.27e5b4d149770p-22, 0x1.af6c6064bafd2p-26,
+                                0x1.1e3d09f40f638p-29};
+struct Reduced {
+  Wide n, rest, lost;  // rest: x - n log(2); lost: what rounding took from it
+};
+TT_INLINE Reduced reduced_by_log2(Wide x) {
+  const Wide shifted = fma(x, all(0x1.71547652b82fep+0), all(0x1.8p52));
+  const Wide n = shifted - 0x1.8p52;
+  const Wide above = fma(n, all(-0x1.62e42fefa3000p-1), x);
+  const Wide rest = fma(n, all(-0x1.3de6af278ece6p-42), above);
+  const Wide lost = fma(n, all(-0x1.3de6af278ece6p-42), above - rest);
+  return {n, rest, lost};
+}
+// Returns m - 1 and sets *n, where exp(x + lost) = 2^n m; x in [-746, 710].
+TT_INLINE Wide exp_rest(Wide x, Wide lost, Wide* n) {
+  const Reduced reduced = reduced_by_log2(x);
+  *n = reduced.n;
+  const Wide r = reduced.rest + lost;
+  return fma(r * r, fma(r, inline_polynomial(r, kExpTerms), all(0.5)), r);
+}
+TT_INLINE Wide inline_exp(Wide x) {
+  Wide n;
+  const Wide rest = exp_rest(between(x, -746.0, 710.0), Wide{}, &n);
+  return scaled(rest + 1.0, n);
+}
+TT_NOINLINE inline Wide exp(Wide x) { return inline_exp(x); }
+// exp(x) - 1 = 2^n ((1 - 2^-n) + p), p = r + r^2 / 2 + r^3 Q(r); sums have two parts. Within 1 ulp.
+TT_INLINE Wide expm1(Wide x) {
+  const Reduced reduced = reduced_by_log2(between(x, -60.0, 710.0));
+  const Wide r = reduced.rest;
+  const Wide square = r * r;
+  const Wide half = 0.5 * square;
+  const Wide half_lost = 0.5 * rest_of_square(r, square);
+  const Wide third = r * square * inline_polynomial(r, kExpTerms);
+  const Wide sum = r + half;
+  const Wide sum_lost = ((r - sum) + half) + (half_lost + (third + reduced.lost));
+  const Wide one = 1.0 - scaled(all(1.0), -reduced.n);
+  const Wide y = one + sum;
+  const Wide y_lost = ((one - y) + sum) + sum_lost;
+  return with_sign(scaled(y + y_lost, reduced.n), x);
+}
+constexpr int64_t kRootHalf = 0x3fe6a09e667f3bcd;
+constexpr int64_t kOne = 0x3ff0000000000000;
+constexpr double kLogTerms[] = {0x1.5555555555555p-1, 0x1.9999999999a38p-2, 0x1.2492492476cccp-2,
+                                0x1.c71c720159177p-3, 0x1.745cf9048dd93p-3, 0x1.3b1c355a8f7f5p-3,
+                                0x1.0fbe95d7158cbp-3, 0x1.0c039c499cc37p-3};
 // log(x) + lost: x = 2^n (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); log(1 + f) = f - (h - s (h +
 // z Q(z))), where h = f^2 / 2, s = f / (2 + f), z = s^2. Within 1 ulp. lost: below the last bit of
 // the logarithm.
 TT_NOINLINE inline Wide log_and(Wide x, Wide lost) {
-  static constexpr double kTerms[] = {
-      0x1.5555555555555p-1, 0x1.9999999999a38p-2, 0x1.2492492476cccp-2, 0x1.c71c720159177p-3,
-      0x1.745cf9048dd93p-3, 0x1.3b1c355a8f7f5p-3, 0x1.0fbe95d7158cbp-3, 0x1.0c039c499cc37p-3};
-  constexpr int64_t kRootHalf = 0x3fe6a09e667f3bcd;
-  constexpr int64_t kOne = 0x3ff0000000000000;
   const auto tiny = x < all(0x1p-1022);
   const auto moved = Vec<uint64_t>(chosen(tiny, x * 0x1p54, x)) + uint64_t(kOne - kRootHalf);
   const Bits u = Bits(moved);  // nan and inf are replaced below
@@ -76,19 +143,32 @@ TT_NOINLINE inline Wide log_and(Wide x, Wide lost) {
   const Wide h = f * f * 0.5;
   const Wide s = f / (f + 2.0);
   const Wide z = s * s;
-  const Wide low = s * (h + z * polynomial(z, kTerms)) + (n * 0x1.ef35793c76730p-45 + lost);
+  const Wide low = s * (h + z * polynomial(z, kLogTerms)) + (n * 0x1.ef35793c76730p-45 + lost);
   const Wide y = n * 0x1.62e42fefa3800p-1 - ((h - low) - f);
   const Wide negative = chosen(x == x, all(kNan), x);
   const Wide not_positive = chosen(x == all(0.0), all(-kInf), negative);
   return chosen(x > all(0.0), chosen(x < all(kInf), y, x), not_positive);
 }
 TT_INLINE Wide log(Wide x) { return log_and(x, Wide{}); }
-// By the logarithm of u = 1 + x and what rounding took from u.
+// log(x) for normal x > 0, as whole + part with an absolute error of 2^-53: part is below 1/2.
+struct Log {
+  Wide whole, part;
+};
+TT_INLINE Log short_log(Wide x) {
+  const Bits u = Bits(x) + (kOne - kRootHalf);
+  const Wide n = Wide((u >> 52) | 0x4330000000000000) - (0x1p52 + 1023);
+  const Wide f = Wide((u & 0xfffffffffffff) + kRootHalf) - 1.0;
+  const Wide s = f / (f + 2.0);
+  const Wide z = s * s;
+  const Wide part = fma(s * z, inline_polynomial(z, kLogTerms), 2.0 * s);
+  return {n * 0x1.62e42fefa3800p-1, fma(n, all(0x1.ef35793c76730p-45), part)};
+}
+// By the logarithm of u = 1 + x and what rounding took from u. Within 1 ulp.
 TT_INLINE Wide log1p(Wide x) {
   const Wide u = x + 1.0;
   const Wide larger = chosen(x > all(1.0), x, all(1.0));
   const Wide smaller = chosen(x > all(1.0), all(1.0), x);
-  return log_and(u, (smaller - (u - larger)) / u);
+  return with_sign(log_and(u, (smaller - (u - larger)) / u), x);
 }
 // By Taylor series after a reduction by pi / 2 in three parts, of 22 bits but for the last one; by
 // the C library beyond 2^30.
@@ -121,3 +201,5 @@ TT_NOINLINE inline void sine_and_cosine(Wide x, Wide* sine, Wide* cosine) {
 
 }  // namespace series
 TT_ISA_END
+
+#include "kernels/cpu/math/wide_erf.h"

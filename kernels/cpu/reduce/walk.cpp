@@ -259,10 +259,8 @@ inline int64_t rows_of_wide(const ReduceOps& ops, const ReducePlan& p) {
   const int64_t item = kItemSize[p.dtype];
   if (n < 2 || n > kWideRow / 2) return 1;
   if (p.kept_stride[0] != item || p.red_stride[0] != n * item) return 1;
-  // Outputs of the rows path are computed together: the launch must not cut them. Terms have their
-  // own row() on some instruction sets.
-  if (p.path == kReduceRows && p.term != kReduceElements) return 1;
-  if (p.path == kReduceRows && (p.n_kept > 1 || p.splits > 1 || p.run.grain[0] < n)) return 1;
+  // Terms have their own row() on some instruction sets.
+  if (p.path == kReduceRows && (p.n_kept > 1 || p.term != kReduceElements)) return 1;
   const int64_t rows = kWideRow / n;
   return p.split_len >= kMinWideRows * rows ? rows : 1;
 }
@@ -308,12 +306,9 @@ inline void reduce_wide_rows(const ReduceOps& ops, const ReducePlan& p, int64_t 
 TT_NOINLINE void run_wide_rows(const ReduceOps& ops, const ReducePlan& p, int64_t rows_of_one,
                                int64_t begin, int64_t end) {
   alignas(64) char partial[16 * kWideRow];
-  if (p.path == kReduceRows) {  // a unit is an output
-    reduce_wide_rows(ops, p, rows_of_one, p.in, {0, p.length}, partial);
-    return ops.finish(p, ops, partial + begin * ops.partial, end - begin,
-                      place(p.out, begin * p.out_stride[0]), nullptr);
-  }
   const int64_t n = p.kept_size[0];
+  // On the rows path the units of the first output reduce the pieces of all; the others are idle.
+  if (p.path == kReduceRows) end = min(end, p.splits);
   for (int64_t u = begin; u < end; u++) {
     const int64_t s = u % p.splits;
     const int64_t outer = u / p.splits;

@@ -183,15 +183,12 @@ void exp2_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_expm1 = {&kernel_expm1, DtypeRule::kFloat, Compute::kWiden, false,
                                            false, false, 0, TT_OK, false, "self"};
 TensorRef expm1_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors({self});
   return element_op(spec_expm1, {self});
 }
 void expm1__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors({self});
   element_inplace(spec_expm1, self, {self});
 }
 void expm1_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors({self});
   element_into(spec_expm1, dst, {self});
 }
 
@@ -231,15 +228,12 @@ void log10_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
 static constexpr ElementSpec spec_log1p = {&kernel_log1p, DtypeRule::kFloat, Compute::kWiden, false,
                                            false, false, 0, TT_OK, false, "self"};
 TensorRef log1p_impl([[maybe_unused]] Call c, const Tensor& self) {
-  want_vectors({self});
   return element_op(spec_log1p, {self});
 }
 void log1p__impl([[maybe_unused]] Call c, Tensor& self) {
-  want_vectors({self});
   element_inplace(spec_log1p, self, {self});
 }
 void log1p_into_impl([[maybe_unused]] Call c, const Tensor& self, Tensor& dst) {
-  want_vectors({self});
   element_into(spec_log1p, dst, {self});
 }
 
