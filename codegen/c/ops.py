@@ -362,12 +362,12 @@ def function(op, v, suffix, scalar, takes):
             f"  return call_for_{'none' if none else 'one'}<{', '.join(shared[0])}>({args});",
             "}",
         ]
-    outs = [] if v or op.void else (["outs"] if op.list_out else [o.name for o in op.outs])
-    clear = (
-        "clear_list(outs, cap, n_outs);"
-        if op.list_out and not v
-        else "".join(f"clear_out({o});" for o in outs)
-    )
+    outs = ["outs"] if op.list_out else [o.name for o in op.outs]
+    if v or op.void:
+        outs = []
+    clear = "".join(f"clear_out({o});" for o in outs)
+    if op.list_out and not v:
+        clear = "clear_list(outs, cap, n_outs);"
     lines = [f"tt_status {name}({', '.join(ps)}) {{"]
     call, inline = ("api_call_inline", "TT_INLINE_BODY ") if inlined else ("api_call", "")
     if clear:

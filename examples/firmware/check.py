@@ -31,6 +31,53 @@ def sizes(path):
     return found
 
 
+def compile_models(options, folder):
+    """Returns the object file of each exported model."""
+    made = {}
+    for name in ("digits", "digits_f32", "mlp", "mlp_f32"):
+        made[name] = folder / f"{name}.o"
+        run(*options, "-c", folder / f"{name}.c", "-o", made[name])
+    return made
+
+
+def run_program(machine, program):
+    """Returns the ticks, the bytes of the arena and those of the stack that the program reports."""
+    command = f"qemu-system-arm -M {machine} -nographic -semihosting -icount shift=0 -kernel"
+    done = subprocess.run(
+        [*command.split(), program],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    print(done.stdout, end="", file=sys.stderr)
+    assert done.returncode == 0, done.stdout
+    found = re.search(r"ticks (\d+) arena (\d+) stack (\d+)", done.stdout)
+    return map(int, found.groups())
+
+
+def check_limits(models, stack):
+    assert models["mlp"]["text"] <= LIMITS["mlp"], models
+    digits = models["digits"]
+    assert digits["text"] + digits["rodata"] <= LIMITS["digits"], models
+    assert digits["bss"] + stack <= LIMITS["ram"], (digits, stack)
+
+
+def print_table(rows):
+    print(
+        "| processor | | digits int8: code | weights | arena | stack | program | instructions |"
+        " digits f32: code | weights | mlp int8: code | weights | mlp f32: code | weights |"
+    )
+    print("|---" * 14 + "|")
+    for cpu, level, models, arena, stack, flash, instructions in rows:
+        digits = models["digits"]
+        cells = [cpu, level, digits["text"], digits["rodata"], arena, stack, flash, instructions]
+        for name in ("digits_f32", "mlp", "mlp_f32"):
+            cells += [models[name]["text"], models[name]["rodata"]]
+        print("| " + " | ".join(f"{c:,}" if isinstance(c, int) else c for c in cells) + " |")
+
+
 def main(build):
     build = pathlib.Path(build)
     folder = build / "firmware"
@@ -45,49 +92,19 @@ def main(build):
     for cpu, (machine, flags) in CPUS.items():
         for level in LEVELS:
             options = [*CC, *flags.split(), level, "-ffunction-sections", "-I", folder]
-            made = {}
-            for name in ("digits", "digits_f32", "mlp", "mlp_f32"):
-                made[name] = folder / f"{name}.o"
-                run(*options, "-c", folder / f"{name}.c", "-o", made[name])
+            made = compile_models(options, folder)
             program = folder / "firmware.elf"
             script = BARE / "mps2-an500.ld"
             files = [HERE / "main.c", BARE / "board.c", made["digits"]]
             link = ["-nostartfiles", "-Wl,--gc-sections", "--specs=nosys.specs", "-T", script]
             run(*options, *files, *link, "-o", program, "-lm")
-            command = (
-                f"qemu-system-arm -M {machine} -nographic -semihosting -icount shift=0 -kernel"
-            )
-            done = subprocess.run(
-                [*command.split(), program],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=60,
-            )
-            print(done.stdout, end="", file=sys.stderr)
-            assert done.returncode == 0, done.stdout
-            found = re.search(r"ticks (\d+) arena (\d+) stack (\d+)", done.stdout)
-            ticks, arena, stack = map(int, found.groups())
+            ticks, arena, stack = run_program(machine, program)
             flash = int(run("arm-none-eabi-size", program).split("\n")[1].split()[0])
-            by_name = {name: sizes(path) for name, path in made.items()}
-            rows.append((cpu, level, by_name, arena, stack, flash, ticks * TICK))
+            models = {name: sizes(path) for name, path in made.items()}
+            rows.append((cpu, level, models, arena, stack, flash, ticks * TICK))
             if level == "-Os":
-                assert by_name["mlp"]["text"] <= LIMITS["mlp"], by_name
-                digits = by_name["digits"]
-                assert digits["text"] + digits["rodata"] <= LIMITS["digits"], by_name
-                assert digits["bss"] + stack <= LIMITS["ram"], (digits, stack)
-    print(
-        "| processor | | digits int8: code | weights | arena | stack | program | instructions |"
-        " digits f32: code | weights | mlp int8: code | weights | mlp f32: code | weights |"
-    )
-    print("|---" * 14 + "|")
-    for cpu, level, made, arena, stack, flash, instructions in rows:
-        cells = [cpu, level, made["digits"]["text"], made["digits"]["rodata"], arena, stack, flash]
-        cells += [instructions]
-        for name in ("digits_f32", "mlp", "mlp_f32"):
-            cells += [made[name]["text"], made[name]["rodata"]]
-        print("| " + " | ".join(f"{c:,}" if isinstance(c, int) else c for c in cells) + " |")
+                check_limits(models, stack)
+    print_table(rows)
 
 
 if __name__ == "__main__":

@@ -158,19 +158,8 @@ def sparse_compressed_tensor(
     starts = as_tensor(compressed_indices, device=device).to(int64)
     others = as_tensor(plain_indices, device=device).to(int64)
     parts = as_tensor(values, dtype=dtype, device=device)
-    ndim = 1 if layout is sparse_csc else 3
-    if starts.ndim != 1 or others.ndim != 1 or parts.ndim != ndim or not starts.numel():
-        raise ShapeError(
-            f"{name}: indices are {list(starts.shape)} and {list(others.shape)}, values "
-            f"{list(parts.shape)}: must be two vectors and {ndim}-d values"
-        )
+    check_indices(name, starts, others, parts, 1 if layout is sparse_csc else 3)
     n = others.numel()
-    steps = starts[1:] - starts[:-1]
-    if (int(starts[0]), int(starts[-1]), len(parts)) != (0, n, n) or bool((steps < 0).any()):
-        raise InvalidArgumentError(
-            f"{name}: the compressed indices go from {int(starts[0])} to {int(starts[-1])}: must "
-            f"grow from 0 to the {len(parts)} values, with {n} plain indices"
-        )
     block = tuple(parts.shape[1:]) or (1, 1)
     by_rows = layout in BY_ROWS
     lines, across = starts.numel() - 1, int(others.max()) + 1 if n else 0
@@ -186,6 +175,23 @@ def sparse_compressed_tensor(
     if requires_grad:
         parts = parts.detach().requires_grad_()
     return CompressedTensor(starts, others, parts, size, layout)
+
+
+def check_indices(name: str, starts: Tensor, others: Tensor, parts: Tensor, ndim: int) -> None:
+    """Raises unless starts and others are compressed and plain indices of values of ndim
+    dimensions."""
+    if starts.ndim != 1 or others.ndim != 1 or parts.ndim != ndim or not starts.numel():
+        raise ShapeError(
+            f"{name}: indices are {list(starts.shape)} and {list(others.shape)}, values "
+            f"{list(parts.shape)}: must be two vectors and {ndim}-d values"
+        )
+    n = others.numel()
+    steps = starts[1:] - starts[:-1]
+    if (int(starts[0]), int(starts[-1]), len(parts)) != (0, n, n) or bool((steps < 0).any()):
+        raise InvalidArgumentError(
+            f"{name}: the compressed indices go from {int(starts[0])} to {int(starts[-1])}: must "
+            f"grow from 0 to the {len(parts)} values, with {n} plain indices"
+        )
 
 
 def sparse_csc_tensor(

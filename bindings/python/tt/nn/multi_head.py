@@ -91,9 +91,7 @@ def multi_head_attention_forward(
         raise RuntimeError("is_causal describes attn_mask, which is not given")
     batched = query.ndim == 3
     if not batched:
-        same = query is key and key is value
-        query = query.unsqueeze(1)
-        key, value = (query, query) if same else (key.unsqueeze(1), value.unsqueeze(1))
+        query, key, value = with_batch(query, key, value)
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
     steps, n, width = query.shape
@@ -124,18 +122,25 @@ def multi_head_attention_forward(
     shares = None
     if need_weights:
         out, shares = weighted_values(q, k, v, joint, dropout)
+        if average_attn_weights:
+            shares = shares.mean(1)
+        if not batched:
+            shares = shares.squeeze(0)
     else:
         causal = is_causal and padding is None  # leaves out appended rows, as PyTorch does
         attention = ops.find("nn.functional", "scaled_dot_product_attention")
         out = attention(q, k, v, None if causal else joint, dropout, causal)
     out = out.permute(2, 0, 1, 3).reshape(steps, n, width)
     out = linear(out, out_proj_weight, out_proj_bias)
-    if shares is not None and average_attn_weights:
-        shares = shares.mean(1)
-    if not batched:
-        out = out.squeeze(1)
-        shares = None if shares is None else shares.squeeze(0)
-    return out, shares
+    return out if batched else out.squeeze(1), shares
+
+
+def with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the inputs as batches of one; one tensor in place of three remains one."""
+    batch = query.unsqueeze(1)
+    if query is key and key is value:
+        return batch, batch, batch
+    return batch, key.unsqueeze(1), value.unsqueeze(1)
 
 
 def check_inputs(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_heads: int) -> None:
