@@ -123,7 +123,8 @@ TT_INLINE F32v erfinv(F32v x) {
   const Bits entry = chosen(bits < kFewRows, of_octaves, of_halves);
   const Bits moved = chosen(bits < kFewRows, bits, bits << 1);
   const F32v t = F32v((moved & 0x7fffffu) | 0x3f800000u) - 1.5f;
-  const auto row = [&](int r) TT_INLINE_BODY { return look_up(kErfinvTable[r], __m512i(entry)); };
+  const auto at = bits_of(F32v(entry));
+  const auto row = [&](int r) TT_INLINE_BODY { return look_up(kErfinvTable[r], at); };
   F32v p = row(kErfinv9);
   TT_UNROLL_BY(8)
   for (int r = kErfinv9 - 1; r >= kErfinv2; r--) p = fma(p, t, row(r));

@@ -73,7 +73,7 @@ TT_INLINE Wide between(Wide x, double least, double most) {  // nan stays
 // x 2^n for an integer n in [-2044, 2046].
 TT_INLINE Wide scaled(Wide x, Wide n) {
 #if TT_VEC_BYTES > 32
-  return Wide(_mm512_scalef_pd(__m512d(x), __m512d(n)));
+  return times_power_of_two(x, n);
 #else
   const Bits whole = Bits(n + 0x1.8p52) - 0x4338000000000000;
   const Bits half = whole >> 1;

@@ -156,6 +156,11 @@ TT_INLINE Vec<uint64_t> mul_low(Vec<uint64_t> a, Vec<uint64_t> b) {
   return Vec<uint64_t>(_mm512_maskz_mul_epu32(__mmask8(-1), __m512i(a), __m512i(b)));
 }
 
+// x 2^n, rounded once.
+TT_INLINE Vec<double> times_power_of_two(Vec<double> x, Vec<double> n) {
+  return Vec<double>(_mm512_maskz_scalef_pd(__mmask8(-1), __m512d(x), __m512d(n)));
+}
+
 TT_INLINE Vec<double> load_as_double(const float* p) {
   Vector<float, 8> v;
   memcpy(&v, p, sizeof v);
