@@ -12,7 +12,7 @@ struct DeviceCheck;
 struct CaptureVisitor {
   // The gradient of a leaf is about to be read or added to; replaces: it is set or dropped.
   void (*grad)(CaptureVisitor&, const Tensor& leaf, bool replaces);
-  // An operator uses memory from outside for the first time, through t.
+  // An operator uses t, which is from outside: at least once for each such tensor.
   void (*outside)(CaptureVisitor&, const Tensor& t);
   // A module is about to be called.
   void (*module)(CaptureVisitor&, Module& m);

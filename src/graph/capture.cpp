@@ -121,7 +121,13 @@ int32_t read_value(Capture& c, const Tensor* t) {
          "a tensor {} was written during the capture by something that it does not record "
          "(another thread or ctx): it has version {}, the graph knows version {}",
          t->sizes(), version, known);
-  return value_of(c, *t, storage, version, writer_of(*c.graph, storage, version), -1);
+  const int32_t value =
+      value_of(c, *t, storage, version, writer_of(*c.graph, storage, version), -1);
+  const Graph& g = *c.graph;
+  const IrRole role = g.storages[storage].role;
+  const bool is_outside = role == IrRole::kConstant || role == IrRole::kState;
+  if (c.visitor && is_outside && g.values[value].out < 0) c.visitor->outside(*c.visitor, *t);
+  return value;
 }
 
 // ---- arguments ----

@@ -61,6 +61,7 @@ leaves: weakref.WeakValueDictionary[int | None, Tensor] = weakref.WeakValueDicti
 
 
 exchanged = [0]  # how often a tensor that is watched has become another one
+on_exchange: list[Callable[[], None]] = []  # called after each tensor that has become another one
 
 
 def known_leaf(leaf: Tensor) -> Tensor:
@@ -934,6 +935,8 @@ class Tensor(Arithmetic, TensorLayout):
         self._as_parameter_ = other._as_parameter_
         if weakref.getweakrefcount(self):  # such as those of layers
             exchanged[0] += 1
+        for told in on_exchange:
+            told()
         return self
 
 

@@ -22,7 +22,7 @@ from typing import Any, Callable, Iterator
 from . import _convert as convert
 from ._lib import Handle, call, fail, finalizer, lib, local, quick
 from ._tensor_facts import TensorHandle
-from ._tensor import Tensor, from_address
+from ._tensor import Tensor, from_address, on_exchange
 from ._tree import Place, mapped, with_tensors, without_tensors
 
 __all__ = [
@@ -46,6 +46,13 @@ SETTING_CALLS = 2  # recorded calls in a row that set what they read: none is re
 OPTIONS = Struct("Qqii").pack  # tt_compile_opts
 INFO = Struct("qqqP")  # tt_compiled_info
 NOTES = {"_single", "_held", "_watches"}  # of layers
+HOOKS = {  # dicts of modules
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_state_hooks",
+}
 PLAIN = (int, float, complex, str, bytes, bool, type(None))  # watched by value
 NUMBERS = [c_int64.from_param(n) for n in range(16)]
 ONE, TWO = NUMBERS[1:3]
@@ -114,7 +121,8 @@ class Entry:
         global recording
         owner = self.owner()
         if owner is not None and owner.reads((args, kwargs)):
-            lib.tt_capture_drop(local.ctx)  # a record would take the name for the argument
+            if self.info()[3] is None:  # the capture that is on is this call's own
+                lib.tt_capture_drop(local.ctx)  # a record would take the name for the argument
         recording += 1
         try:
             result = self.fn(*args, **kwargs)
@@ -216,6 +224,9 @@ class Entry:
             self.n_address,
         )
         if self.changed:
+            if not failed:
+                for address in outs[: self.n.value]:
+                    from_address(address or 0)  # and releases it
             return self.changed.pop()
         if failed:
             fail()
@@ -341,7 +352,7 @@ class Watched:
         values += [space.get(name) for space, name in self.names]
         if held is not None:
             held += values
-        parts = [(type(x), x) if isinstance(x, PLAIN) else id(x) for x in values]
+        parts = [(type(x), x) if isinstance(x, PLAIN) else identity(x, held) for x in values]
         if held is not None or self.mode is not self.modes[0]:
             self.mode, self.of_modules = self.modes[0], []
             for m in {id(m): m for root in self.roots for m in root.modules()}.values():
@@ -367,16 +378,38 @@ class Watched:
         for name, x in module.__dict__.items():
             if name in computed:
                 continue
-            if isinstance(x, dict) and name.endswith("_hooks"):
+            if name in HOOKS:
                 parts.append((name, tuple(x)))  # the numbers of hooks
                 continue
-            parts.append((name, type(x), x) if isinstance(x, PLAIN) else (name, id(x)))
+            parts.append((name, type(x), x) if isinstance(x, PLAIN) else (name, identity(x, held)))
             if held is not None:
                 held.append(x)
         for group in (module._parameters, module._buffers, module._modules):
-            parts += [(name, id(x)) for name, x in group.items()]
+            parts += [(name, identity(x, held)) for name, x in group.items()]
             if held is not None:
                 held += group.values()
+
+
+def identity(x: Any, held: list[Any] | None) -> Any:
+    """Returns what differs for another object, and for a tensor that has become another one. held
+    receives what must live as long as the result."""
+    if not isinstance(x, Tensor):
+        return id(x)
+    handle = getattr(x, "_as_parameter_", None)
+    if held is not None:
+        held.append(handle)
+    return id(x), id(handle)
+
+
+def look_again() -> None:
+    """Lets compiled functions compute their state anew: a tensor has become another one."""
+    for compiled in list(every):
+        compiled.last = None
+        if compiled.watched is not None:
+            compiled.watched.mode = Watched
+
+
+on_exchange.append(look_again)
 
 
 def memory_of(x: Tensor) -> int:

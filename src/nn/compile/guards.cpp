@@ -29,6 +29,14 @@ const Storage* storage_of(const Module::Slot& slot) {
   return slot.tensor ? slot.tensor->storage : nullptr;
 }
 
+Place::Place(const Tensor& t)
+    : storage(t.storage), data(t.data), dtype(t.dtype), sizes(t.sizes()), strides(t.strides()) {}
+
+bool Place::holds(const Tensor& t) const {
+  return storage == t.storage && data == t.data && dtype == t.dtype && same(sizes, t.sizes()) &&
+         same(strides, t.strides());
+}
+
 namespace {
 
 bool has_hooks(const Tensor& t) {
@@ -78,7 +86,7 @@ bool fits(const CompiledRecord& r, const LeafGuard& g, const Lock& lock, TensorS
   if (g.replaced) return true;
   const Tensor* grad = borrow_grad(lock, leaf);
   if (g.slot >= 0) return fits_slot(r, g, grad);
-  return g.grad == (grad ? grad->storage : nullptr);
+  return grad ? g.grad.holds(*grad) : !g.grad.storage;
 }
 
 // Whether a gradient that is an input of the plan is in memory that something else has, too.
@@ -110,7 +118,7 @@ bool fits_around(CompiledRecord& r, TensorSpan inputs) {
   for (const ModuleGuard& g : r.modules)
     if (!fits(g)) return false;
   for (const OutsideGuard& g : r.tensors)
-    if (g.tensor->storage != g.data || requires_grad(*g.tensor) != g.needs_grad) return false;
+    if (!g.place.holds(*g.tensor) || requires_grad(*g.tensor) != g.needs_grad) return false;
   return fits_leaves(r, inputs);
 }
 

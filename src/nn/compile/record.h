@@ -51,21 +51,33 @@ struct ModuleGuard {
   SmallVec<const Storage*, 2> slots;
 };
 
+// Where a tensor is, and its form: a tensor can move inside its storage, or be transposed there.
+struct Place {
+  const Storage* storage = nullptr;  // NULL: there is no tensor
+  const char* data = nullptr;
+  Dtype dtype = Dtype::kNone;
+  Shape sizes, strides;
+
+  Place() = default;
+  explicit Place(const Tensor& t);
+  bool holds(const Tensor& t) const;
+};
+
 // A tensor from outside that an operator reads or writes.
 struct OutsideGuard {
   TensorRef tensor;
-  const Storage* data;
+  Place place;
   bool needs_grad;
 };
 
 // A leaf whose gradient the function reads or adds to before it replaces it.
 struct LeafGuard {
   TensorRef leaf;
-  const Storage* grad;  // NULL: it has none
-  bool replaced;        // the function replaces it first: nothing depends on what it was
-  uint64_t hooks;       // HookList::mark
-  int32_t slot = -1;    // the input of the plan that the gradient is, in any memory; -1: none
-  int64_t input = -1;   // which input it is, then leaf is empty; -1: none
+  Place grad;          // in no storage: it has none
+  bool replaced;       // the function replaces it first: nothing depends on what it was
+  uint64_t hooks;      // HookList::mark
+  int32_t slot = -1;   // the input of the plan that the gradient is, in any memory; -1: none
+  int64_t input = -1;  // which input it is, then leaf is empty; -1: none
 
   const Tensor& of(TensorSpan inputs) const { return input < 0 ? *leaf : *inputs[input]; }
 };

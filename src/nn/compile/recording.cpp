@@ -17,7 +17,8 @@ struct Visitor : CaptureVisitor {
   SmallVec<ModuleGuard, 1> modules;
   SmallVec<OutsideGuard, 1> tensors;
   SmallVec<LeafGuard, 1> leaves;
-  PointerMap seen;
+  PointerMap seen;     // leaves and modules
+  PointerMap guarded;  // of `tensors`
   TensorSpan inputs;
   bool ran_history = false;  // a backward has left the function through an input
   bool failed = false;
@@ -26,7 +27,7 @@ struct Visitor : CaptureVisitor {
 TensorRef gradient_now(const Tensor& leaf, LeafGuard& guard) {
   const Lock lock(shared_lock);
   const Tensor* grad = borrow_grad(lock, leaf);
-  guard.grad = grad ? grad->storage : nullptr;
+  if (grad) guard.grad = Place(*grad);
   guard.hooks = mark_of_hooks(lock, leaf);
   return TensorRef::share(grad);
 }
@@ -41,7 +42,7 @@ void visit_grad(CaptureVisitor& visitor, const Tensor& leaf, bool replaces) {
   auto& v = static_cast<Visitor&>(visitor);
   try {
     if (leaf.grad_fn || !v.seen.add(&leaf)) return;
-    LeafGuard guard = {TensorRef::share(&leaf), nullptr, replaces, 0};
+    LeafGuard guard = {TensorRef::share(&leaf), Place(), replaces, 0};
     const TensorRef grad = gradient_now(leaf, guard);
     if (grad && !replaces && can_be_slot(*grad)) guard.slot = add_capture_input(*grad);
     v.leaves.push_back(std::move(guard));
@@ -52,7 +53,7 @@ void visit_grad(CaptureVisitor& visitor, const Tensor& leaf, bool replaces) {
 void visit_outside(CaptureVisitor& visitor, const Tensor& t) {
   auto& v = static_cast<Visitor&>(visitor);
   try {
-    v.tensors.push_back({TensorRef::share(&t), t.storage, requires_grad(t)});
+    if (v.guarded.add(&t)) v.tensors.push_back({TensorRef::share(&t), Place(t), requires_grad(t)});
   } catch (...) {
     v.failed = true;
   }
@@ -246,7 +247,7 @@ void Recording::set_grads(const Graph& captured, int64_t n_outs) {
     const LeafGuard& guard = r_.leaves[i];
     GradRule rule = {.leaf = guard.leaf, .grad = {}, .out = -1, .input = guard.input};
     if (!grads_[i]) {
-      if (guard.grad || guard.replaced) r_.grads.push_back(std::move(rule));
+      if (guard.grad.storage || guard.replaced) r_.grads.push_back(std::move(rule));
       continue;
     }
     rule.out = out++;
@@ -254,7 +255,7 @@ void Recording::set_grads(const Graph& captured, int64_t n_outs) {
       rule.grad = plan_slot(*r_.plan, true, rule.out);
       rule.result = result_in_memory(captured, n_outs, rule.out);
       r_.grads.push_back(std::move(rule));
-    } else if (grads_[i]->storage != guard.grad) {
+    } else if (grads_[i]->storage != guard.grad.storage) {
       refuse("the function sets a gradient to a tensor that it has not computed");
     }
   }
@@ -295,6 +296,10 @@ void Recording::check_inputs_after() {
     for (const Storage* slot : m.slots)
       for (const Tensor* t : inputs_)
         if (t->storage == slot) refuse("an input is also a parameter or a buffer of a module");
+  for (const LeafGuard& leaf : r_.leaves)
+    for (const Tensor* t : inputs_)
+      if (!leaf.replaced && t->storage == leaf.grad.storage)
+        refuse("an input has the memory of a gradient");
 }
 
 void Recording::finish(const TensorList& outs) {
@@ -358,6 +363,7 @@ TensorList Recording::run() {
 
 TensorList record(Compiled& f, TensorSpan inputs) {
   NewRecord made(f);
+  f.reason = Text();  // none: the function sees that it is being recorded
   TensorList outs = Recording(f, inputs, *made.record).run();
   f.reason = Text(made.record->reason.c_str());
   if (!made.record->out_of_memory) made.keep();

@@ -1074,3 +1074,117 @@ def changed_optimizer(compiled):
 
 def test_an_optimizer_that_loads_a_state_and_gets_a_parameter():
     assert changed_optimizer(True) == changed_optimizer(False)
+
+
+def moves(make):
+    """Asserts that a compiled function gives the function's results before and after a move. make:
+    returns the function, its argument and the move."""
+    found = []
+    for compiled in (False, True):
+        function, x, move = make()
+        run = tt.compile(function) if compiled else function
+        results = [run(x).tolist(), run(x).tolist()]
+        with tt.no_grad():
+            move()
+        found.append(results + [run(x).tolist(), run(x).tolist()])
+    assert found[1] == found[0] and found[0][1] != found[0][2]
+    assert sum(entry.info()[1] for entry in run.entries.values()) >= 1
+
+
+def test_tensors_that_move_in_their_memory():
+    flat = tt.arange(4).float()
+
+    def gradient():
+        w = tt.ones(2).requires_grad_()
+        w.grad = flat[:2]
+        return lambda x: x * w.grad, tt.ones(2), lambda: setattr(w, "grad", flat[2:])
+
+    def data():
+        w = tt.ones(2)
+        w.data = flat[:2]
+        return lambda x: x * w, tt.ones(2), lambda: setattr(w, "data", flat[2:])
+
+    def the_second_of_a_memory():
+        v, w = tt.ones(2), tt.ones(2)
+        v.data, w.data = flat[:2], flat[:2]
+        return lambda x: x * v + w, tt.ones(2), lambda: setattr(w, "data", flat[2:])
+
+    def transposed_weight():
+        m = nn.Linear(2, 2, bias=False).requires_grad_(False)
+        m.weight.copy_(flat.view(2, 2))
+        return m.forward, tt.ones(1, 2), lambda: setattr(m.weight, "data", m.weight.data.t())
+
+    def in_place():
+        w = flat.view(2, 2).clone()
+        return lambda x: x * w, tt.ones(2, 2), lambda: w.t_()
+
+    for make in (gradient, data, the_second_of_a_memory, transposed_weight, in_place):
+        moves(make)
+
+
+def test_an_input_in_the_memory_of_a_gradient():
+    w = tt.ones(2).requires_grad_()
+    w.grad = tt.tensor([1.0, 2.0])
+    run = tt.compile(lambda x: x * w.grad)
+    assert run(w.grad[:]).tolist() == [1.0, 4.0]
+    assert "memory of a gradient" in info(run)[3]
+    assert run(w.grad[:]).tolist() == [1.0, 4.0]
+    assert run(tt.tensor([5.0, 6.0])).tolist() == [5.0, 12.0]
+
+
+def test_a_function_that_transposes_a_tensor_in_place():
+    w = tt.arange(4).float().view(2, 2)
+
+    def turned(x):
+        w.t_()
+        return x * w
+
+    run = tt.compile(turned)
+    found = [run(tt.ones(2, 2)).tolist() for _ in range(4)]
+    assert found == [[[0.0, 2.0], [1.0, 3.0]], [[0.0, 1.0], [2.0, 3.0]]] * 2
+
+
+def test_dicts_of_a_module_that_are_named_like_hooks():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.loss_hooks = {"scale": 2.0}
+
+        def forward(self, x):
+            return x * self.loss_hooks["scale"]
+
+    m = Scaled()
+    run = tt.compile(m)
+    assert [run(tt.ones(1)).item() for _ in range(2)] == [2.0, 2.0]
+    m.loss_hooks = {"scale": 3.0}
+    assert [run(tt.ones(1)).item() for _ in range(2)] == [3.0, 3.0]
+
+
+def test_results_of_another_structure_are_released():
+    def calls():
+        for _ in range(5):
+            kinds = [tuple, list]
+            run = tt.compile(lambda x, kinds=kinds: kinds.pop(0)([x + 1, x + 2]))
+            assert type(run(tt.ones(3))) is tuple and type(run(tt.ones(4))) is list
+        gc.collect()
+        return tt.runtime.memory_stats()["live_tensors"]
+
+    assert calls() == calls()
+
+
+def test_a_compiled_function_in_a_capture():
+    w = tt.full((2,), 3.0)
+    scaled = tt.compile(lambda a, x: a * w * x)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = w
+
+        def forward(self, x):
+            return scaled(self.w, x)
+
+    program = tt.export.export(Model(), (tt.ones(2),))
+    assert program.module()(tt.full((2,), 2.0)).tolist() == [18.0, 18.0]
+    assert scaled(w, tt.ones(2)).tolist() == [9.0, 9.0]
+    assert scaled(tt.ones(2), tt.ones(2)).tolist() == [3.0, 3.0]
