@@ -149,7 +149,7 @@ TensorRef vector_in(const Optimizer& o, const Tensor& value, const char* name) {
     fail_arg(TT_SHAPE, "value", "{} has shape {}: must have all {} elements of the parameters",
              name, value.sizes(), f.n);
   if (!can_cast(value.dtype, f.dtype))
-    fail_arg(TT_DTYPE, "value", "{} is {}, the parameters are {}: must have their dtype", name,
+    fail_arg(TT_DTYPE, "value", "{} is {}, the parameters are {}: must convert to it", name,
              fmt(value.dtype), fmt(f.dtype));
   TensorRef own = new_tensor(value.sizes(), f.dtype, f.device);
   op::copy_(*own, value);

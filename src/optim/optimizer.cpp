@@ -230,7 +230,7 @@ void set_param_state(Optimizer& o, int64_t param, const char* name, const Tensor
     fail_arg(TT_SHAPE, "value", "{} is {}, its parameter is {}: must be {}", name, value->sizes(),
              p.sizes(), Ints(sizes));
   if (!can_cast(value->dtype, p.dtype))
-    fail_arg(TT_DTYPE, "value", "{} is {}, its parameter is {}: must have its dtype", name,
+    fail_arg(TT_DTYPE, "value", "{} is {}, its parameter is {}: must convert to it", name,
              fmt(value->dtype), fmt(p.dtype));
   MaskGuard quiet(bit(kKeyAutograd));
   TensorRef own = same(sizes, p.sizes()) ? state_like(p) : new_tensor(sizes, p.dtype, p.device);

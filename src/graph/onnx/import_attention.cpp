@@ -24,11 +24,11 @@ TensorRef sum_of(TensorRef a, TensorRef b) {
   return op::add(*a, *b);
 }
 
-// -inf above the diagonal at which the last row sees the last key, 0 elsewhere.
-TensorRef causal_bias(int64_t rows, int64_t keys, Dtype dtype) {
+// 0 where row i sees key j, at j <= past + i, else -inf.
+TensorRef causal_bias(int64_t rows, int64_t keys, int64_t past, Dtype dtype) {
   const int64_t sizes[] = {rows, keys};
   const TensorRef all = op::full(Ints(sizes), Scalar(-INFINITY), dtype, kCpuDevice);
-  return op::triu(*all, keys - rows + 1);
+  return op::triu(*all, past + 1);
 }
 
 TensorRef positions_up_to(int64_t n) {
@@ -75,15 +75,16 @@ TensorRef OnnxImporter::behind_past(int64_t i, TensorRef now) const {
   return op::cat(TensorSpan(both, 2), 2);
 }
 
-// softmax(q kᵀ scale + bias) v, united. causal: the last row sees all keys.
+// softmax(q kᵀ scale + bias) v. causal: row i sees the keys of `past` and those up to the i-th
+// behind them.
 TensorRef OnnxImporter::attend(const Tensor& q, const Tensor& k, const Tensor& v, TensorRef bias,
-                               bool causal) const {
+                               bool causal, int64_t past) const {
   if (q.ndim != 4 || k.ndim != 4 || v.ndim != 4) refuse("heads of other dimensions");
   if (real("softcap", 0) != 0) refuse("softcap");
   const int64_t rows = q.size(2);
   const int64_t keys = k.size(2);
-  const bool plain = causal && !bias && rows == keys;
-  if (causal && !plain) bias = sum_of(std::move(bias), causal_bias(rows, keys, q.dtype));
+  const bool plain = causal && !bias && !past;
+  if (causal && !plain) bias = sum_of(std::move(bias), causal_bias(rows, keys, past, q.dtype));
   if (bias && bias->dtype != q.dtype) bias = op::to_dtype(*bias, q.dtype);
   Opt<double> scale;
   if (real("scale", 0) != 0) scale = real("scale", 0);
@@ -94,6 +95,8 @@ TensorRef OnnxImporter::attend(const Tensor& q, const Tensor& k, const Tensor& v
 // Attention of onnxruntime: q, k and v side by side in a projection of the input.
 void OnnxImporter::packed_attention(const Tensor& qkv, int64_t mask, int64_t past) {
   if (integer("do_rotary", 0) || attr("qkv_hidden_sizes")) refuse("do_rotary or qkv_hidden_sizes");
+  if (integer("past_present_share_buffer", 0) || (is(type_, "Attention") && has(6)))
+    refuse("a past that shares its buffer");
   if (qkv.ndim != 3 || qkv.size(2) % 3) refuse("a projection of other dimensions");
   const int64_t width = qkv.size(2) / 3;
   const int64_t n = heads("num_heads", width);
@@ -107,14 +110,18 @@ void OnnxImporter::packed_attention(const Tensor& qkv, int64_t mask, int64_t pas
     }
   TensorRef bias = bias_of_keys(mask, qkv.size(0), part[1]->size(2));
   if (is(type_, "Attention") && has(5)) bias = sum_of(std::move(bias), TensorRef::share(&in(5)));
-  give(united(
-      *attend(*part[0], *part[1], *part[2], std::move(bias), integer("unidirectional", 0) != 0)));
+  const bool causal = integer("unidirectional", 0) != 0;
+  const int64_t before = part[1]->size(2) - part[0]->size(2);
+  give(united(*attend(*part[0], *part[1], *part[2], std::move(bias), causal, before)));
   const Tensor* both[] = {part[1].get(), part[2].get()};
   if (outputs_.size() > 1 && outputs_[1].n) give(op::stack(TensorSpan(both, 2)));
 }
 
+// A single row sees all keys. Of several rows and more keys, onnxruntime on CPUs shows all keys to
+// the last row and those up to the i-th to row i: no alignment gives that, so it is refused.
 void OnnxImporter::multi_head_attention() {
   if (!has(1) || !has(2)) refuse("packed queries, keys and values");
+  if (has(8) || has(9)) refuse("a past that shares its buffer, or beams");
   TensorRef part[3];
   for (int64_t i = 0; i < 3; i++) part[i] = TensorRef::share(&in(i));
   int64_t at = 0;
@@ -126,13 +133,18 @@ void OnnxImporter::multi_head_attention() {
       refuse("biases of heads");
     }
     if (t->ndim == 3) t = divided(*t, heads("num_heads", t->size(2)));
+    if (t->ndim != 4) refuse("queries, keys or values of other dimensions");
   }
+  const int64_t rows = part[0]->size(2);
+  const int64_t keys = part[1]->size(2);
+  const bool causal = integer("unidirectional", 0) && rows > 1;
+  if (causal && keys > rows) refuse("unidirectional rows that are fewer than the keys");
   part[1] = behind_past(6, std::move(part[1]));
   part[2] = behind_past(7, std::move(part[2]));
   TensorRef bias = bias_of_keys(4, part[1]->size(0), part[1]->size(2));
   if (has(5)) bias = sum_of(std::move(bias), TensorRef::share(&in(5)));
-  give(united(
-      *attend(*part[0], *part[1], *part[2], std::move(bias), integer("unidirectional", 0) != 0)));
+  const int64_t past = part[1]->size(2) - keys;
+  give(united(*attend(*part[0], *part[1], *part[2], std::move(bias), causal, past)));
   give(std::move(part[1]));
   give(std::move(part[2]));
 }
@@ -158,6 +170,7 @@ void OnnxImporter::group_query_attention() {
     part[1] = op::narrow(*all, 1, n, groups);
     part[2] = op::narrow(*all, 1, n + groups, groups);
   }
+  if (part[0]->size(2) != part[1]->size(2)) refuse("other numbers of rows and keys");
   if (integer("do_rotary", 0)) {
     const TensorRef places = positions_up_to(part[0]->size(2));
     const int64_t row[] = {1, places->numel};
@@ -166,7 +179,7 @@ void OnnxImporter::group_query_attention() {
     for (int64_t i = 0; i < 2; i++)
       part[i] = rotated(*part[i], *op::embedding(in(7), *at), *op::embedding(in(8), *at), in_pairs);
   }
-  give(united(*attend(*part[0], *part[1], *part[2], {}, true)));
+  give(united(*attend(*part[0], *part[1], *part[2], {}, true, 0)));
   give(std::move(part[1]));
   give(std::move(part[2]));
 }
@@ -175,8 +188,11 @@ void OnnxImporter::group_query_attention() {
 void OnnxImporter::attention() {
   if (integer("qk_matmul_output_mode", 0) || (outputs_.size() > 3 && outputs_[3].n))
     refuse("scores as a result");
+  if (has(6)) refuse("numbers of keys that are no padding");
   TensorRef q = by_heads(0, "q_num_heads");
-  TensorRef k = behind_past(4, by_heads(1, "kv_num_heads"));
+  TensorRef k = by_heads(1, "kv_num_heads");
+  const int64_t keys = k->size(2);
+  k = behind_past(4, std::move(k));
   TensorRef v = behind_past(5, by_heads(2, "kv_num_heads"));
   TensorRef bias;
   if (has(3) && in(3).dtype == Dtype::kBool) {
@@ -186,7 +202,8 @@ void OnnxImporter::attention() {
   } else if (has(3)) {
     bias = TensorRef::share(&in(3));
   }
-  TensorRef y = attend(*q, *k, *v, std::move(bias), integer("is_causal", 0) != 0);
+  const bool causal = integer("is_causal", 0) != 0;
+  TensorRef y = attend(*q, *k, *v, std::move(bias), causal, k->size(2) - keys);
   give(in(0).ndim == 3 ? united(*y) : std::move(y));
   give(std::move(k));
   give(std::move(v));
@@ -294,10 +311,7 @@ bool OnnxImporter::attention_layer() {
   static constexpr Reader kOnnx[] = {
       {"Attention", [](OnnxImporter& n) { n.attention(); }},
       {"RotaryEmbedding", [](OnnxImporter& n) { n.give(n.rotary_embedding()); }},
-      {"SimplifiedLayerNormalization",
-       [](OnnxImporter& n) {
-         n.give(n.normalized(n.in(0), 1, -1, false, n.real("epsilon", 1e-5f)));
-       }},
+      {"SimplifiedLayerNormalization", [](OnnxImporter& n) { n.give(n.rms_norm()); }},
   };
   static constexpr Reader kMicrosoft[] = {
       {"Attention",

@@ -99,12 +99,14 @@ TensorRef OnnxImporter::clip() const {
 
 TensorRef OnnxImporter::softmax() const {
   const int64_t d = dim(integer("axis", opset_ < 13 ? 1 : -1), in(0).ndim);
-  const bool plain = is(type_, "Softmax");
-  if (opset_ >= 13 || d == in(0).ndim - 1)
-    return plain ? op::softmax(in(0), d) : op::log_softmax(in(0), d);
-  const TensorRef rows = op::flatten(in(0), d, -1);  // before opset 13: over all axes from d on
-  const TensorRef y = plain ? op::softmax(*rows, d) : op::log_softmax(*rows, d);
-  return op::reshape(*y, in(0).sizes());
+  return softmax_from(in(0), d, opset_, is(type_, "LogSoftmax"));
+}
+// Over dimension d, before opset 13 over all dimensions from d on.
+TensorRef OnnxImporter::softmax_from(const Tensor& x, int64_t d, int64_t opset, bool log) const {
+  if (opset >= 13 || d == x.ndim - 1) return log ? op::log_softmax(x, d) : op::softmax(x, d);
+  const TensorRef rows = op::flatten(x, d, -1);
+  const TensorRef y = log ? op::log_softmax(*rows, d) : op::softmax(*rows, d);
+  return op::reshape(*y, x.sizes());
 }
 
 TensorRef OnnxImporter::swish() const {

@@ -171,7 +171,8 @@ TensorRef OnnxImporter::mean_of_integers(bool whole) const {
 
 TensorRef OnnxImporter::softmax_of_integers() const {
   const TensorRef x = real_numbers(0);
-  return as_integers(*op::softmax(*x, dim(integer("axis", -1), x->ndim)), 3);
+  const int64_t d = dim(integer("axis", -1), x->ndim);
+  return as_integers(*softmax_from(*x, d, integer("opset", 13), false), 3);
 }
 
 // Sums of products times both scales, of which inputs `a` and `b` are, plus a bias.

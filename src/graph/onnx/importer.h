@@ -95,6 +95,7 @@ class OnnxImporter {
   TensorRef hard_sigmoid() const;
   TensorRef clip() const;
   TensorRef softmax() const;
+  TensorRef softmax_from(const Tensor& x, int64_t d, int64_t opset, bool log) const;
   TensorRef swish() const;
   TensorRef mean_of_inputs() const;
   TensorRef rms_norm() const;
@@ -121,8 +122,8 @@ class OnnxImporter {
   TensorRef by_heads(int64_t i, const char* name) const;
   TensorRef bias_of_keys(int64_t i, int64_t batch, int64_t keys) const;
   TensorRef behind_past(int64_t i, TensorRef now) const;
-  TensorRef attend(const Tensor& q, const Tensor& k, const Tensor& v, TensorRef bias,
-                   bool causal) const;
+  TensorRef attend(const Tensor& q, const Tensor& k, const Tensor& v, TensorRef bias, bool causal,
+                   int64_t past) const;
   void packed_attention(const Tensor& qkv, int64_t mask, int64_t past);
   void multi_head_attention();
   void group_query_attention();

@@ -70,6 +70,11 @@ def attended(q, k, v, n, **options):
     return united(F.scaled_dot_product_attention(heads(q, n), heads(k, n), heads(v, n), **options))
 
 
+def seen(rows, keys, past=0):
+    """Row i sees the keys of the past and those up to the i-th behind them."""
+    return tt.ones(rows, past + keys).tril(past).bool()
+
+
 def rotated(x, at, in_pairs):
     """Heads of the width of the tables, twice."""
     c, s = COS[at][:, None], SIN[at][:, None]
@@ -194,6 +199,33 @@ CASES = {
             heads(tt.cat([VALUES, X], 1), 2),
         ],
     ),
+    "unidirectional MultiHeadAttention of more rows than keys": (
+        "MultiHeadAttention",
+        [X, KEYS[:, :2], VALUES[:, :2]],
+        {"num_heads": 2, "unidirectional": 1},
+        lambda: [attended(X, KEYS[:, :2], VALUES[:, :2], 2, attn_mask=seen(5, 2))],
+    ),
+    "unidirectional MultiHeadAttention of a row": (
+        "MultiHeadAttention",
+        [X[:, :1], KEYS, VALUES],
+        {"num_heads": 2, "unidirectional": 1},
+        lambda: [attended(X[:, :1], KEYS, VALUES, 2)],
+    ),
+    "unidirectional Attention behind a past": (
+        "Attention",
+        [X, W, V24, None, tt.stack([heads(KEYS, 2), heads(VALUES, 2)])],
+        {"num_heads": 2, "unidirectional": 1},
+        lambda: [
+            attended(
+                QKV[0],
+                tt.cat([KEYS, QKV[1]], 1),
+                tt.cat([VALUES, QKV[2]], 1),
+                2,
+                attn_mask=seen(5, 5, 7),
+            ),
+            tt.stack([heads(tt.cat([KEYS, QKV[1]], 1), 2), heads(tt.cat([VALUES, QKV[2]], 1), 2)]),
+        ],
+    ),
     "GroupQueryAttention": (
         "GroupQueryAttention",
         [WIDE.repeat(1, 1, 4), WIDE.repeat(1, 1, 2), WIDE.repeat(1, 1, 2) * 2]
@@ -269,6 +301,18 @@ CASES = {
         {"axis": 2, "opset": 13},
         lambda: [as_bytes(reals(A, 0.05, 9).softmax(-1), 1 / 256, 0)],
     ),
+    "QLinearSoftmax over dimensions from 1 on": (
+        "QLinearSoftmax",
+        [A, scale(0.05), byte(9), scale(1 / 256), byte(0)],
+        {"axis": 1, "opset": 12},
+        lambda: [as_bytes(reals(A, 0.05, 9).flatten(1).softmax(-1).view(2, 3, 8), 1 / 256, 0)],
+    ),
+    "QLinearSoftmax over dimension 1": (
+        "QLinearSoftmax",
+        [A, scale(0.05), byte(9), scale(1 / 256), byte(0)],
+        {"axis": 1, "opset": 13},
+        lambda: [as_bytes(reals(A, 0.05, 9).softmax(1), 1 / 256, 0)],
+    ),
     "QLinearAveragePool": (
         "QLinearAveragePool",
         [bytes_of(tt.uint8, 1, 2, 6, 6), scale(0.05), byte(9), scale(0.04), byte(2)],
@@ -331,6 +375,40 @@ ONNX = {
             )
         ],
     ),
+    "causal Attention of more keys than rows": (
+        "Attention",
+        [X[:, :2], KEYS, VALUES],
+        {"q_num_heads": 2, "kv_num_heads": 2, "is_causal": 1},
+        lambda: [attended(X[:, :2], KEYS, VALUES, 2, attn_mask=seen(2, 7))],
+    ),
+    "causal Attention of more rows than keys": (
+        "Attention",
+        [X, KEYS[:, :2], VALUES[:, :2]],
+        {"q_num_heads": 2, "kv_num_heads": 2, "is_causal": 1},
+        lambda: [attended(X, KEYS[:, :2], VALUES[:, :2], 2, attn_mask=seen(5, 2))],
+    ),
+    "causal Attention of more keys behind a past": (
+        "Attention",
+        [X[:, :2], Y, X, image(2, 12), heads(KEYS, 2).contiguous(), heads(VALUES, 2).contiguous()],
+        {"q_num_heads": 2, "kv_num_heads": 2, "is_causal": 1},
+        lambda: [
+            attended(
+                X[:, :2],
+                tt.cat([KEYS, Y], 1),
+                tt.cat([VALUES, X], 1),
+                2,
+                attn_mask=tt.where(seen(2, 5, 7), image(2, 12), -math.inf),
+            ),
+            heads(tt.cat([KEYS, Y], 1), 2),
+            heads(tt.cat([VALUES, X], 1), 2),
+        ],
+    ),
+    "SimplifiedLayerNormalization": (
+        "SimplifiedLayerNormalization",
+        [X, image(5, 8)],
+        {"axis": 1, "epsilon": 0.01},
+        lambda: [F.rms_norm(X, (5, 8), image(5, 8), 0.01)],
+    ),
     "RotaryEmbedding": (
         "RotaryEmbedding",
         [heads(WIDE, 2).contiguous(), COS, SIN, AT],
@@ -372,6 +450,42 @@ def test_nodes(domain, name, tmp_path):
     [
         ("Attention", [X, W, V24], {"num_heads": 3}, "does not divide"),
         ("Attention", [X, W, V24, MASK[:1]], {"num_heads": 2}, "a mask of other dimensions"),
+        (
+            "Attention",
+            [X, W, V24, None, tt.zeros(2, 2, 2, 7, 4), None, tt.tensor([3], dtype=tt.int32)],
+            {"num_heads": 2},
+            "shares its buffer",
+        ),
+        (
+            "Attention",
+            [X, W, V24],
+            {"num_heads": 2, "past_present_share_buffer": 1},
+            "shares its buffer",
+        ),
+        (
+            "MultiHeadAttention",
+            [X[:, :2], KEYS, VALUES],
+            {"num_heads": 2, "unidirectional": 1},
+            "fewer than the keys",
+        ),
+        (
+            "MultiHeadAttention",
+            [X, KEYS, VALUES] + [None] * 5 + [tt.tensor([3], dtype=tt.int32)],
+            {"num_heads": 2},
+            "shares its buffer",
+        ),
+        (
+            "MultiHeadAttention",
+            [X, KEYS, VALUES] + [None] * 6 + [tt.zeros(2, 1, 7, dtype=tt.int32)],
+            {"num_heads": 2},
+            "or beams",
+        ),
+        (
+            "GroupQueryAttention",
+            [X, KEYS, VALUES],
+            {"num_heads": 2, "kv_num_heads": 2},
+            "other numbers of rows and keys",
+        ),
         ("MatMulNBits", [image(3, 64), BITS, FACTORS], {"K": 64, "N": 1 << 40}, "bits, blocks"),
         ("QLinearAdd", [A, COLUMNS, byte(3)] * 2 + [scale(1.0), byte(2)], {}, "several scales"),
         ("RotaryEmbedding", [X, AT, COS, SIN], {"num_heads": 8}, "more angles than columns"),
@@ -382,6 +496,14 @@ def test_refuses(op, tensors, attributes, reason, tmp_path):
     path = tmp_path / "m.onnx"
     path.write_bytes(model_of(op, tensors, attributes, 1, MICROSOFT, 17))
     with pytest.raises(NotImplementedError, match=reason):
+        tt.onnx.load(path)
+
+
+def test_attention_refuses_numbers_of_keys(tmp_path):
+    path = tmp_path / "m.onnx"
+    tensors = [heads(t, 2).contiguous() for t in (X, KEYS, VALUES)] + [None] * 3
+    path.write_bytes(model_of("Attention", tensors + [tt.tensor([7, 4])], {}, 1, "", 24))
+    with pytest.raises(NotImplementedError, match="numbers of keys"):
         tt.onnx.load(path)
 
 

@@ -279,6 +279,27 @@ def test_a_failing_closure_of_lbfgs_changes_nothing():
     assert calls[0] != calls[2] and x.tolist() == calls[0] and not opt.state_dict()["state"]
 
 
+@pytest.mark.parametrize("kind,key", [("LBFGS", "d"), ("Adagrad", "sum")])
+def test_states_must_convert_to_the_dtype(kind, key):
+    x = tt.zeros(2, requires_grad=True)
+    opt = getattr(tt.optim, kind)([x])
+
+    def closure():
+        opt.zero_grad()
+        loss = (x - 1).square().sum()
+        loss.backward()
+        return loss
+
+    opt.step(closure)
+    state = opt.state_dict()
+    state["state"][0][key] = tt.ones(2, dtype=tt.float64)
+    opt.load_state_dict(state)
+    assert opt.state[x][key].dtype == tt.float32
+    state["state"][0][key] = tt.ones(2, dtype=tt.complex64)
+    with pytest.raises(tt.errors.DtypeError, match="float32: must convert to it"):
+        opt.load_state_dict(state)
+
+
 def test_lbfgs_refuses():
     a, b = leaves()
     with pytest.raises(ValueError, match="one group"):
