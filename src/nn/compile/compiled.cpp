@@ -69,6 +69,8 @@ const char* reason_against(CompiledRecord& r, TensorSpan inputs) {
   if (!r.plan) return r.reason.c_str();
   for (const Tensor* t : inputs)
     if (r.outside.find(t->storage) >= 0) return "an input shares memory with state of the function";
+  if (r.writes_inputs && storages_overlap(inputs))
+    return "inputs of different storages overlap, and the function writes one";
   return nullptr;
 }
 

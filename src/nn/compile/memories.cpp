@@ -107,6 +107,18 @@ SmallVec<MemoryInput, 2> memories_of(TensorSpan inputs) {
   return memories;
 }
 
+bool storages_overlap(TensorSpan inputs) {
+  for (int64_t i = 1; i < inputs.n; i++) {
+    const Bytes own = bytes_of(*inputs[i]);
+    for (int64_t k = 0; k < i; k++) {
+      const Bytes other = bytes_of(*inputs[k]);
+      if (inputs[k]->storage != inputs[i]->storage && own.low < other.high && other.low < own.high)
+        return true;
+    }
+  }
+  return false;
+}
+
 const char* reason_against_memories(TensorSpan inputs) {
   for (const Group& group : groups_of(inputs)) {
     const Bytes all = bytes_of_all(inputs, group);

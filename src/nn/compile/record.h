@@ -169,6 +169,8 @@ class Sharings {
 SmallVec<MemoryInput, 2> memories_of(TensorSpan inputs);
 // Why no plan can get the memories of these inputs, or NULL.
 const char* reason_against_memories(TensorSpan inputs);
+// Whether inputs of different storages share bytes, as two imports of one array.
+bool storages_overlap(TensorSpan inputs);
 
 TensorList run_function(Compiled& f, TensorSpan inputs);
 // Runs the function and keeps a record of the call.

@@ -1188,3 +1188,22 @@ def test_a_compiled_function_in_a_capture():
     assert program.module()(tt.full((2,), 2.0)).tolist() == [18.0, 18.0]
     assert scaled(w, tt.ones(2)).tolist() == [9.0, 9.0]
     assert scaled(tt.ones(2), tt.ones(2)).tolist() == [3.0, 3.0]
+
+
+def test_inputs_of_two_storages_that_overlap():
+    np = pytest.importorskip("numpy")
+
+    def shifted(x, y):
+        x.add_(1)
+        z = y * 2
+        y.add_(z)
+        return z
+
+    found = []
+    for run in (shifted, tt.compile(shifted)):
+        a = np.zeros(4, np.float32)
+        apart = run(tt.zeros(3), tt.zeros(3)).tolist(), run(tt.ones(3), tt.ones(3)).tolist()
+        steps = [run(tt.from_numpy(a[:3]), tt.from_numpy(a[1:])).tolist() for _ in range(3)]
+        found.append((apart, steps, a.tolist()))
+    assert found[0] == found[1]
+    assert "overlap" in info(run)[3]
