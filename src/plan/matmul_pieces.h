@@ -6,8 +6,9 @@
 //       pack it while the panel before is multiplied
 //       for each chain of at most 128 positions: for each panel of 32 columns: 32 x 32 sums
 //
-// Chains are added in their order. Rows and columns of a block whose numbers have no pieces are
-// left out, and multiplied by vectors afterwards: 32 rows at least. Both depend on the shape alone.
+// Chains are added in their order, which depends on the shape alone. Panels of 32 rows are left
+// out, and multiplied by vectors afterwards, where their numbers and those of all columns of the
+// block have no pieces.
 #pragma once
 
 #include "plan/matmul_plan.h"

@@ -311,7 +311,10 @@ TEST(MathUlp, doubles_at_the_ends) {
                         {"expm1", KERNEL_ROW(expm1), NAN, NAN},
                         {"gelu", KERNEL_ROW(gelu), INFINITY, INFINITY},
                         {"gelu", KERNEL_ROW(gelu), -INFINITY, NAN},
-                        {"gelu", KERNEL_ROW(gelu), -100, -0.0}};
+                        {"gelu", KERNEL_ROW(gelu), -100, -0.0},
+                        {"erfinv", KERNEL_ROW(erfinv), -0.0, -0.0},
+                        {"erfinv", KERNEL_ROW(erfinv), -1, -INFINITY},
+                        {"erfinv", KERNEL_ROW(erfinv), 1.5, NAN}};
   for (const Case& c : cases)
     for (int isa = 0; isa <= best_isa(); isa++) {
       if (!c.row.isa[isa]) continue;

@@ -31,6 +31,7 @@ PROGRAMS = {
 ALSO = (
     f"{KERNELS}/quant/int8.cpp.o",
     f"{KERNELS}/matmul/bf16_amx.cpp.o",
+    f"{KERNELS}/matmul/f32_amx.cpp.o",
     "CMakeFiles/tt_objects.dir/src/base/os_linux.cpp.o",
 )
 

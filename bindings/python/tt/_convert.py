@@ -267,7 +267,7 @@ def number_form(
                 return f64, c_double(float(x))
             if bounds_above(op, arg):
                 return i64, c_int64(INT_MAX)
-            if op not in REFUSING or dtype.name == "uint64":
+            if dtype.name == "uint64" or (dtype.kind == "i" and op not in REFUSING):
                 return i64, c_int64(x - 2**64)
         return i64, c_int64(integer(x, op, arg))
     return other, scalar(x, op, arg)

@@ -343,7 +343,7 @@ def split(
 
 @overridable
 def repeat_interleave(
-    input: Tensor,
+    input: Tensor | None = None,
     repeats: int | Tensor | None = None,
     dim: int | None = None,
     *,
@@ -351,9 +351,16 @@ def repeat_interleave(
     output_size: int | None = None,
 ) -> Tensor:
     """Repeats each element of input, or each slice of dim, as often as repeats says. Without
-    repeats, input has the numbers of copies of the indices 0, 1, …"""
-    if repeats is None:
-        input, repeats = ops.arange(len(input), dtype=input.dtype, device=input.device), input
+    repeats, input has the numbers of copies of the indices 0, 1, …; so has repeats without
+    input."""
+    if input is None or repeats is None:
+        copies = repeats if input is None else input
+        if not isinstance(copies, Tensor) or copies.ndim != 1:
+            raise errors.ShapeError(
+                "repeat_interleave: repeats must be a vector of numbers of copies"
+            )
+        repeats = copies
+        input = ops.arange(len(copies), dtype=copies.dtype, device=copies.device)
     return ops.repeat_interleave(input, repeats, dim, axis=axis, output_size=output_size)
 
 

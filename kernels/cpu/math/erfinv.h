@@ -138,7 +138,8 @@ TT_INLINE F32v erfinv(F32v x) {
   const F32v c0 = row(kErfinv0);
   const F32v q = c0 + change;
   const F32v q_low = ((c0 - q) + change) + (row(kErfinv0Low) + change_low);
-  const F32v y = fma(x, q, x * fma(slope + step, lost * 4.0f, q_low));
+  const F32v sum = fma(x, q, x * fma(slope + step, lost * 4.0f, q_low));
+  const F32v y = F32v(Bits(sum) | (Bits(x) & 0x80000000u));  // of x = -0, too
   const auto inside = less(F32v{}, distance);
   if (TT_LIKELY(inside == kAllLanes)) return y;
   return select(inside, y, x / F32v(vsqrt(Vec<float>(distance))));  // infinite at 1, else nan

@@ -106,7 +106,7 @@ TT_INLINE Wide erfinv_near(Wide y) {
   const Wide q = kErfinvFirst + change;
   const Wide q_lost = ((kErfinvFirst - q) + change) + (change_lost + kErfinvFirstLow);
   const Wide rest = fma(w, inline_polynomial(w - 3.125, kErfinvTerms), q_lost);
-  return fma(y, q, y * rest);
+  return with_sign(fma(y, q, y * rest), y);  // of y = -0, too
 }
 
 }  // namespace series

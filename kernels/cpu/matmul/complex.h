@@ -96,34 +96,57 @@ template <class R> struct Multiplier {
   }
 };
 
+// complex_finish of whole vectors in runs of memory, scaled or with d.
+template <class R> void finish_scaled_runs(const MatmulBlock& k, int64_t i0, int64_t j0, int rows,
+                                           const R* tile, bool first) {
+  constexpr int kL = kLanes<R>;
+  const MatmulPlan& p = *k.plan;
+  const Multiplier<R> by_alpha({R(p.alpha.re), R(p.alpha.im)});
+  const Multiplier<R> by_beta({R(p.beta.re), R(p.beta.im)});
+  const bool with_d = first && p.d;
+  for (int i = 0; i < rows; i++, tile += 2 * kL) {
+    const int64_t row = i0 + i;
+    Cplx<R>* c = reinterpret_cast<Cplx<R>*>(k.c) + row * p.c_row + j0;
+    const Cplx<R>* d =
+        with_d ? reinterpret_cast<const Cplx<R>*>(k.d) + row * p.d_row + j0 : nullptr;
+    Vec<R> sums[2];
+    zip(load(tile), load(tile + kL), &sums[0], &sums[1]);
+    for (int half = 0; half < 2; half++) {
+      R* to = reinterpret_cast<R*>(c) + half * kL;
+      Vec<R> v = sums[half];
+      if (p.scaled) v = by_alpha(v, Vec<R>{});
+      if (with_d) v = by_beta(load(reinterpret_cast<const R*>(d) + half * kL), v);
+      else if (!first) v = load(to) + v;
+      store(to, v);
+    }
+  }
+}
+
 template <class R> void complex_finish(const MatmulBlock& k, int64_t i0, int64_t j0, int rows,
                                        int cols, const R* tile, bool first) {
   constexpr int kL = kLanes<R>;
   const MatmulPlan& p = *k.plan;
   const Cplx<R> alpha = {R(p.alpha.re), R(p.alpha.im)};
   const Cplx<R> beta = {R(p.beta.re), R(p.beta.im)};
-  const Multiplier<R> by_alpha(alpha);
-  const Multiplier<R> by_beta(beta);
   const bool with_d = first && p.d;
-  const bool runs = p.c_col == 1 && cols == kL && (!with_d || p.d_col == 1);
+  const bool runs = p.c_col == 1 && cols == kL && !p.scaled && !with_d;
+  // Not with the baseline's vectors, whose bits NEON of 32-bit ARM has, NaNs' too (tile_sums.h).
+  if constexpr (TT_VEC_BYTES > 16)
+    if (p.c_col == 1 && cols == kL && !runs && (!with_d || p.d_col == 1))
+      return finish_scaled_runs(k, i0, j0, rows, tile, first);
   for (int i = 0; i < rows; i++, tile += 2 * kL) {
     Cplx<R>* c = reinterpret_cast<Cplx<R>*>(k.c) + (i0 + i) * p.c_row + j0 * p.c_col;
+    if (runs) {
+      R* to = reinterpret_cast<R*>(c);
+      Vec<R> lo, hi;
+      zip(load(tile), load(tile + kL), &lo, &hi);
+      store(to, first ? lo : load(to) + lo);
+      store(to + kL, first ? hi : load(to + kL) + hi);
+      continue;
+    }
     const Cplx<R>* d =
         with_d ? reinterpret_cast<const Cplx<R>*>(k.d) + (i0 + i) * p.d_row + j0 * p.d_col
                : nullptr;
-    if (runs) {
-      Vec<R> sums[2];
-      zip(load(tile), load(tile + kL), &sums[0], &sums[1]);
-      for (int half = 0; half < 2; half++) {
-        R* to = reinterpret_cast<R*>(c) + half * kL;
-        Vec<R> v = sums[half];
-        if (p.scaled) v = by_alpha(v, Vec<R>{});
-        if (with_d) v = by_beta(load(reinterpret_cast<const R*>(d) + half * kL), v);
-        else if (!first) v = load(to) + v;
-        store(to, v);
-      }
-      continue;
-    }
     for (int j = 0; j < cols; j++) {
       Cplx<R> v = {tile[j], tile[kL + j]};
       if (p.scaled) v = mul_add(v, alpha, {R(0), R(0)});

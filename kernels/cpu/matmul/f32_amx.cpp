@@ -381,12 +381,12 @@ class PieceUnit {
   void finish(int64_t i, int64_t j, int high, int wide, float* sum, const float* before) {
     const MatmulPlan& p = *k.plan;
     const Result c = result_of(i, j, high, wide);
-    const bool in_rows = (p.c_col == 1 || c.turned) && c.d_col <= 1;
-    if (before && (!in_rows || c.turned)) {
+    const bool has_row_order = (p.c_col == 1 || c.turned) && c.d_col <= 1;
+    if (before && (!has_row_order || c.turned)) {
       for (int64_t n = 0; n < kBlockSums; n += kL) store(sum + n, load(before + n) + load(sum + n));
       before = nullptr;
     }
-    if (!in_rows)
+    if (!has_row_order)
       return matmul_finish(p, k.c, k.d, k.i0 + i, k.j0 + j, high, wide, sum, kAmxBlock, true);
     if (c.turned) turn_block(turned, sum, kAmxBlock);
     other.pending = {.sum = c.turned ? turned : sum,

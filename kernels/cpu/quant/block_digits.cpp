@@ -366,6 +366,7 @@ bool block_digits(const BlockPlan& p, int64_t begin, int64_t end) noexcept {
   if (TT_VEC_BYTES == 64) isa = kIsaAvx512;
   if (!(p.dots >> isa & 1)) return false;
   const bool spans = p.format != kBlockQ4_0;
+  if (spans && !TT_NIBBLE_PAIRS) return false;
   if (p.run.stage == 0) {
     split_row(p, begin, end);
     return true;

@@ -352,7 +352,8 @@ template <class T, class Word> void transpose_words(char* dst, int64_t dst_strid
                                                     int64_t cols) {
   constexpr int64_t kItem = sizeof(T);
   constexpr int64_t n = kTileBytes / kItem;
-  const bool is_far = cols * src_stride > kFarBytes;
+  // Vectors of 16 bytes are those of instruction sets that are compiled for size.
+  const bool is_far = kTileBytes > 16 && cols * src_stride > kFarBytes;
   TilePart<Word, int(n)> part;
   TileWalk at = {rows, cols, n, is_far ? kFarBand / kItem : n};
   for (; !at.is_done(); at.next()) {
@@ -385,8 +386,8 @@ TT_ISA_END
 
 TT_ENTRY_BEGIN
 
-static TT_NOINLINE void convert_unsigned(void* dst, int32_t dst_dtype, const void* src,
-                                         int32_t src_dtype, int64_t n) {
+static TT_COLD void convert_unsigned(void* dst, int32_t dst_dtype, const void* src,
+                                     int32_t src_dtype, int64_t n) {
   alignas(64) int64_t mid[kBlock];
   if (src_dtype == TT_U64 && is_floating(dst_dtype)) {
     const int32_t as = float_of_uint64(mid, dst_dtype, src, n);

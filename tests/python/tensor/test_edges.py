@@ -1166,5 +1166,8 @@ def test_repeat_interleave_of_numbers_of_copies():
     assert tt.repeat_interleave(tt.tensor([2, 0, 1])).tolist() == [0, 0, 2]
     assert tt.repeat_interleave(tt.tensor([1, 2], dtype=tt.int32)).dtype is tt.int32
     assert tt.repeat_interleave(tt.ones(2), 2).shape == (4,)
+    assert tt.repeat_interleave(repeats=tt.tensor([2, 0, 1])).tolist() == [0, 0, 2]
+    with pytest.raises(RuntimeError, match="vector"):
+        tt.repeat_interleave(tt.tensor(2))
     with pytest.raises(RuntimeError):
         tt.repeat_interleave(tt.tensor([[1, 2]]))

@@ -280,6 +280,8 @@ def test_integers_beyond_64_bits():
     assert (tt.ones(1) + 2**63).item() == 2.0**63
     assert (tt.ones(1) * (2**64 - 1)).item() == 2.0**64 and (tt.ones(1) < 2**63).item()
     assert (tt.ones(1, dtype=tt.int64) + 2**63).item() == 1 - 2**63
+    with pytest.raises(OverflowError):
+        tt.tensor([True]) * 2**63
     assert tt.full((1,), 2**63, dtype=tt.float32).item() == 2.0**63
     assert tt.zeros(1).fill_(2**63).item() == 2.0**63
     for bad in (lambda: tt.ones(1) + 2**64, lambda: tt.full((1,), 2**63)):

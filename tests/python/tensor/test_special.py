@@ -246,6 +246,8 @@ def test_inverses_return_where_they_came_from(name):
     if name == "erfinv":
         assert (tt.erf(tt.erfinv(y)) - y).abs().max().item() < 3e-16
         assert tt.erfinv(-y).equal(-tt.erfinv(y))
+        for dtype in (tt.float32, tt.float64):
+            assert tt.signbit(tt.erfinv(tt.full((40,), -0.0, dtype=dtype))).all()
     else:
         p = 10 ** (tt.linspace(-300, -0.31, 4001, dtype=tt.float64))
         x = special.ndtri(p)

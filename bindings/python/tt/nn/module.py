@@ -5,7 +5,7 @@ import copy
 import warnings
 from collections import OrderedDict
 from itertools import count
-from typing import Any, Callable, Iterator, Mapping, NamedTuple
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 
 from .._class_name import class_name
 from .. import _types
@@ -40,7 +40,7 @@ class RemovableHandle:
         self,
         hooks_dict: dict[int, Any],
         *,
-        extra_dict: dict[int, Any] | list[dict[int, Any]] | None = None,
+        extra_dict: dict[int, Any] | Sequence[dict[int, Any]] | None = None,
     ) -> None:
         extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or []
         self.id = next(hook_numbers)
@@ -60,7 +60,7 @@ class RemovableHandle:
 
 
 def hook_handle(
-    hooks: OrderedDict[int, Any], hook: Any, prepend: bool, flags: list[dict[int, bool]]
+    hooks: OrderedDict[int, Any], hook: Any, prepend: bool, flags: Sequence[dict[int, Any]]
 ) -> RemovableHandle:
     """Registers a hook. flags: the dicts of ids of hooks with a property that this one has."""
     handle = RemovableHandle(hooks, extra_dict=flags)
@@ -661,7 +661,7 @@ class Module:
     def _run_save_hooks(self, out: Any, prefix: str, local_metadata: dict[str, Any]) -> Any:
         """Calls the hooks at the end of state_dict. Returns the state dict, which those of
         _register_state_dict_hook may replace."""
-        replacing = self._state_hooks.get("save_replace", {})
+        replacing: dict[int, bool] = self._state_hooks.get("save_replace", {})
         for number, hook in list(self._state_hooks.get("save_post", {}).items()):
             replaced = hook(self, out, prefix, local_metadata)
             if replaced is None:

@@ -227,7 +227,8 @@ fn number(word: String) -> Option<Content> {
     if let Ok(i) = word.parse() {
         return Some(Content::Int(i));
     }
-    if word.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit()) {
+    let digits = word.strip_prefix('-').unwrap_or(&word);
+    if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
         return Some(Content::BigInt(word));
     }
     word.parse().ok().map(Content::Float)
