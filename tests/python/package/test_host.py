@@ -86,29 +86,34 @@ def test_a_library_of_another_version(tmp_path):
 # ---- Ctrl-C ----
 
 INTERRUPTED = """
-import os, signal, threading, tt
+import os, signal, threading, time, tt
 w = tt.eye(800) * 0.99
 w.requires_grad_()
 first = x = tt.rand(800, 800) @ w
 for _ in range(25):
     x = x @ w
 loss = x.sum()
-interrupts = 2
+interrupts = 0
 def begin(gradient):
     global interrupts
     if interrupts:
         interrupts -= 1
         threading.Timer(0.001, os.kill, (os.getpid(), signal.SIGINT)).start()
 x.register_hook(begin)
-ends = []
+ends, early = [], 0
 first.register_hook(ends.append)
-for _ in range(2):
+for _ in range(20):  # on a busy machine a signal may come after the last node
+    if early == 2:
+        break
+    ends.clear()
+    interrupts = 1
     try:
         loss.backward(retain_graph=True)
-        print("not interrupted")
+        time.sleep(1)
     except KeyboardInterrupt:
-        print("late" if ends else "early")
+        early += not ends
     w.grad = None
+print(early)
 for _ in range(3):
     loss.backward(retain_graph=True)
     (w * 2).sum()
@@ -118,7 +123,7 @@ print(w.grad is not None)
 
 def test_control_c_ends_a_long_backward():
     found = run(INTERRUPTED)
-    assert found.stdout.split("\n")[:3] == ["early", "early", "True"], found.stdout + found.stderr
+    assert found.stdout.split() == ["2", "True"], found.stdout + found.stderr
 
 
 def test_control_c_with_a_custom_handler():
@@ -133,7 +138,7 @@ for _ in range(15):
 loss = x.sum()
 loss.backward(retain_graph=True)
 threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
-for _ in range(10):
+while not seen:
     loss.backward(retain_graph=True)
 print(seen)"""
     found = run(code)
@@ -170,17 +175,18 @@ def where_it_ends(call, seconds):
         return "reported by ctypes"
 for call in (loss.backward, lambda **given: tt.autograd.grad(loss, x, **given)):
     for part in range(1, 8):
-        place = where_it_ends(call, whole * part / 10)
-        print(place)
-        if place == "reported by ctypes":
-            print(where_it_ends(call, whole * part / 10))
+        for attempt in range(20):  # a signal may come between two calls
+            place = where_it_ends(call, whole * part / 10)
+            print(place)
+            if place == "ended":
+                break
 x.grad = None
 call(retain_graph=True)
 (x * 2).sum().backward()
 print(x.grad is not None)"""
     found = run(code)
     text = found.stdout + found.stderr
-    assert found.stdout.count("ended") >= 13 and found.stdout.endswith("True\n"), text
+    assert found.stdout.count("ended") == 14 and found.stdout.endswith("True\n"), text
     # Python, not tt, reports what a handler raises in the first instructions of a ctypes callback
     # (see guarded in _hooks.py): rare, and the call fails.
     reported = found.stdout.count("reported by ctypes")
