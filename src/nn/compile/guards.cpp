@@ -25,9 +25,8 @@ bool is_alone(const Tensor& grad, RefCount refs) {
   return grad.refs == refs && grad.storage->refs == 1;
 }
 
-const Storage* storage_of(const Module::Slot& slot) {
-  return slot.tensor ? slot.tensor->storage : nullptr;
-}
+SlotGuard::SlotGuard(const Module::Slot& slot)
+    : tensor(slot.tensor.get()), storage(slot.tensor ? slot.tensor->storage : nullptr) {}
 
 Place::Place(const Tensor& t)
     : storage(t.storage), data(t.data), dtype(t.dtype), sizes(t.sizes()), strides(t.strides()) {}
@@ -67,7 +66,7 @@ bool fits(const ModuleGuard& g) {
   const Module& m = *g.module;
   if (m.training != g.training || m.slots.size() != g.slots.size() || !fits_hooks(g)) return false;
   for (int64_t i = 0; i < g.slots.size(); i++)
-    if (storage_of(m.slots[i]) != g.slots[i]) return false;
+    if (!(SlotGuard(m.slots[i]) == g.slots[i])) return false;
   return true;
 }
 

@@ -1,6 +1,8 @@
 // Inputs of a function that share memory, as inputs of a plan.
 #include "nn/compile/record.h"
 
+#include <algorithm>
+
 namespace TT_NS {
 
 namespace {
@@ -61,6 +63,29 @@ Bytes bytes_of_all(TensorSpan inputs, const Group& group) {
   return all;
 }
 
+// How many bytes the inputs have together; of elements that are apart, what is between them, too.
+int64_t bytes_of_union(TensorSpan inputs, const Group& group) {
+  SmallVec<Bytes, 4> ranges;
+  for (const int64_t k : group) ranges.push_back(bytes_of(*inputs[k]));
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Bytes& a, const Bytes& b) { return a.low < b.low; });
+  int64_t n = 0;
+  const char* end = ranges[0].low;
+  for (const Bytes& range : ranges) {
+    const char* const from = range.low < end ? end : range.low;
+    if (range.high <= from) continue;
+    n += range.high - from;
+    end = range.high;
+  }
+  return n;
+}
+// Whether between them are bytes that no input has.
+bool has_gaps(TensorSpan inputs, const Group& group, const Bytes& all) {
+  for (const int64_t k : group)
+    if (!inputs[k]->dense()) return true;
+  return bytes_of_union(inputs, group) < all.size();
+}
+
 // A vector of all bytes, in the dtype of the inputs if they have the same one.
 TensorRef vector_of(TensorSpan inputs, const Group& group, const Bytes& all) {
   const Tensor& t = *inputs[group[0]];
@@ -101,8 +126,12 @@ SmallVec<MemoryInput, 2> memories_of(TensorSpan inputs) {
     const Bytes all = bytes_of_all(inputs, group);
     const int64_t whole = input_with_all(inputs, group, all);
     const int64_t first = group[0];
-    if (whole >= 0) memories.push_back({TensorRef::share(inputs[whole]), whole, 0});
-    else memories.push_back({vector_of(inputs, group, all), first, all.low - inputs[first]->data});
+    if (whole >= 0) {
+      memories.push_back({TensorRef::share(inputs[whole]), whole, 0, false});
+      continue;
+    }
+    const int64_t shift = all.low - inputs[first]->data;
+    memories.push_back({vector_of(inputs, group, all), first, shift, has_gaps(inputs, group, all)});
   }
   return memories;
 }
@@ -123,10 +152,9 @@ const char* reason_against_memories(TensorSpan inputs) {
   for (const Group& group : groups_of(inputs)) {
     const Bytes all = bytes_of_all(inputs, group);
     if (input_with_all(inputs, group, all) >= 0) continue;
-    int64_t used = 0;
-    for (const int64_t k : group) used += bytes_of(*inputs[k]).size();
     if (!inputs[group[0]]->is_cpu()) return "inputs on a device share memory";
-    if (all.size() - used > kMostUnused) return "inputs are far apart in one memory";
+    if (all.size() - bytes_of_union(inputs, group) > kMostUnused)
+      return "inputs are far apart in one memory";
   }
   return nullptr;
 }

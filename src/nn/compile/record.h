@@ -44,11 +44,21 @@ struct InputGuard {
 };
 
 // A module that was called: its mode and the memories of its parameters and buffers.
+// The tensor in a slot of a module, which may be exchanged for a view of its memory.
+struct SlotGuard {
+  const Tensor* tensor = nullptr;
+  const Storage* storage = nullptr;
+
+  explicit SlotGuard(const Module::Slot& slot);
+  bool operator==(const SlotGuard& other) const {
+    return tensor == other.tensor && storage == other.storage;
+  }
+};
 struct ModuleGuard {
   ModuleRef module;
   bool training;
   uint64_t hooks;  // HookList::mark
-  SmallVec<const Storage*, 2> slots;
+  SmallVec<SlotGuard, 2> slots;
 };
 
 // Where a tensor is, and its form: a tensor can move inside its storage, or be transposed there.
@@ -144,15 +154,15 @@ uint64_t mark_of_hooks(const Lock& locked, const Tensor& leaf);
 // Whether a gradient, of which the caller knows `refs` references, can be an input of the plan:
 // nothing else is in its memory.
 bool is_alone(const Tensor& grad, RefCount refs);
-const Storage* storage_of(const Module::Slot& slot);
 bool fits(CompiledRecord& r, TensorSpan inputs);
 bool fits_but_sizes(CompiledRecord& r, TensorSpan inputs);
 
 // The inputs that share a memory are one input of the plan: the bytes that all of them are in.
 struct MemoryInput {
   TensorRef tensor;
-  int64_t input = -1;  // one of them
-  int64_t shift = 0;   // bytes from its first element to that of `tensor`
+  int64_t input = -1;     // one of them
+  int64_t shift = 0;      // bytes from its first element to that of `tensor`
+  bool has_gaps = false;  // `tensor` has elements that are in no input
 };
 // How inputs share memory: asked for one after the other, from the first on.
 class Sharings {

@@ -67,7 +67,7 @@ void visit_module(CaptureVisitor& visitor, Module& m) {
       const Lock lock(shared_lock);
       guard.hooks = m.hooks.mark(lock);
     }
-    for (const Module::Slot& slot : m.slots) guard.slots.push_back(storage_of(slot));
+    for (const Module::Slot& slot : m.slots) guard.slots.push_back(SlotGuard(slot));
     v.modules.push_back(std::move(guard));
   } catch (...) {
     v.failed = true;
@@ -156,8 +156,11 @@ void set_feeds(CompiledRecord& r, const Graph& g, TensorSpan inputs) {
   const SmallVec<bool, 16> written = written_storages(g);
   const auto is_written = [&](int64_t k) { return written[g.values[g.inputs[k]].storage]; };
   for (const MemoryInput& m : memories_of(inputs)) {
-    r.writes_inputs |= is_written(r.feeds.size());
-    add_feed(r, {.slot = {}, .input = m.input, .shift = m.shift}, is_written(r.feeds.size()));
+    const bool writes = is_written(r.feeds.size());
+    // Another thread may write there meanwhile, which copying the memory back would undo.
+    if (writes && m.has_gaps) refuse("inputs that are written have other memory between them");
+    r.writes_inputs |= writes;
+    add_feed(r, {.slot = {}, .input = m.input, .shift = m.shift}, writes);
   }
   // Slots have the order of leaves.
   for (int64_t i = 0; i < r.leaves.size(); i++)
@@ -293,9 +296,10 @@ void Recording::check_inputs_after() {
     if (guard.needs_grad && !requires_grad(t)) refuse("an input requires a gradient no longer");
   }
   for (const ModuleGuard& m : r_.modules)
-    for (const Storage* slot : m.slots)
+    for (const SlotGuard& slot : m.slots)
       for (const Tensor* t : inputs_)
-        if (t->storage == slot) refuse("an input is also a parameter or a buffer of a module");
+        if (t->storage == slot.storage)
+          refuse("an input is also a parameter or a buffer of a module");
   for (const LeafGuard& leaf : r_.leaves)
     for (const Tensor* t : inputs_)
       if (!leaf.replaced && t->storage == leaf.grad.storage)

@@ -948,6 +948,51 @@ static void test_inputs_that_share_memory(void** state) {
   }
 }
 
+/* Memory between inputs that are written stays another thread's: the function itself runs. */
+static void test_written_inputs_with_a_gap(void** state) {
+  tt_compiled* f = compile(write_of_parts, NULL, 8);
+  int k;
+  (void)state;
+  for (k = 0; k < 3; k++) {
+    tt_tensor* all = numbers(TT_F32, (const double[]){1, 2, 9, 3, 4}, 5);
+    tt_tensor *x, *y;
+    OK(tt_narrow(c, all, 0, 0, 2, &x));
+    OK(tt_narrow(c, all, 0, 3, 2, &y));
+    VALUES(call(f, LIST(x, y)), 12, 24);
+    VALUES(all, 4, 6, 9, 3, 4);
+  }
+  assert_int_equal(info_of(f).n_replays, 0);
+  assert_non_null(strstr(info_of(f).reason, "other memory between them"));
+  tt_compiled_release(f);
+}
+
+static tt_status forward_of_module(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                                   tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  return tt_module_forward(x, user, in, n, outs, cap, n_outs);
+}
+/* A parameter that is exchanged for a view of its memory is another one. */
+static void test_exchanged_parameter(void** state) {
+  const tt_nn_linear_opts opts = {.set = TT_NN_LINEAR_BIAS, .bias = 0};
+  tt_tensor *weight, *turned, *x = numbers(TT_F32, (const double[]){1, 10}, 2);
+  tt_module* m;
+  tt_compiled* f;
+  int k;
+  (void)state;
+  OK(tt_nn_linear(c, 2, 2, &opts, &m));
+  OK(tt_view(c, numbers(TT_F32, (const double[]){1, 2, 3, 4}, 4), SHAPE(2, 2), &weight));
+  OK(tt_detach(c, weight, &weight));
+  OK(tt_module_register_parameter(c, m, "weight", weight));
+  OK(tt_transpose(c, weight, 0, 1, &turned));
+  OK(tt_detach(c, turned, &turned));
+  f = compile(forward_of_module, m, 8);
+  for (k = 0; k < 2; k++) VALUES(call(f, LIST(x)), 21, 43);
+  OK(tt_module_register_parameter(c, m, "weight", turned));
+  for (k = 0; k < 2; k++) VALUES(call(f, LIST(x)), 31, 42);
+  assert_int_equal(info_of(f).n_replays, 2);
+  tt_compiled_release(f);
+  tt_module_release(m);
+}
+
 /* x, y, w: the gradient x y of the leaf w, which is an input */
 static tt_status gradient_of_input(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
                                    tt_tensor** outs, int64_t cap, int64_t* n_outs) {
@@ -1023,6 +1068,8 @@ int main(void) {
                                      SCOPED(test_results_with_gaps),
                                      SCOPED(test_held_gradients),
                                      SCOPED(test_inputs_that_share_memory),
+                                     SCOPED(test_written_inputs_with_a_gap),
+                                     SCOPED(test_exchanged_parameter),
                                      SCOPED(test_returned_gradients)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
