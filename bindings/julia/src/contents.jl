@@ -30,11 +30,11 @@ function json_skip(io, c)
 end
 json_expect(io, c) = json_skip(io, c) || malformed(io)
 
-function json_value(io, s)
+function json_value(io, s; names=false)
     c = json_peek(io)
     c == '"' && return json_text(io)
     c == '[' && return json_items(() -> json_value(io, s), io, '[', ']')
-    c == '{' && return json_object(io, s)
+    c == '{' && return json_object(io, s, names)
     return json_word(io)
 end
 
@@ -83,13 +83,14 @@ function json_word(io)
     return number === nothing ? malformed(io) : number
 end
 
-function json_object(io, s)
+# names: the keys are a file's own, as those of a GGUF file's metadata and types.
+function json_object(io, s, names)
     members = json_items(io, '{', '}') do
         key = json_text(io)
         json_expect(io, ':')
-        return key => json_value(io, s)
+        return key => json_value(io, s; names=key in ("metadata", "types"))
     end
-    length(members) == 1 && return of_kind(members[1]..., s)
+    length(members) == 1 && !names && return of_kind(members[1]..., s)
     return Dict{Any,Any}(members)
 end
 

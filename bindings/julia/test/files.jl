@@ -34,13 +34,14 @@ mktempdir() do folder
             write(io, "GGUF", UInt32(3), UInt64(1), UInt64(1))
             text(io, "k")
             write(io, UInt32(4), UInt32(7))
-            text(io, "w")
+            text(io, "tensor")  # the name of a kind, too
             write(io, UInt32(2), UInt64(32), UInt64(2), UInt32(8), UInt64(0))
             write(io, zeros(UInt8, -position(io) & 31), permutedims(Array(numbers)))
         end
         s = TT.gguf_load(file)
-        @test occursin("\"k\":7", TT.structure(s)) && Array(s["w"]) == Array(numbers)
-        y = TT.blockwise_linear(TT.ones(1, 32), TT.gguf_map(file)["w"], nothing, "q8_0")
+        @test occursin("\"k\":7", TT.structure(s)) && Array(s["tensor"]) == Array(numbers)
+        @test TT.contents(s)["types"] == Dict("tensor" => "q8_0")
+        y = TT.blockwise_linear(TT.ones(1, 32), TT.gguf_map(file)["tensor"], nothing, "q8_0")
         @test all(abs.(Array(y) .- 32) .< 0.01)
         write(file, "GGUF")
         @test occursin("byte", lowercase(thrown(() -> TT.gguf_load(file), TT.FormatError).message))

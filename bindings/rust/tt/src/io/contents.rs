@@ -144,7 +144,7 @@ impl Parser<'_> {
         match self.peek()? {
             '"' => self.text().map(Content::Text),
             '[' => self.array().map(Content::List),
-            '{' => self.object(),
+            '{' => self.object(false),
             _ => self.word(),
         }
     }
@@ -175,8 +175,9 @@ impl Parser<'_> {
         }
         Some(items)
     }
-    /// A value with its kind, as {"tuple": […]}, or a dict with texts as keys.
-    fn object(&mut self) -> Option<Content> {
+    /// A value with its kind, as {"tuple": […]}, or a dict with texts as keys. With `names` it is a
+    /// dict.
+    fn object(&mut self, names: bool) -> Option<Content> {
         let mut entries = vec![];
         self.expect('{')?;
         while !self.skip('}') {
@@ -185,9 +186,13 @@ impl Parser<'_> {
             }
             let key = self.text()?;
             self.expect(':')?;
-            entries.push((key, self.value()?));
+            // Of a GGUF file, keys of these are the file's own.
+            let holds_names = matches!(key.as_str(), "metadata" | "types");
+            let is_object = self.peek() == Some('{');
+            let value = if holds_names && is_object { self.object(true) } else { self.value() };
+            entries.push((key, value?));
         }
-        if entries.len() == 1 {
+        if entries.len() == 1 && !names {
             let (kind, value) = entries.pop()?;
             return Some(of_kind(kind, value));
         }
@@ -281,4 +286,23 @@ fn float(digits: &str) -> Option<f64> {
     // Two steps, since the power of two alone may be out of range.
     let half = exponent / 2;
     Some(sign * all as f64 * 2f64.powi(half) * 2f64.powi(exponent - half))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_gguf_file_are_no_kinds() {
+        let text = r#"{"metadata":{"list":[1]},"types":{"tensor":"f32"}}"#;
+        let contents = Parser(text.chars().peekable()).value().unwrap();
+        let kind = contents.get("types").and_then(|types| types.get("tensor"));
+        assert_eq!(kind, Some(&Content::Text("f32".to_string())));
+        let list = contents.get("metadata").and_then(|m| m.get("list"));
+        assert_eq!(list.map(|l| l.items().len()), Some(1));
+    }
+    #[test]
+    fn words_that_are_no_numbers_are_refused() {
+        assert_eq!((number(String::new()), number("-".to_string())), (None, None));
+    }
 }
