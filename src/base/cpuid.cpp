@@ -48,11 +48,16 @@ Isa detect() {
 
 bool detect_bf16() { return cpuid_words(7, 0).a >= 1 && has(cpuid_words(7, 1).a, 5); }
 
-// Bit i is set if kernels of Isa i may use dot products of bytes.
+// Bit i is set if there are kernels of Isa i, and they may use dot products of bytes. Those of
+// Microsoft's compiler, which has no macros for these instructions, do without.
 int32_t detect_int8() {
+#if defined(_MSC_VER)
+  return 0;
+#endif
   const Isa best = best_isa();
-  const bool wide = best == kIsaAvx512 && has(cpuid_words(7, 0).c, 11);
-  const bool narrow = best >= kIsaAvx2 && cpuid_words(7, 0).a >= 1 && has(cpuid_words(7, 1).a, 4);
+  const bool wide = TT_HAVE_AVX512 && best == kIsaAvx512 && has(cpuid_words(7, 0).c, 11);
+  const bool narrow =
+      TT_HAVE_AVX2 && best >= kIsaAvx2 && cpuid_words(7, 0).a >= 1 && has(cpuid_words(7, 1).a, 4);
   return int32_t(wide) << kIsaAvx512 | int32_t(narrow) << kIsaAvx2;
 }
 

@@ -204,8 +204,10 @@ template <class N> void reflect_rows(const Reflections<N>& r, N* c, int64_t rows
 // The rows of a matrix (m, n), of row_length(n): its own, or copies that return.
 template <class N> class Rows {
  public:
+  const int64_t row;  // from a row to the next
+
   Rows(N* a, int64_t m, int64_t n)
-      : a_(a), m_(m), n_(n), row(row_length<N>(n)), copy_(is_direct() ? 0 : m * row) {
+      : row(row_length<N>(n)), a_(a), m_(m), n_(n), copy_(is_direct() ? 0 : m * row) {
     if (!is_direct()) copy_rows(copy_.get(), row, a, n, m, n);
   }
   N* get() const { return is_direct() ? a_ : copy_.get(); }
@@ -215,13 +217,9 @@ template <class N> class Rows {
 
  private:
   bool is_direct() const { return row == n_ && uintptr_t(a_) % kLine == 0; }
+
   N* a_;
   int64_t m_, n_;
-
- public:
-  const int64_t row;
-
- private:
   Numbers<N> copy_;
 };
 
@@ -357,7 +355,8 @@ template <class N> class ColumnReflector {
   }
 
  private:
-  // Products of complex numbers pack c in twice its bytes: so many columns stay in a cache.
+  // The columns of c that stay in a cache, since products of complex numbers pack them in twice
+  // their bytes.
   static int64_t strip_columns(const Part& c) {
     constexpr int64_t kBytes = 512 << 10;
     return max(kBytes / (c.rows * int64_t(sizeof(N))) / 32 * 32, int64_t(32));

@@ -306,7 +306,7 @@ int32_t run_pieces(const MatmulPlan& plan, char* room, int64_t begin, int64_t en
   const int64_t threads = pool ? pool_threads(pool) : 1;
   MatmulPlan p = plan;
   if (matmul_pieces_turned(plan)) matmul_detail::transpose_plan(&p);
-  const MatmulPiecesLayout l = matmul_pieces_layout(p);
+  const MatmulPiecesLayout l = matmul_pieces_layout(p, p.k);
   const int64_t row_panels = l.rows / kPiecePanel;
   const int64_t col_panels = l.cols / kPiecePanel;
   MatmulPieces k = {};

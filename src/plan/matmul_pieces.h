@@ -91,18 +91,15 @@ TT_INLINE MatmulPiecesLayout pieces_layout(int64_t m, int64_t n, int64_t k) {
 
 }  // namespace matmul_detail
 
-// Of the product, or of the transposed one.
-TT_INLINE MatmulPiecesLayout matmul_pieces_layout(const MatmulPlan& p) {
-  const bool turned = matmul_pieces_turned(p);
-  return matmul_detail::pieces_layout(turned ? p.n : p.m, turned ? p.m : p.n, p.k);
+// Of the product, or of the transposed one, of k positions.
+TT_INLINE MatmulPiecesLayout matmul_pieces_layout(const MatmulPlan& p, int64_t k) {
+  if (matmul_pieces_turned(p)) return matmul_detail::pieces_layout(p.n, p.m, k);
+  return matmul_detail::pieces_layout(p.m, p.n, k);
 }
-// Enough for any part of k.
+// Enough for any part of k: blocks of kPieceDepth positions, and sums of several.
 TT_INLINE int64_t matmul_pieces_bytes(const MatmulPlan& p) {
-  const bool turned = matmul_pieces_turned(p);
-  const int64_t m = turned ? p.n : p.m;
-  const int64_t n = turned ? p.m : p.n;
   const int64_t k = p.k > kPieceDepth ? 2 * kPieceDepth : p.k;
-  return matmul_detail::pieces_layout(m, n, k).bytes;
+  return matmul_pieces_layout(p, k).bytes;
 }
 
 }  // namespace TT_NS

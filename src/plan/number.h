@@ -52,9 +52,9 @@ template <class N> TT_INLINE constexpr bool is_zero(N x) {
   else return x == 0;
 }
 // |x|, of complex numbers |re| + |im|, as LAPACK compares pivots.
-template <class R> TT_INLINE constexpr R size_of(R x) { return x < 0 ? -x : x; }
-template <class R> TT_INLINE constexpr R size_of(ComplexNumber<R> x) {
-  return size_of(x.re) + size_of(x.im);
+template <class R> TT_INLINE constexpr R magnitude_of(R x) { return x < 0 ? -x : x; }
+template <class R> TT_INLINE constexpr R magnitude_of(ComplexNumber<R> x) {
+  return magnitude_of(x.re) + magnitude_of(x.im);
 }
 
 }  // namespace TT_NS

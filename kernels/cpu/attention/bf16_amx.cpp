@@ -94,24 +94,15 @@ TT_NOINLINE void add_scores(const AttentionPlan& p, QueryBlock& q, const Forward
 TT_NOINLINE void add_values(const AttentionPlan& p, const QueryBlock& q, const ForwardRoom& room) {
   const AttentionBlock& b = q.at;
   const int64_t rows = round_up(p.value_width, kAmxRows);
-  TileProduct product = {rows,
-                         b.lanes,
-                         0,
-                         tiles_factor(room.values, kAttentionKeys / kStep),
-                         pairs_factor(room.weights, b.lanes),
-                         q.acc,
-                         b.lanes,
-                         b.key > 0};
-  const auto multiply = [&] {
-    for (int64_t j = 0; j < b.lanes; j += kAmxBlock)
-      for (int64_t i = 0; i < rows; i += kAmxBlock)
-        multiply_block(product, i, j, ceil_div(keys_of_pair(p, b, j), kStep));
-  };
-  multiply();
-  if (!room.finite_values) return;
-  product.b = pairs_factor(room.low_weights, b.lanes);
-  product.add = true;
-  multiply();
+  const TileProduct product = {rows,
+                               b.lanes,
+                               0,
+                               tiles_factor(room.values, kAttentionKeys / kStep),
+                               pairs_factor(room.weights, b.lanes),
+                               q.acc,
+                               b.lanes,
+                               b.key > 0};
+  multiply_pairs(p, b, product, room.low_weights, room.finite_values);
 }
 
 TT_NOINLINE void store_results(const AttentionPlan& p, const QueryBlock& q) {

@@ -226,24 +226,15 @@ TT_NOINLINE void block_pair(const AttentionPlan& p, const AttentionBlock& b, con
     if (finite.queries) add_key_sums(p, b, r.low_ds_rows, r.query_rows, r.width, dk);
   }
   if (!dq) return;
-  TileProduct product = {r.width,
-                         b.lanes,
-                         0,
-                         tiles_factor(r.turned_keys + at / kStep * kTileWords, r.key_steps),
-                         pairs_factor(r.ds_pairs, b.lanes),
-                         dq,
-                         b.lanes,
-                         b.key > 0};
-  const auto multiply = [&] {
-    for (int64_t j = 0; j < b.lanes; j += kAmxBlock)
-      for (int64_t i = 0; i < r.width; i += kAmxBlock)
-        multiply_block(product, i, j, ceil_div(keys_of_pair(p, b, j), kStep));
-  };
-  multiply();
-  if (!finite.keys) return;
-  product.b = pairs_factor(r.low_ds_pairs, b.lanes);
-  product.add = true;
-  multiply();
+  const TileProduct product = {r.width,
+                               b.lanes,
+                               0,
+                               tiles_factor(r.turned_keys + at / kStep * kTileWords, r.key_steps),
+                               pairs_factor(r.ds_pairs, b.lanes),
+                               dq,
+                               b.lanes,
+                               b.key > 0};
+  multiply_pairs(p, b, product, r.low_ds_pairs, finite.keys);
 }
 
 // The queries and keys of a task: heads [head, head_end) read the key head.

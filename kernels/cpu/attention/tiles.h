@@ -203,6 +203,22 @@ TT_INLINE void multiply_seen(const AttentionPlan& p, const AttentionBlock& b,
     for (int64_t i = 0; i < keys_of_pair(p, b, j); i += kAmxBlock) multiply_block(t, i, j, t.steps);
 }
 
+// Computes t for the keys that queries see, whose pairs are t.b, and adds the products with the low
+// terms of the pairs where the other factor is finite.
+TT_INLINE void multiply_pairs(const AttentionPlan& p, const AttentionBlock& b, TileProduct t,
+                              const int32_t* low_pairs, bool is_finite) {
+  const auto multiply = [&] {
+    for (int64_t j = 0; j < b.lanes; j += kAmxBlock)
+      for (int64_t i = 0; i < t.rows; i += kAmxBlock)
+        multiply_block(t, i, j, ceil_div(keys_of_pair(p, b, j), kStep));
+  };
+  multiply();
+  if (!is_finite) return;
+  t.b = pairs_factor(low_pairs, b.lanes);
+  t.add = true;
+  multiply();
+}
+
 // Computes the scores of a block, but for those that the causal mask hides from pairs of tiles.
 TT_NOINLINE void scores_by_tiles(const AttentionPlan& p, const AttentionBlock& b,
                                  const TileFactor& keys, const TileFactor& queries, float* s,

@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/simd/isa.h"
 
-#include "kernels/cpu/matmul/pairs.h"
+#include "kernels/cpu/simd/vec.h"
 
 TT_ISA_BEGIN
 
@@ -367,11 +367,11 @@ template <class N> TT_NOINLINE int64_t largest_of(const N* row, int64_t from, in
   R tops[16] = {};
   int64_t i = from;
   for (; i + 16 <= to; i += 16)
-    for (int k = 0; k < 16; k++) tops[k] = max(tops[k], size_of(row[i + k]));
-  for (; i < to; i++) tops[0] = max(tops[0], size_of(row[i]));
+    for (int k = 0; k < 16; k++) tops[k] = max(tops[k], magnitude_of(row[i + k]));
+  for (; i < to; i++) tops[0] = max(tops[0], magnitude_of(row[i]));
   for (int k = 1; k < 16; k++) tops[0] = max(tops[0], tops[k]);
   for (i = from; i < to; i++)
-    if (size_of(row[i]) == tops[0]) return i;
+    if (magnitude_of(row[i]) == tops[0]) return i;
   return from;
 }
 template <class N> TT_NOINLINE void swap_numbers(N* x, N* y, int64_t n) {
@@ -406,9 +406,7 @@ template <class N> void solve_triangle(const SolveRows<N>& p) {
       N* row = p.b + i * p.row;
       read_column(p.a + i * p.a_row + first * p.a_column, p.a_column, s, 0, p.x);
       add_rows<N>(p.b + first * p.row, p.row, s, p.x, -1, from, to, row);
-      const N corner = p.a[i * (p.a_row + p.a_column)];
-      if (p.unit) continue;
-      divide(row + from, to - from, corner);
+      if (!p.unit) divide(row + from, to - from, p.a[i * (p.a_row + p.a_column)]);
     }
   }
 }

@@ -2,8 +2,9 @@
 //
 // erfinv(x) = x Q(u), u = 1 - |x|. Q is a polynomial of degree 9 on each of 32 intervals of u: the
 // halves of the octaves from 2^-8 to 1, and the octaves from 2^-24 to 2^-8. Its argument t runs
-// from -1/2 to 1/2 on each; 2^-31. The coefficients are tt's own interpolations at Chebyshev nodes,
-// computed in 40 digits; the two largest have two parts, so that the result is rounded almost once.
+// from -1/2 to 1/2 on each; its error is 2^-31. The coefficients are tt's own interpolations at
+// Chebyshev nodes, computed in 40 digits; the two largest have two parts, so that the result is
+// rounded almost once.
 #pragma once
 
 #include "kernels/cpu/simd/lanes.h"

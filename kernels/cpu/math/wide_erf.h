@@ -6,8 +6,8 @@
 TT_ISA_BEGIN
 namespace series {
 
-// exp(a^2) erfc(a) = Top(a) / Bottom(a) for 0 <= a <= 30: 2^-55. In the same way, of t = sqrt(2) a:
-// exp(t^2 / 2) (1 - Phi(t)).
+// kErfcTop(a) / kErfcBottom(a) is exp(a^2) erfc(a) for 0 <= a <= 30, within 2^-55. kTailTop(t) /
+// kTailBottom(t) is exp(t^2 / 2) (1 - Phi(t)), of t = sqrt(2) a.
 constexpr double kErfcTop[] = {1.0,
                                0x1.394bb1504b2ddp+1,
                                0x1.7a90b6f49319cp+1,
@@ -47,7 +47,7 @@ constexpr double kTailBottom[] = {1.0,
                                   0x1.911954e79763ap-12,
                                   0x1.be2bb463ef606p-16,
                                   0x1.ee8c0982b8d6dp-21};
-// erf(a) / a - 1, of a^2 up to 1: 2^-56 relative to erf(a)
+// erf(a) / a - 1, of a^2 up to 1, within 2^-56 of erf(a)
 constexpr double kErfNear[] = {
     0x1.06eba8214db68p-3,  -0x1.812746b0379bdp-2,  0x1.ce2f21a040d14p-4,  -0x1.b82ce311fa8c0p-6,
     0x1.565bccf92a3ddp-8,  -0x1.c02db03db5753p-11, 0x1.f9a2baa61464bp-14, -0x1.f4ca4d45a777ep-17,

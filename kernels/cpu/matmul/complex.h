@@ -7,7 +7,6 @@
 #pragma once
 
 #include "kernels/cpu/matmul/packed.h"
-#include "kernels/cpu/matmul/pairs.h"
 
 TT_ISA_BEGIN
 

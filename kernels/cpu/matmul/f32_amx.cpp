@@ -21,8 +21,8 @@ static_assert(kPieceBytes == kPieces * 2);
 
 constexpr int64_t kAheadSteps = 4;  // so far ahead an operand is prefetched
 
-// 32 x 32 numbers of an operand.
-struct Numbers {
+// 32 x 32 numbers of an operand, or fewer.
+struct NumberBlock {
   const float* at;
   int64_t row, col;  // strides
 };
@@ -37,7 +37,7 @@ void turn_block(float* out, const float* x, int64_t x_row) {
                                    reinterpret_cast<const char*>(x + j * x_row + r), x_row * item);
 }
 // Copies numbers of any strides to rows of 32, with zeros where there are none.
-void copy_numbers(const Numbers& x, int rows, int cols, float* out) {
+void copy_numbers(const NumberBlock& x, int rows, int cols, float* out) {
   for (int r = 0; r < kAmxBlock; r++)
     for (int j = 0; j < kAmxBlock; j += kL, out += kL) {
       const int n = r < rows ? clamp(cols - j, 0, kL) : 0;
@@ -50,20 +50,20 @@ void copy_numbers(const Numbers& x, int rows, int cols, float* out) {
     }
 }
 // The same numbers with rows of neighbours, copied to `room` if x lacks some or has other strides.
-Numbers in_rows(const Numbers& x, int rows, int cols, float* room) {
+NumberBlock in_rows(const NumberBlock& x, int rows, int cols, float* room) {
   if (x.col == 1 && rows == kAmxBlock && cols == kAmxBlock) return x;
-  const Numbers copy = {room, kAmxBlock, 1};
+  const NumberBlock copy = {room, kAmxBlock, 1};
   if (x.row != 1 || x.col == 1) {
     copy_numbers(x, rows, cols, room);
     return copy;
   }
-  const Numbers turned = in_rows({x.at, x.col, x.row}, cols, rows, room + kBlockSums);
+  const NumberBlock turned = in_rows({x.at, x.col, x.row}, cols, rows, room + kBlockSums);
   turn_block(room, turned.at, turned.row);
   return copy;
 }
 
 // Prefetches numbers, two lines of each row or column of neighbours.
-TT_INLINE void prefetch_numbers(const Numbers& x) {
+TT_INLINE void prefetch_numbers(const NumberBlock& x) {
   const int64_t step = x.col == 1 ? x.row : x.col;
   if (x.col != 1 && x.row != 1) return;
   const float* at = x.at;
@@ -81,7 +81,7 @@ TT_INLINE void pack_row(const float* x, char* out, PieceMagnitudes* seen) {
   seen->add(second);
   put_pairs_of_pieces(first, second, out);
 }
-void pack_cols_of_step(const Numbers& x, char* out, int64_t tile_bytes, PieceMagnitudes* seen) {
+void pack_cols_of_step(const NumberBlock& x, char* out, int64_t tile_bytes, PieceMagnitudes* seen) {
   for (int q = 0; q < kL; q++, out += kAmxRowBytes)
     for (int tile = 0; tile < 2; tile++) {
       const Floats first = load(x.at + q * x.row + tile * kL);
@@ -110,7 +110,7 @@ void pack_cols(const MatmulPieces& k, int64_t begin, int64_t end) {
       const int64_t j = n * kAmxBlock;
       const float* const from = x + at * p.b_row + j * p.b_col;
       const int cols = int(min<int64_t>(kAmxBlock, end - begin - j));
-      const Numbers step = in_rows({from, p.b_row, p.b_col}, depth, cols, room);
+      const NumberBlock step = in_rows({from, p.b_row, p.b_col}, depth, cols, room);
       prefetch_numbers({from + kAheadSteps * kPieceStep * p.b_row, p.b_row, p.b_col});
       pack_cols_of_step(step, out, tile_bytes(k), &seen);
     }
@@ -179,7 +179,7 @@ class RowPacker {
   }
   TT_NOINLINE void add_step() {
     alignas(64) float room[2 * kBlockSums];
-    const Numbers step = in_rows(from, height, int(min(kPieceStep, left)), room);
+    const NumberBlock step = in_rows(from, height, int(min(kPieceStep, left)), room);
     prefetch_numbers({from.at + kAheadSteps * kPieceStep * from.col, from.row, from.col});
     const int64_t tile = tile_bytes(k);
     for (int r = 0; r < kAmxBlock; r++)
@@ -196,7 +196,7 @@ class RowPacker {
 
   static constexpr int64_t kRowSteps = 4;
   const MatmulPieces& k;
-  Numbers from = {};
+  NumberBlock from = {};
   int height = 0;
   bool direct = false;  // whole rows of neighbours
   int64_t share = 0;
@@ -330,7 +330,7 @@ class PieceUnit {
     const auto wide = int(min<int64_t>(kAmxBlock, cols.end - j));
     const bool first = k.k0 == 0 && s == 0;
     const bool last = k.k0 + k.nk == k.plan->k && s + chain >= k.steps();
-    float* const out = first && !last ? sum : chains[at];
+    float* const out = first && !last ? sum : chains[free_chain];
     if (other.pending.before == out) other.pending.store_rows(kAmxBlock);
     if (last) prefetch(i, j, high, wide);
     else if (k.sum && s == 0)
@@ -349,7 +349,7 @@ class PieceUnit {
                        .out = sum,
                        .out_row = kAmxBlock,
                        .width = kAmxBlock};
-    at = !at;
+    free_chain = !free_chain;
   }
   // A block of results whose columns are neighbours, or rows, which are taken for columns.
   struct Result {
@@ -417,7 +417,7 @@ class PieceUnit {
   float* const sums;      // [panels of columns][32][32]
   Meanwhile other;
   const char* packed = nullptr;  // the panel of rows
-  int at = 0;                    // the chain whose rows are not pending
+  int free_chain = 0;            // whose rows are not pending
   alignas(64) float chains[2][kBlockSums];
   alignas(64) float turned[kBlockSums];
 };

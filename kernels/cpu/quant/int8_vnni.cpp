@@ -114,32 +114,6 @@ void int8_columns(const Int8Plan& p, int64_t begin, int64_t end) noexcept {
 }
 #else
 bool int8_tiles_vnni(const Int8Plan&, int64_t, int64_t) noexcept { return false; }
-// Here the compiler lacks the instructions; the processor may have them.
-void int8_columns(const Int8Plan& p, int64_t begin, int64_t end) noexcept {
-  alignas(64) int32_t sums[kInt8Panel];
-  const uint8_t flip = p.b_unsigned ? 0 : 0x80;
-  for (int64_t panel = begin; panel < end; panel++) {
-    const int64_t j = panel * kInt8Panel;
-    const int64_t width = min(kInt8Panel, p.n - j);
-    const auto byte = [&](int64_t c, int64_t k) {
-      return uint8_t(p.b[min(j + c, p.n - 1) * p.b_col + k]) ^ flip;
-    };
-    for (int64_t c = 0; c < kInt8Panel; c++) {
-      uint32_t sum = 0;
-      for (int64_t k = 0; k < p.k; k++) sum += uint32_t(byte(c, k));
-      p.b_sum[j + c] = int32_t(sum);
-    }
-    const Int8Columns b(p, j, width);
-    for (int64_t i = 0; i < p.m; i++) {
-      const int8_t* const a = p.packed_a + i * p.quads * 4;
-      for (int64_t c = 0; c < kInt8Panel; c++) {
-        uint32_t sum = 0;
-        for (int64_t k = 0; k < p.k; k++) sum += uint32_t(byte(c, k) * a[k]);
-        sums[c] = int32_t(sum);
-      }
-      int8_store(p, b, i, j, width, sums);
-    }
-  }
-}
+void int8_columns(const Int8Plan&, int64_t, int64_t) noexcept {}  // never called
 #endif
 TT_ENTRY_END

@@ -3,6 +3,7 @@
 //   Vector<T, n>             n lanes of T
 //   shuffled<i, j, …>(a, b)  lanes of a and b, one after the other
 //   converted<V>(v)          every lane of v as the element of V
+//   exchanged_parts(v)       lanes 2 i and 2 i + 1 exchanged
 #pragma once
 
 #include "kernels/cpu/simd/intrinsics.h"
@@ -125,5 +126,14 @@ template <class M, class T, int n> TT_INLINE Vector<T, n> chosen(const Vector<M,
 template <class T> TT_INLINE T chosen(bool mask, T a, T b) { return mask ? a : b; }
 
 #endif
+
+// Lanes 2 i and 2 i + 1 exchanged: the parts of complex numbers, as pairs.
+template <class V> TT_INLINE V exchanged_parts(V v) {
+  constexpr int n = int(sizeof(V) / sizeof(v[0]));
+  if constexpr (n == 2) return shuffled<1, 0>(v, v);
+  else if constexpr (n == 4) return shuffled<1, 0, 3, 2>(v, v);
+  else if constexpr (n == 8) return shuffled<1, 0, 3, 2, 5, 4, 7, 6>(v, v);
+  else return shuffled<1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14>(v, v);
+}
 
 TT_ISA_END

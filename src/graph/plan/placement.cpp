@@ -130,8 +130,8 @@ void Placed::advance(Cursor& c, const Placement& p) {
 
 int64_t Placed::free_offset(const Placement& p, int64_t alignment) {
   if (blocks_.size() == 1) {
-    const bool above = p.birth >= solid_.birth;
-    return free_among(blocks_[0], p, alignment, above ? solid_.n : 0, above ? solid_.end : 0);
+    if (p.birth < solid_.birth) return free_among(blocks_[0], p, alignment);
+    return free_among(blocks_[0], p, alignment, solid_.n, solid_.end);
   }
   if (is_long(p)) return free_among(everything(), p, alignment);
   Cursor cursors[kFewBlocks + 1];

@@ -65,8 +65,8 @@ void Prepacking::copy_b(MatmulPlan* p) {
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < cols; j++) to[i * cols + j] = from[i * row_step + j * col_step];
   p->b = reinterpret_cast<const char*>(to);
-  (turned ? p->b_col : p->b_row) = cols;
-  (turned ? p->b_row : p->b_col) = 1;
+  p->b_row = turned ? 1 : cols;
+  p->b_col = turned ? cols : 1;
 }
 
 void Prepacking::use(const Kernel& k, void* plan, Isa isa) {
