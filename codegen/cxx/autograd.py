@@ -264,10 +264,12 @@ def tail(op, f, pass_on):
             f"save_output(*{parts[i]}, {i})" if op.outs[i].differentiable else f"save(*{parts[i]})"
         )
         lines.append(f"  {f.when('results', i)}s.r{i}.{how};")
+    if len(parts) == 1:
+        return [*lines, "  set_history(std::move(node), *out, 0);", "  return out;"]
     for i, p in enumerate(parts):
         if op.outs[i].differentiable:  # an operator of several results may leave some undefined
-            lines.append(f"  {f'if ({p}) ' if len(parts) > 1 else ''}set_history(node, *{p}, {i});")
-    return lines + ["  return out;"]
+            lines.append(f"  if ({p}) set_history(node, *{p}, {i});")
+    return [*lines, "  return out;"]
 
 
 def edges(f):
@@ -582,10 +584,11 @@ class Shared:
 
 
 def general(op, text):
-    """Writes @0 in place of the name of argument 0, except in messages, and so on."""
+    """Writes @0 in place of the name of argument 0, except in messages and in std::, and so on."""
     for i, a in enumerate(op.args):
         facts = "|".join([*FACTS, "refs?"])
-        text = re.sub(rf'(?:(?<![":\w.])|(?<=\bs\.)){a.name}(?=_(?:{facts})\b|\b)', f"@{i}", text)
+        name = rf'(?:(?<![":\w.])|(?<=\bs\.)){a.name}(?=_(?:{facts})\b|\b(?!::))'
+        text = re.sub(name, f"@{i}", text)
     return text
 
 

@@ -150,7 +150,7 @@ void update_min_topo(Node& n) {
   }
 }
 
-static TT_INLINE void link(const NodeRef& node, Tensor& t, uint32_t nr) noexcept {
+static TT_INLINE void link(NodeRef&& node, Tensor& t, uint32_t nr) noexcept {
   if (!is_differentiable(t.dtype)) return;
   Node& n = as_node(node);
   NodeRef old = NodeRef::adopt(t.grad_fn);
@@ -158,17 +158,22 @@ static TT_INLINE void link(const NodeRef& node, Tensor& t, uint32_t nr) noexcept
     Lock lock(shared_lock);
     move_retained(lock, t, n, nr);
   }
-  t.grad_fn = NodeRef(node).leak();
+  t.grad_fn = node.leak();
   t.output_nr = nr;
   t.keys |= bit(kKeyAutograd);
   t.flags = uint16_t(t.flags & ~kUntrackedView);
   update_min_topo(n);
 }
-void link_output(const NodeRef& node, Tensor& t, uint32_t nr) noexcept { link(node, t, nr); }
+void link_output(const NodeRef& node, Tensor& t, uint32_t nr) noexcept {
+  link(NodeRef(node), t, nr);
+}
 
-void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
+void set_history(NodeRef&& node, const Tensor& out, uint32_t nr) {
   describe_output(as_node(node), nr, out);
-  link(node, const_cast<Tensor&>(out), nr);
+  link(std::move(node), const_cast<Tensor&>(out), nr);
+}
+void set_history(const NodeRef& node, const Tensor& out, uint32_t nr) {
+  set_history(NodeRef(node), out, nr);
 }
 
 // ---- saved tensors ----

@@ -125,7 +125,9 @@ void update_min_topo(Node& n);
 // Makes t output nr of the node, after describe_output. Does nothing if t is not differentiable.
 void link_output(const NodeRef& node, Tensor& t, uint32_t nr) noexcept;
 // Makes `out` output nr of the node. Fails only with OOM, for more than 5 dims, before any change.
+// A node's only output takes over the caller's reference, which spares two atomic counts a call.
 void set_history(const NodeRef& node, const Tensor& out, uint32_t nr);
+void set_history(NodeRef&& node, const Tensor& out, uint32_t nr);
 
 bool requires_grad(const Tensor& t);
 

@@ -109,7 +109,7 @@ static TensorRef hardtanh_backward_autograd(Call c, const Tensor& grad, const Te
   s.max_val = max_val;
   auto out = redispatch(op_hardtanh_backward, c.keys & kBelowAutograd, grad, input, min_val,
                         max_val);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo hardtanh_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -693,7 +693,7 @@ static TensorRef softplus_backward_autograd(Call c, const Tensor& grad, const Te
   s.threshold = threshold;
   auto out = redispatch(op_softplus_backward, c.keys & kBelowAutograd, grad, input, beta,
                         threshold);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo softplus_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -916,7 +916,7 @@ static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const
   if (n1) n.set_edge(1, input);
   if (n0) s.input.save(input);
   auto out = redispatch(op_hardsigmoid_backward, c.keys & kBelowAutograd, grad, input);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo hardsigmoid_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -1071,7 +1071,7 @@ static TensorRef gated_slope_autograd(Call c, const Tensor& grad, const Tensor& 
   if (n0 | n2) s.self.save(self);
   s.gate.save(gate);
   auto out = redispatch(op_gated_slope, c.keys & kBelowAutograd, grad, self, gate);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo gated_slope_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -1177,7 +1177,7 @@ static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const T
   if (n0) s.y.save(y);
   s.threshold = Scalar(threshold);
   auto out = redispatch(op_threshold_backward, c.keys & kBelowAutograd, grad, y, threshold);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo threshold_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -1221,7 +1221,7 @@ static TensorRef threshold_autograd(Call c, const Tensor& self, const Scalar& th
   s.self.save(self);
   s.exponent = Scalar(threshold);
   auto out = redispatch(op_threshold, c.keys & kBelowAutograd, self, threshold, value);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo threshold_args[] = {{"self", ArgType::kTensor, false, false},

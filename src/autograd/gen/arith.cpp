@@ -282,7 +282,7 @@ static TensorRef rsub_scalar_autograd(Call c, const Tensor& self, const Scalar& 
   if (n0) n.set_edge(0, self);
   s.alpha = Scalar(alpha);
   auto out = redispatch(op_rsub_scalar, c.keys & kBelowAutograd, self, other, alpha);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo rsub_scalar_args[] = {{"self", ArgType::kTensor, false, false},
@@ -332,7 +332,7 @@ static TensorRef mul_autograd(Call c, const Tensor& self, const Tensor& other) {
   if (n1) s.grad.save(self);
   if (n0) s.input.save(other);
   auto out = redispatch(op_mul, c.keys & kBelowAutograd, self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo mul_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1224,7 +1224,7 @@ static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent
   s.exponent.save(exponent);
   auto out = redispatch(op_pow, c.keys & kBelowAutograd, self, exponent);
   if (n1) s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo pow_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1373,7 +1373,7 @@ static TensorRef pow_base_autograd(Call c, const Scalar& self, const Tensor& exp
   s.self = Scalar(self);
   auto out = redispatch(op_pow_base, c.keys & kBelowAutograd, self, exponent);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo pow_base_args[] = {{"self", ArgType::kScalar, false, false},
@@ -1455,7 +1455,7 @@ static TensorRef greater_share_autograd(Call c, const Tensor& grad, const Tensor
   s.self.save(self);
   s.other.save(other);
   auto out = redispatch(op_greater_share, c.keys & kBelowAutograd, grad, self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo greater_share_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -1528,7 +1528,7 @@ static TensorRef clamp_autograd(Call c, const Tensor& self, const Scalar* min, c
   s.min = SavedScalar(min);
   s.max = SavedScalar(max);
   auto out = redispatch(op_clamp, c.keys & kBelowAutograd, self, min, max);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo clamp_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1680,7 +1680,7 @@ static TensorRef clamp_between_autograd(Call c, const Tensor& self, const Tensor
   s.min.save(min);
   s.max.save(max);
   auto out = redispatch(op_clamp_between, c.keys & kBelowAutograd, self, min, max);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo clamp_between_args[] = {{"self", ArgType::kTensor, false, false},
@@ -2014,7 +2014,7 @@ static TensorRef copysign_autograd(Call c, const Tensor& self, const Tensor& oth
   if (n0) s.self.save(self);
   auto out = redispatch(op_copysign, c.keys & kBelowAutograd, self, other);
   if (n0) s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo copysign_args[] = {{"self", ArgType::kTensor, false, false},
@@ -2095,7 +2095,7 @@ static TensorRef copysign_scalar_autograd(Call c, const Tensor& self, const Scal
   s.self.save(self);
   auto out = redispatch(op_copysign_scalar, c.keys & kBelowAutograd, self, other);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo copysign_scalar_args[] = {{"self", ArgType::kTensor, false, false},
@@ -2188,7 +2188,7 @@ static TensorRef hypot_autograd(Call c, const Tensor& self, const Tensor& other)
   if (n1) s.other.save(other);
   auto out = redispatch(op_hypot, c.keys & kBelowAutograd, self, other);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo hypot_args[] = {{"self", ArgType::kTensor, false, false},
@@ -2713,7 +2713,7 @@ static TensorRef lerp_autograd(Call c, const Tensor& self, const Tensor& end,
   if (n2) s.end.save(end);
   if (n0 | n1) s.weight.save(weight);
   auto out = redispatch(op_lerp, c.keys & kBelowAutograd, self, end, weight);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo lerp_args[] = {{"self", ArgType::kTensor, false, false},
@@ -2870,7 +2870,7 @@ static TensorRef addcmul_autograd(Call c, const Tensor& self, const Tensor& tens
   if (n1) s.tensor2.save(tensor2);
   s.value = Scalar(value);
   auto out = redispatch(op_addcmul, c.keys & kBelowAutograd, self, tensor1, tensor2, value);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo addcmul_args[] = {{"self", ArgType::kTensor, false, false},
@@ -2989,7 +2989,7 @@ static TensorRef addcdiv_autograd(Call c, const Tensor& self, const Tensor& tens
   if (n1 | n2) s.tensor2.save(tensor2);
   s.value = Scalar(value);
   auto out = redispatch(op_addcdiv, c.keys & kBelowAutograd, self, tensor1, tensor2, value);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo addcdiv_args[] = {{"self", ArgType::kTensor, false, false},

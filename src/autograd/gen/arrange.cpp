@@ -38,7 +38,7 @@ static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
   s.dim = dim;
   s.tensors_shapes = shapes_of(tensors);
   auto out = redispatch(op_cat, c.keys & kBelowAutograd, tensors, dim);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo cat_args[] = {{"tensors", ArgType::kTensorList, false, false},
@@ -199,7 +199,7 @@ static TensorRef roll_autograd(Call c, const Tensor& self, Ints shifts, Ints dim
   s.shifts = Shape(shifts);
   s.dims = Shape(dims);
   auto out = redispatch(op_roll, c.keys & kBelowAutograd, self, shifts, dims);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo roll_args[] = {{"self", ArgType::kTensor, false, false},
@@ -274,7 +274,7 @@ static TensorRef constant_pad_nd_autograd(Call c, const Tensor& self, Ints pad,
   if (n0) n.set_edge(0, self);
   s.dims = Shape(pad);
   auto out = redispatch(op_constant_pad_nd, c.keys & kBelowAutograd, self, pad, value);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo constant_pad_nd_args[] = {{"self", ArgType::kTensor, false, false},
@@ -323,7 +323,7 @@ static TensorRef pad_indexed_autograd(Call c, const Tensor& self, Ints pad, int6
   s.pad = Shape(pad);
   s.mode = mode;
   auto out = redispatch(op_pad_indexed, c.keys & kBelowAutograd, self, pad, mode);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo pad_indexed_args[] = {{"self", ArgType::kTensor, false, false},
@@ -376,7 +376,7 @@ static TensorRef pad_indexed_backward_autograd(Call c, const Tensor& grad, const
   s.pad = Shape(pad);
   s.mode = mode;
   auto out = redispatch(op_pad_indexed_backward, c.keys & kBelowAutograd, grad, self, pad, mode);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo pad_indexed_backward_args[] = {{"grad", ArgType::kTensor, false, false},

@@ -260,7 +260,7 @@ static TensorRef convolution_autograd(Call c, const Tensor& input, const Tensor&
   s.groups = groups;
   auto out = redispatch(op_convolution, c.keys & kBelowAutograd, input, weight, bias, stride,
                         padding, dilation, transposed, output_padding, groups);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo convolution_args[] = {{"input", ArgType::kTensor, false, false},

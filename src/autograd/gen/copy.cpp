@@ -66,7 +66,7 @@ static TensorRef clone_autograd(Call c, const Tensor& self, int64_t memory_forma
   n.released = false;
   if (n0) n.set_edge(0, self);
   auto out = redispatch(op_clone, c.keys & kBelowAutograd, self, memory_format);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, false, false},
@@ -112,7 +112,7 @@ static TensorRef to_dtype_autograd(Call c, const Tensor& self, Dtype dtype) {
   if (n0) n.set_edge(0, self);
   s.self_dtype = self.dtype;
   auto out = redispatch(op_to_dtype, c.keys & kBelowAutograd, self, dtype);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo to_dtype_args[] = {{"self", ArgType::kTensor, false, false},
@@ -149,7 +149,7 @@ static TensorRef to_device_autograd(Call c, const Tensor& self, Device device) {
   if (n0) n.set_edge(0, self);
   s.self_device = self.device;
   auto out = redispatch(op_to_device, c.keys & kBelowAutograd, self, device);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo to_device_args[] = {{"self", ArgType::kTensor, false, false},
@@ -259,7 +259,7 @@ static TensorRef fill_tensor_autograd(Call c, const Tensor& self, const Tensor& 
   if (n1) n.set_edge(1, value);
   s.value_dtype = value.dtype;
   auto out = redispatch(op_fill_tensor, c.keys & kBelowAutograd, self, value);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo fill_tensor_args[] = {{"self", ArgType::kTensor, false, false},

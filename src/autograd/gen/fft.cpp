@@ -622,7 +622,7 @@ static TensorRef fft_c2c_autograd(Call c, const Tensor& self, int64_t dim, bool 
   s.inverse = inverse;
   s.scale = scale;
   auto out = redispatch(op_fft_c2c, c.keys & kBelowAutograd, self, dim, inverse, scale);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo fft_c2c_args[] = {{"self", ArgType::kTensor, false, false},
@@ -672,7 +672,7 @@ static TensorRef fft_r2c_autograd(Call c, const Tensor& self, int64_t dim, bool 
   s.scale = scale;
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_fft_r2c, c.keys & kBelowAutograd, self, dim, inverse, scale);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo fft_r2c_args[] = {{"self", ArgType::kTensor, false, false},
@@ -724,7 +724,7 @@ static TensorRef fft_c2r_autograd(Call c, const Tensor& self, int64_t dim, int64
   s.inverse = inverse;
   s.scale = scale;
   auto out = redispatch(op_fft_c2r, c.keys & kBelowAutograd, self, dim, length, inverse, scale);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo fft_c2r_args[] = {{"self", ArgType::kTensor, false, false},

@@ -50,7 +50,7 @@ static TensorRef im2col_autograd(Call c, const Tensor& self, Ints kernel_size, I
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_im2col, c.keys & kBelowAutograd, self, kernel_size, dilation, padding,
                         stride);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo im2col_args[] = {{"self", ArgType::kTensor, false, false},
@@ -104,7 +104,7 @@ static TensorRef col2im_autograd(Call c, const Tensor& self, Ints output_size, I
   s.stride = Shape(stride);
   auto out = redispatch(op_col2im, c.keys & kBelowAutograd, self, output_size, kernel_size,
                         dilation, padding, stride);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo col2im_args[] = {{"self", ArgType::kTensor, false, false},

@@ -88,7 +88,7 @@ static TensorRef grid_take_autograd(Call c, const Tensor& self, const Tensor& gr
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_grid_take, c.keys & kBelowAutograd, self, grid, mode, padding, align,
                         order);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo grid_take_args[] = {{"self", ArgType::kTensor, false, false},
@@ -163,7 +163,7 @@ static TensorRef grid_put_autograd(Call c, const Tensor& grad, const Tensor& gri
   s.order = Shape(order);
   auto out = redispatch(op_grid_put, c.keys & kBelowAutograd, grad, grid, size, mode, padding,
                         align, order);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo grid_put_args[] = {{"grad", ArgType::kTensor, false, false},

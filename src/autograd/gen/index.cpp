@@ -81,7 +81,7 @@ static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, c
   s.dim = dim;
   s.src_shape = Shape(src.sizes());
   auto out = redispatch(op_scatter_add, c.keys & kBelowAutograd, self, dim, index, src);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTensor, false, false},
@@ -224,7 +224,7 @@ static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, con
   s.alpha = Scalar(alpha);
   s.source_shape = Shape(source.sizes());
   auto out = redispatch(op_index_add, c.keys & kBelowAutograd, self, dim, index, source, alpha);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTensor, false, false},
@@ -320,7 +320,7 @@ static TensorRef index_autograd(Call c, const Tensor& self, TensorSpan indices) 
   s.indices.save(indices);
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_index, c.keys & kBelowAutograd, self, indices);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo index_args[] = {{"self", ArgType::kTensor, false, false},
@@ -376,7 +376,7 @@ static TensorRef index_put_autograd(Call c, const Tensor& self, TensorSpan indic
   s.indices.save(indices);
   s.accumulate = accumulate;
   auto out = redispatch(op_index_put, c.keys & kBelowAutograd, self, indices, values, accumulate);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTensor, false, false},
@@ -464,7 +464,7 @@ static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& 
   s.weight_shape = Shape(weight.sizes());
   auto out = redispatch(op_embedding, c.keys & kBelowAutograd, weight, indices, padding_idx,
                         scale_grad_by_freq);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTensor, false, false},
@@ -583,7 +583,7 @@ static TensorRef bag_reduce_autograd(Call c, const Tensor& weight, const Tensor&
   auto out = redispatch(op_bag_reduce, c.keys & kBelowAutograd, weight, indices, starts, bags, mode,
                         per_sample_weights, scale_grad_by_freq, skipped);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo bag_reduce_args[] = {{"weight", ArgType::kTensor, false, false},
@@ -1096,7 +1096,7 @@ static TensorRef where_autograd(Call c, const Tensor& condition, const Tensor& s
   if (n1) n.set_edge(1, other);
   s.input.save(condition);
   auto out = redispatch(op_where, c.keys & kBelowAutograd, condition, self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo where_args[] = {{"condition", ArgType::kTensor, false, false},
@@ -1151,7 +1151,7 @@ static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& 
   if (n0) n.set_edge(0, self);
   s.mask.save(mask);
   auto out = redispatch(op_masked_fill, c.keys & kBelowAutograd, self, mask, value);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo masked_fill_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1428,7 +1428,7 @@ static TensorRef scatter_multiply_autograd(Call c, const Tensor& self, int64_t d
   s.dim = dim;
   auto out = redispatch(op_scatter_multiply, c.keys & kBelowAutograd, self, dim, index, src);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo scatter_multiply_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1513,7 +1513,7 @@ static TensorRef scatter_extreme_autograd(Call c, const Tensor& self, int64_t di
   auto out = redispatch(op_scatter_extreme, c.keys & kBelowAutograd, self, dim, index, src,
                         smallest, include_self);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo scatter_extreme_args[] = {{"self", ArgType::kTensor, false, false},

@@ -428,7 +428,7 @@ static TensorRef native_lu_solve_autograd(Call c, const Tensor& LU, const Tensor
   s.pivots.save(pivots);
   s.adjoint = adjoint;
   auto out = redispatch(op_native_lu_solve, c.keys & kBelowAutograd, LU, pivots, other, adjoint);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo native_lu_solve_args[] = {{"LU", ArgType::kTensor, false, false},
@@ -570,7 +570,7 @@ static TensorRef native_pinv_autograd(Call c, const Tensor& self, const Tensor* 
   s.self.save(self);
   auto out = redispatch(op_native_pinv, c.keys & kBelowAutograd, self, atol, rtol, hermitian);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo native_pinv_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1087,7 +1087,7 @@ static TensorRef cholesky_solve_autograd(Call c, const Tensor& self, const Tenso
   s.upper = upper;
   auto out = redispatch(op_cholesky_solve, c.keys & kBelowAutograd, self, input2, upper);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo cholesky_solve_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1144,7 +1144,7 @@ static TensorRef cholesky_inverse_autograd(Call c, const Tensor& self, bool uppe
   s.upper = upper;
   auto out = redispatch(op_cholesky_inverse, c.keys & kBelowAutograd, self, upper);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo cholesky_inverse_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1215,7 +1215,7 @@ static TensorRef linalg_solve_triangular_autograd(Call c, const Tensor& self, co
   auto out = redispatch(op_linalg_solve_triangular, c.keys & kBelowAutograd, self, other, upper,
                         left, unitriangular);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo linalg_solve_triangular_args[] = {{"self", ArgType::kTensor, false, false},

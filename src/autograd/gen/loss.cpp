@@ -94,7 +94,7 @@ static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& gra
   if (n0) s.other.save(other);
   auto out = redispatch(op_absolute_difference_backward, c.keys & kBelowAutograd, grad, self,
                         other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo absolute_difference_backward_args[] =
@@ -436,7 +436,7 @@ static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad,
   s.self.save(self);
   if (n0 | n1) s.target.save(target);
   auto out = redispatch(op_bernoulli_entropy_backward, c.keys & kBelowAutograd, grad, self, target);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo bernoulli_entropy_backward_args[] =
@@ -701,7 +701,7 @@ static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, const Te
   s.ignore_index = ignore_index;
   auto out = redispatch(op_nll_loss_backward, c.keys & kBelowAutograd, grad, input, target,
                         row_weight, ignore_index);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo nll_loss_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -867,7 +867,7 @@ static TensorRef cross_entropy_backward_autograd(Call c, const Tensor& grad, con
   s.ignore_index = ignore_index;
   auto out = redispatch(op_cross_entropy_backward, c.keys & kBelowAutograd, grad, input, target,
                         lse, row_weight, ignore_index);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo cross_entropy_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -1287,7 +1287,7 @@ static TensorRef ctc_loss_backward_autograd(Call c, const Tensor& grad, const Te
   auto out = redispatch(op_ctc_loss_backward, c.keys & kBelowAutograd, grad, log_probs, targets,
                         offsets, input_lengths, target_lengths, loss, log_alpha, max_target, blank,
                         zero_infinity);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo ctc_loss_backward_args[] = {{"grad", ArgType::kTensor, false, false},

@@ -72,7 +72,7 @@ static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor&
   s.other_shape = Shape(other.sizes());
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_matmul_stack, c.keys & kBelowAutograd, self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo matmul_stack_args[] = {{"self", ArgType::kTensor, false, false},
@@ -155,7 +155,7 @@ static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor&
   if (n1) s.grad.save(input);
   if (n0) s.input.save(weight);
   auto out = redispatch(op_linear_rows, c.keys & kBelowAutograd, input, weight, bias);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo linear_rows_args[] = {{"input", ArgType::kTensor, false, false},

@@ -65,7 +65,7 @@ static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_siz
   s.ceil_mode = ceil_mode;
   auto out = redispatch(op_max_pool2d, c.keys & kBelowAutograd, self, kernel_size, stride, padding,
                         dilation, ceil_mode);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo max_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
@@ -177,7 +177,7 @@ static TensorRef max_pool2d_backward_autograd(Call c, const Tensor& grad, const 
   s.ceil_mode = ceil_mode;
   auto out = redispatch(op_max_pool2d_backward, c.keys & kBelowAutograd, grad, self, kernel_size,
                         stride, padding, dilation, ceil_mode);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo max_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -294,7 +294,7 @@ static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& gra
   s.output_size = Shape(output_size);
   auto out = redispatch(op_adaptive_max_pool2d_backward, c.keys & kBelowAutograd, grad, self,
                         output_size);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo adaptive_max_pool2d_backward_args[] =
@@ -378,7 +378,7 @@ static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_siz
   s.divisor_override = divisor_override;
   auto out = redispatch(op_avg_pool2d, c.keys & kBelowAutograd, self, kernel_size, stride, padding,
                         ceil_mode, count_include_pad, divisor_override);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
@@ -464,7 +464,7 @@ static TensorRef avg_pool2d_backward_autograd(Call c, const Tensor& grad, const 
   s.divisor_override = divisor_override;
   auto out = redispatch(op_avg_pool2d_backward, c.keys & kBelowAutograd, grad, self, kernel_size,
                         stride, padding, ceil_mode, count_include_pad, divisor_override);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo avg_pool2d_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -528,7 +528,7 @@ static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints o
   s.self.save(self);
   s.output_size = Shape(output_size);
   auto out = redispatch(op_adaptive_avg_pool2d, c.keys & kBelowAutograd, self, output_size);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo adaptive_avg_pool2d_args[] = {{"self", ArgType::kTensor, false, false},
@@ -579,7 +579,7 @@ static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& gra
   s.output_size = Shape(output_size);
   auto out = redispatch(op_adaptive_avg_pool2d_backward, c.keys & kBelowAutograd, grad, self,
                         output_size);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo adaptive_avg_pool2d_backward_args[] =
@@ -798,7 +798,7 @@ static TensorRef take_maxima_autograd(Call c, const Tensor& self, const Tensor& 
   s.grad.save(self);
   s.input.save(indices);
   auto out = redispatch(op_take_maxima, c.keys & kBelowAutograd, self, indices);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo take_maxima_args[] = {{"self", ArgType::kTensor, false, false},
@@ -847,7 +847,7 @@ static TensorRef take_maxima_backward_autograd(Call c, const Tensor& grad, const
   if (n1) n.set_edge(1, self);
   if (n0) s.indices.save(indices);
   auto out = redispatch(op_take_maxima_backward, c.keys & kBelowAutograd, grad, self, indices);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo take_maxima_backward_args[] = {{"grad", ArgType::kTensor, false, false},

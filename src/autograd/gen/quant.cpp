@@ -109,7 +109,7 @@ static TensorRef fake_quantize_autograd(Call c, const Tensor& input, const Tenso
   s.quant_max = quant_max;
   auto out = redispatch(op_fake_quantize, c.keys & kBelowAutograd, input, scale, zero_point,
                         quant_min, quant_max);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo fake_quantize_args[] = {{"input", ArgType::kTensor, false, false},
@@ -325,7 +325,7 @@ static TensorRef blockwise_linear_autograd(Call c, const Tensor& input, const Te
   s.format = format;
   s.input_dtype = input.dtype;
   auto out = redispatch(op_blockwise_linear, c.keys & kBelowAutograd, input, weight, bias, format);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo blockwise_linear_args[] = {{"input", ArgType::kTensor, false, false},

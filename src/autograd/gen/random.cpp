@@ -78,7 +78,7 @@ static TensorRef bernoulli_autograd(Call c, const Tensor& self, Generator* gener
   n.released = false;
   if (n0) n.set_edge(0, self);
   auto out = redispatch(op_bernoulli, c.keys & kBelowAutograd, self, generator);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo bernoulli_args[] = {{"self", ArgType::kTensor, false, false},
@@ -207,7 +207,7 @@ static TensorRef normal_autograd(Call c, const Tensor& mean, const Tensor& std,
   if (n0) n.set_edge(0, mean);
   if (n1) n.set_edge(1, std);
   auto out = redispatch(op_normal, c.keys & kBelowAutograd, mean, std, generator);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo normal_args[] = {{"mean", ArgType::kTensor, false, false},
@@ -272,7 +272,7 @@ static TensorRef normal_std_autograd(Call c, double mean, const Tensor& std, Gen
   n.released = false;
   if (n0) n.set_edge(0, std);
   auto out = redispatch(op_normal_std, c.keys & kBelowAutograd, mean, std, generator);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo normal_std_args[] = {{"mean", ArgType::kFloat, false, false},
@@ -347,7 +347,7 @@ static constexpr RecordedSchema uniform__schema =
     "None) -> ()", .args = uniform__args, .n_args = 4, .n_outs = 0, .differentiable = true,
     .random = true, .leaf = true, .kind = OpKind::kRandom}), &uniform__type};
 constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<void, Tensor&, double,
-    double, Generator*>(&uniform__schema, impl::uniform_, record_like_uniform_);
+    double, Generator*>(&uniform__schema, impl::uniform_, record_like_normal_);
 
 // ---- exponential_ ----
 using exponential__saved = add_scalar_saved;
@@ -382,7 +382,7 @@ static constexpr RecordedSchema cauchy__schema =
     "= None) -> ()", .args = cauchy__args, .n_args = 4, .n_outs = 0, .differentiable = true,
     .random = true, .leaf = true, .kind = OpKind::kRandom}), &cauchy__type};
 constinit Op<void(Tensor&, double, double, Generator*)> op_cauchy_ = make_op<void, Tensor&, double,
-    double, Generator*>(&cauchy__schema, impl::cauchy_, record_like_uniform_);
+    double, Generator*>(&cauchy__schema, impl::cauchy_, record_like_normal_);
 
 // ---- log_normal_ ----
 using log_normal__saved = add_scalar_saved;
@@ -492,7 +492,7 @@ static TensorRef mask_scale_autograd(Call c, const Tensor& self, const Tensor& m
   s.input.save(mask);
   s.negative_slope = scale;
   auto out = redispatch(op_mask_scale, c.keys & kBelowAutograd, self, mask, scale);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo mask_scale_args[] = {{"self", ArgType::kTensor, false, false},

@@ -154,7 +154,7 @@ inline TensorRef record_like_native_hardtanh(Call c, const Tensor& input, double
   s.max_val = max_val;
   auto out = redispatch(op_of<TensorRef, const Tensor&, double, double>(c), c.keys & kBelowAutograd,
                         input, min_val, max_val);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -172,7 +172,7 @@ inline TensorRef record_like_leaky_relu(Call c, const Tensor& input, double nega
   s.negative_slope = negative_slope;
   auto out = redispatch(op_of<TensorRef, const Tensor&, double>(c), c.keys & kBelowAutograd, input,
                         negative_slope);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -211,7 +211,7 @@ inline TensorRef record_like_leaky_relu_backward(Call c, const Tensor& grad, con
   s.negative_slope = negative_slope;
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&, double>(c),
                         c.keys & kBelowAutograd, grad, input, negative_slope);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -233,7 +233,7 @@ inline TensorRef record_like_elu_backward(Call c, const Tensor& grad, const Tens
   s.alpha = alpha;
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&, double>(c),
                         c.keys & kBelowAutograd, grad, input, alpha);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -250,7 +250,7 @@ inline TensorRef record_like_gelu_exact(Call c, const Tensor& input) {
   if (n0) n.set_edge(0, input);
   s.input.save(input);
   auto out = redispatch(op_of<TensorRef, const Tensor&>(c), c.keys & kBelowAutograd, input);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -271,7 +271,7 @@ inline TensorRef record_like_gelu_exact_backward(Call c, const Tensor& grad, con
   s.input.save(input);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&>(c), c.keys & kBelowAutograd,
                         grad, input);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -307,7 +307,7 @@ inline TensorRef record_like_glu_kernel(Call c, const Tensor& input, int64_t dim
   s.dim = dim;
   auto out = redispatch(op_of<TensorRef, const Tensor&, int64_t>(c), c.keys & kBelowAutograd, input,
                         dim);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -322,7 +322,7 @@ inline TensorRef record_like_relu(Call c, const Tensor& self) {
   if (n0) n.set_edge(0, self);
   auto out = redispatch(op_of<TensorRef, const Tensor&>(c), c.keys & kBelowAutograd, self);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -372,7 +372,7 @@ inline TensorRef record_like_prelu_kernel(Call c, const Tensor& self, const Tens
   if (n0) s.input.save(weight);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&>(c), c.keys & kBelowAutograd,
                         self, weight);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -393,7 +393,7 @@ inline TensorRef record_like_add(Call c, const Tensor& self, const Tensor& other
   s.alpha = Scalar(alpha);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&, const Scalar&>(c),
                         c.keys & kBelowAutograd, self, other, alpha);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -430,7 +430,7 @@ inline TensorRef record_like_add_scalar(Call c, const Tensor& self, const Scalar
   if (n0) n.set_edge(0, self);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Scalar&, const Scalar&>(c),
                         c.keys & kBelowAutograd, self, other, alpha);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -475,7 +475,7 @@ inline TensorRef record_like_mul_scalar(Call c, const Tensor& self, const Scalar
   s.other = Scalar(other);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Scalar&>(c), c.keys & kBelowAutograd,
                         self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -510,7 +510,7 @@ inline TensorRef record_like_div_floor(Call c, const Tensor& self, const Tensor&
   if (n1) n.set_edge(1, other);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&>(c), c.keys & kBelowAutograd,
                         self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -558,7 +558,7 @@ inline TensorRef record_like_div_floor_scalar(Call c, const Tensor& self, const 
   if (n0) n.set_edge(0, self);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Scalar&>(c), c.keys & kBelowAutograd,
                         self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -621,7 +621,7 @@ inline TensorRef record_like_rest_trunc(Call c, const Tensor& self, const Tensor
   if (n1) s.input.save(other);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&>(c), c.keys & kBelowAutograd,
                         self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -642,7 +642,7 @@ inline TensorRef record_like_atan2(Call c, const Tensor& self, const Tensor& oth
   s.input.save(other);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&>(c), c.keys & kBelowAutograd,
                         self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -677,7 +677,7 @@ inline TensorRef record_like_neg(Call c, const Tensor& self) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   auto out = redispatch(op_of<TensorRef, const Tensor&>(c), c.keys & kBelowAutograd, self);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -710,7 +710,7 @@ inline TensorRef record_like_pow_number(Call c, const Tensor& self, const Scalar
   s.exponent = Scalar(exponent);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Scalar&>(c), c.keys & kBelowAutograd,
                         self, exponent);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -792,7 +792,7 @@ inline TensorRef record_like_next_number(Call c, const Tensor& self, const Tenso
   if (n0) s.input.save(other);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&>(c), c.keys & kBelowAutograd,
                         self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -827,7 +827,7 @@ inline TensorRef record_like_flip(Call c, const Tensor& self, Ints dims) {
   s.dims = Shape(dims);
   auto out = redispatch(op_of<TensorRef, const Tensor&, Ints>(c), c.keys & kBelowAutograd, self,
                         dims);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -847,7 +847,7 @@ inline TensorRef record_like_gather(Call c, const Tensor& self, int64_t dim, con
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_of<TensorRef, const Tensor&, int64_t, const Tensor&>(c),
                         c.keys & kBelowAutograd, self, dim, index);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -871,7 +871,7 @@ inline TensorRef record_like_scatter_put(Call c, const Tensor& self, int64_t dim
   s.src_shape = Shape(src.sizes());
   auto out = redispatch(op_of<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(c),
                         c.keys & kBelowAutograd, self, dim, index, src);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -892,7 +892,7 @@ inline TensorRef record_like_scatter_fill(Call c, const Tensor& self, int64_t di
   s.dim = dim;
   auto out = redispatch(op_of<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(c),
                         c.keys & kBelowAutograd, self, dim, index, value);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -914,7 +914,7 @@ inline TensorRef record_like_smooth_difference(Call c, const Tensor& self, const
   s.alpha = beta;
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&, double>(c),
                         c.keys & kBelowAutograd, self, other, beta);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -941,7 +941,7 @@ inline TensorRef record_like_smooth_difference_backward(Call c, const Tensor& gr
   s.beta = beta;
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&, const Tensor&, double>(c),
                         c.keys & kBelowAutograd, grad, self, other, beta);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -968,7 +968,7 @@ inline TensorRef record_like_addmm(Call c, const Tensor& self, const Tensor& mat
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                               const Scalar&>(c), c.keys & kBelowAutograd, self, mat1, mat2, beta,
                         alpha);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1029,7 +1029,7 @@ inline TensorRef record_like_bernoulli_p(Call c, const Tensor& self, double p,
   if (n0) n.set_edge(0, self);
   auto out = redispatch(op_of<TensorRef, const Tensor&, double, Generator*>(c),
                         c.keys & kBelowAutograd, self, p, generator);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1050,7 +1050,7 @@ inline void record_like_bernoulli_p_(Call c, Tensor& self, double p, Generator* 
   commit_inplace(self, std::move(prepared));
 }
 
-// normal_, log_normal_
+// normal_, uniform_, cauchy_, log_normal_
 inline void record_like_normal_(Call c, Tensor& self, double mean, double std,
                                 Generator* generator) {
   check_tracked(self);
@@ -1068,24 +1068,6 @@ inline void record_like_normal_(Call c, Tensor& self, double mean, double std,
   commit_inplace(self, std::move(prepared));
 }
 
-// uniform_, cauchy_
-inline void record_like_uniform_(Call c, Tensor& self, double low, double high,
-                                 Generator* generator) {
-  check_tracked(self);
-  const bool n0 = needs_grad(self);
-  if (!(n0)) return redispatch(op_of<void, Tensor&, double, double, Generator*>(c),
-                               c.keys & kBelowAutograd, self, low, high, generator);
-  NodeRef node = new_node(node_of(c), 1, 1);
-  Node& n = as_node(node);
-  [[maybe_unused]] auto& s = *new (n.saved()) add_scalar_saved;
-  n.released = false;
-  if (n0) n.set_edge(0, self);
-  NodeRef prepared = prepare_inplace(self, node);
-  redispatch(op_of<void, Tensor&, double, double, Generator*>(c), c.keys & kBelowAutograd, self,
-             low, high, generator);
-  commit_inplace(self, std::move(prepared));
-}
-
 // sum, mean
 inline TensorRef record_like_sum(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -1099,7 +1081,7 @@ inline TensorRef record_like_sum(Call c, const Tensor& self, Dtype dtype) {
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_of<TensorRef, const Tensor&, Dtype>(c), c.keys & kBelowAutograd, self,
                         dtype);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1119,7 +1101,7 @@ inline TensorRef record_like_sum_dim(Call c, const Tensor& self, Ints dim, bool 
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_of<TensorRef, const Tensor&, Ints, bool, Dtype>(c),
                         c.keys & kBelowAutograd, self, dim, keepdim, dtype);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1135,7 +1117,7 @@ inline TensorRef record_like_max(Call c, const Tensor& self) {
   s.self.save(self);
   auto out = redispatch(op_of<TensorRef, const Tensor&>(c), c.keys & kBelowAutograd, self);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1203,7 +1185,7 @@ inline TensorRef record_like_amax(Call c, const Tensor& self, Ints dim, bool kee
   auto out = redispatch(op_of<TensorRef, const Tensor&, Ints, bool>(c), c.keys & kBelowAutograd,
                         self, dim, keepdim);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1270,7 +1252,7 @@ inline TensorRef record_like_logcumsumexp(Call c, const Tensor& self, int64_t di
   auto out = redispatch(op_of<TensorRef, const Tensor&, int64_t>(c), c.keys & kBelowAutograd, self,
                         dim);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1288,7 +1270,7 @@ inline TensorRef record_like_native_softmax(Call c, const Tensor& self, int64_t 
   auto out = redispatch(op_of<TensorRef, const Tensor&, int64_t>(c), c.keys & kBelowAutograd, self,
                         dim);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1310,7 +1292,7 @@ inline TensorRef record_like_softmax_backward(Call c, const Tensor& grad, const 
   s.dim = dim;
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&, int64_t>(c),
                         c.keys & kBelowAutograd, grad, y, dim);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1329,7 +1311,7 @@ inline TensorRef record_like_igamma_kernel(Call c, const Tensor& self, const Ten
   s.input.save(other);
   auto out = redispatch(op_of<TensorRef, const Tensor&, const Tensor&>(c), c.keys & kBelowAutograd,
                         self, other);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1345,7 +1327,7 @@ inline TensorRef record_like_round_decimals(Call c, const Tensor& self, double p
   if (n0) n.set_edge(0, self);
   auto out = redispatch(op_of<TensorRef, const Tensor&, double>(c), c.keys & kBelowAutograd, self,
                         power);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1362,7 +1344,7 @@ inline TensorRef record_like_view(Call c, const Tensor& self, Ints size) {
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_of<TensorRef, const Tensor&, Ints>(c), c.keys & kBelowAutograd, self,
                         size);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 
@@ -1393,7 +1375,7 @@ inline TensorRef record_like_diagonal(Call c, const Tensor& self, int64_t offset
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_of<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(c),
                         c.keys & kBelowAutograd, self, offset, dim1, dim2);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 

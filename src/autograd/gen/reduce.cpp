@@ -418,7 +418,7 @@ static TensorRef var_autograd(Call c, const Tensor& self, Ints dim, double corre
   s.correction = correction;
   s.keepdim = keepdim;
   auto out = redispatch(op_var, c.keys & kBelowAutograd, self, dim, correction, keepdim);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo var_args[] = {{"self", ArgType::kTensor, false, false},
@@ -484,7 +484,7 @@ static TensorRef std_autograd(Call c, const Tensor& self, Ints dim, double corre
   s.keepdim = keepdim;
   auto out = redispatch(op_std, c.keys & kBelowAutograd, self, dim, correction, keepdim);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo std_args[] = {{"self", ArgType::kTensor, false, false},
@@ -553,7 +553,7 @@ static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
   s.self.save(self);
   auto out = redispatch(op_prod, c.keys & kBelowAutograd, self, dtype);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo prod_args[] = {{"self", ArgType::kTensor, false, false},
@@ -604,7 +604,7 @@ static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool
   s.keepdim = keepdim;
   auto out = redispatch(op_prod_dim, c.keys & kBelowAutograd, self, dim, keepdim, dtype);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor, false, false},
@@ -691,7 +691,7 @@ static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, b
   s.keepdim = keepdim;
   auto out = redispatch(op_norm, c.keys & kBelowAutograd, self, p, dim, keepdim, dtype);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1057,7 +1057,7 @@ static TensorRef row_distances_autograd(Call c, const Tensor& x1, const Tensor& 
   s.pairs = pairs;
   auto out = redispatch(op_row_distances, c.keys & kBelowAutograd, x1, x2, p, pairs);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo row_distances_args[] = {{"x1", ArgType::kTensor, false, false},

@@ -79,7 +79,7 @@ static TensorRef upsample2d_autograd(Call c, const Tensor& self, Ints size, int6
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_upsample2d, c.keys & kBelowAutograd, self, size, mode, align, scale_h,
                         scale_w);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo upsample2d_args[] = {{"self", ArgType::kTensor, false, false},
@@ -138,7 +138,7 @@ static TensorRef upsample2d_backward_autograd(Call c, const Tensor& grad, Ints i
   s.scale_w = scale_w;
   auto out = redispatch(op_upsample2d_backward, c.keys & kBelowAutograd, grad, image, size, mode,
                         align, scale_h, scale_w);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo upsample2d_backward_args[] = {{"grad", ArgType::kTensor, false, false},

@@ -35,7 +35,7 @@ static TensorRef cumsum_autograd(Call c, const Tensor& self, int64_t dim, Dtype 
   if (n0) n.set_edge(0, self);
   s.dim = dim;
   auto out = redispatch(op_cumsum, c.keys & kBelowAutograd, self, dim, dtype);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo cumsum_args[] = {{"self", ArgType::kTensor, false, false},
@@ -112,7 +112,7 @@ static TensorRef cumprod_autograd(Call c, const Tensor& self, int64_t dim, Dtype
   s.dim = dim;
   auto out = redispatch(op_cumprod, c.keys & kBelowAutograd, self, dim, dtype);
   s.r0.save_output(*out, 0);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo cumprod_args[] = {{"self", ArgType::kTensor, false, false},

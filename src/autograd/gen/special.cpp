@@ -920,7 +920,7 @@ static TensorRef orthogonal_polynomial_autograd(Call c, const Tensor& self, int6
   s.which = which;
   s.order = order;
   auto out = redispatch(op_orthogonal_polynomial, c.keys & kBelowAutograd, self, which, order);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo orthogonal_polynomial_args[] = {{"self", ArgType::kTensor, false, false},

@@ -1179,7 +1179,7 @@ static TensorRef logit_autograd(Call c, const Tensor& self, Opt<double> eps) {
   s.self.save(self);
   s.eps = eps;
   auto out = redispatch(op_logit, c.keys & kBelowAutograd, self, eps);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo logit_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1271,7 +1271,7 @@ static TensorRef logit_backward_autograd(Call c, const Tensor& grad, const Tenso
   s.input.save(input);
   s.eps = eps;
   auto out = redispatch(op_logit_backward, c.keys & kBelowAutograd, grad, input, eps);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo logit_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -1783,7 +1783,7 @@ static TensorRef replace_not_finite_autograd(Call c, const Tensor& self, double 
   if (n0) n.set_edge(0, self);
   s.input.save(self);
   auto out = redispatch(op_replace_not_finite, c.keys & kBelowAutograd, self, nan, posinf, neginf);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo replace_not_finite_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1824,7 +1824,7 @@ static TensorRef replace_nan_autograd(Call c, const Tensor& self, double value) 
   if (n0) n.set_edge(0, self);
   s.input.save(self);
   auto out = redispatch(op_replace_nan, c.keys & kBelowAutograd, self, value);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo replace_nan_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1863,7 +1863,7 @@ static TensorRef replace_inf_autograd(Call c, const Tensor& self, double posinf,
   if (n0) n.set_edge(0, self);
   s.input.save(self);
   auto out = redispatch(op_replace_inf, c.keys & kBelowAutograd, self, posinf, neginf);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo replace_inf_args[] = {{"self", ArgType::kTensor, false, false},

@@ -63,7 +63,7 @@ static TensorRef transpose_autograd(Call c, const Tensor& self, int64_t dim0, in
   s.dim0 = dim0;
   s.dim1 = dim1;
   auto out = redispatch(op_transpose, c.keys & kBelowAutograd, self, dim0, dim1);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo transpose_args[] = {{"self", ArgType::kTensor, false, false},
@@ -149,7 +149,7 @@ static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   if (n0) n.set_edge(0, self);
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_squeeze, c.keys & kBelowAutograd, self);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo squeeze_args[] = {{"self", ArgType::kTensor, false, false}};
@@ -202,7 +202,7 @@ static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
   if (n0) n.set_edge(0, self);
   s.dim = dim;
   auto out = redispatch(op_unsqueeze, c.keys & kBelowAutograd, self, dim);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo unsqueeze_args[] = {{"self", ArgType::kTensor, false, false},
@@ -246,7 +246,7 @@ static TensorRef select_autograd(Call c, const Tensor& self, int64_t dim, int64_
   s.index = index;
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_select, c.keys & kBelowAutograd, self, dim, index);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo select_args[] = {{"self", ArgType::kTensor, false, false},
@@ -292,7 +292,7 @@ static TensorRef select_backward_autograd(Call c, const Tensor& grad, Ints size,
   s.dim = dim;
   s.index = index;
   auto out = redispatch(op_select_backward, c.keys & kBelowAutograd, grad, size, dim, index);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo select_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -346,7 +346,7 @@ static TensorRef slice_backward_autograd(Call c, const Tensor& grad, Ints size, 
   s.step = step;
   auto out = redispatch(op_slice_backward, c.keys & kBelowAutograd, grad, size, dim, start, end,
                         step);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo slice_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -412,7 +412,7 @@ static TensorRef slice_autograd(Call c, const Tensor& self, int64_t dim, Opt<int
   s.step = step;
   s.self_shape = Shape(self.sizes());
   auto out = redispatch(op_slice, c.keys & kBelowAutograd, self, dim, start, end, step);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo slice_args[] = {{"self", ArgType::kTensor, false, false},
@@ -472,7 +472,7 @@ static TensorRef as_strided_autograd(Call c, const Tensor& self, Ints size, Ints
   s.self_shape = Shape(self.sizes());
   s.self_strides = Shape(self.strides());
   auto out = redispatch(op_as_strided, c.keys & kBelowAutograd, self, size, stride, storage_offset);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo as_strided_args[] = {{"self", ArgType::kTensor, false, false},
@@ -535,7 +535,7 @@ static TensorRef as_strided_put_autograd(Call c, const Tensor& self, const Tenso
   s.self_strides = Shape(self.strides());
   auto out = redispatch(op_as_strided_put, c.keys & kBelowAutograd, self, src, size, stride,
                         offset);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo as_strided_put_args[] = {{"self", ArgType::kTensor, false, false},
@@ -697,7 +697,7 @@ static TensorRef diagonal_backward_autograd(Call c, const Tensor& grad, Ints siz
   s.dim2 = dim2;
   auto out = redispatch(op_diagonal_backward, c.keys & kBelowAutograd, grad, size, offset, dim1,
                         dim2);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo diagonal_backward_args[] = {{"grad", ArgType::kTensor, false, false},
@@ -728,7 +728,7 @@ static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
   n.released = false;
   if (n0) n.set_edge(0, self);
   auto out = redispatch(op_restride, c.keys & kBelowAutograd, self, stride);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo restride_args[] = {{"self", ArgType::kTensor, false, false},
@@ -947,7 +947,7 @@ static TensorRef select_scatter_autograd(Call c, const Tensor& self, const Tenso
   s.index = index;
   s.src_shape = Shape(src.sizes());
   auto out = redispatch(op_select_scatter, c.keys & kBelowAutograd, self, src, dim, index);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo select_scatter_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1014,7 +1014,7 @@ static TensorRef slice_scatter_autograd(Call c, const Tensor& self, const Tensor
   s.src_shape = Shape(src.sizes());
   auto out = redispatch(op_slice_scatter, c.keys & kBelowAutograd, self, src, dim, start, end,
                         step);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo slice_scatter_args[] = {{"self", ArgType::kTensor, false, false},
@@ -1111,7 +1111,7 @@ static TensorRef diagonal_scatter_autograd(Call c, const Tensor& self, const Ten
   s.src_shape = Shape(src.sizes());
   auto out = redispatch(op_diagonal_scatter, c.keys & kBelowAutograd, self, src, offset, dim1,
                         dim2);
-  set_history(node, *out, 0);
+  set_history(std::move(node), *out, 0);
   return out;
 }
 static constexpr ArgInfo diagonal_scatter_args[] = {{"self", ArgType::kTensor, false, false},
