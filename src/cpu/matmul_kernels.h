@@ -16,6 +16,7 @@ namespace TT_NS {
   int32_t matmul_tiles_units(const void*, int64_t begin, int64_t end) noexcept;  \
   /* Of a MatmulPieces. */                                                       \
   int32_t matmul_pieces_pack(const void*, int64_t begin, int64_t end) noexcept;  \
+  int32_t matmul_pieces_rows(const void*, int64_t begin, int64_t end) noexcept;  \
   int32_t matmul_pieces_units(const void*, int64_t begin, int64_t end) noexcept; \
   /* Whether a group of bf16 is multiplied faster than its elements as f32. */   \
   bool matmul_bf16_groups_pay() noexcept;                                        \

@@ -280,14 +280,22 @@ int32_t run_odd_rows(const MatmulPieces& k, void* room, Pool* pool, MatmulGoOn g
   return TT_OK;
 }
 
+// Lets a block of rows and positions use what was packed beforehand.
+void use_packed_rows(MatmulPieces& k, const MatmulPackedPieces& all, int64_t depth) {
+  const int64_t rows = round_up(k.plan->m, kPiecePanel);
+  k.packed_rows = all.panels + k.k0 * rows * kPieceBytes + k.i0 / kPiecePanel * k.panel_bytes();
+  k.packed_ranges = all.ranges + (k.k0 / depth * rows + k.i0) / kPiecePanel;
+}
+
 // Runs all positions of k of a block of rows and columns. Results are written with the last ones,
 // when all numbers have been seen.
-int32_t run_pieces_block(MatmulPieces& k, const MatmulPiecesLayout& l, Pool* pool,
-                         MatmulGoOn go_on) {
+int32_t run_pieces_block(MatmulPieces& k, const MatmulPiecesLayout& l,
+                         const MatmulPackedPieces* packed_rows, Pool* pool, MatmulGoOn go_on) {
   const MatmulPlan& p = *k.plan;
   k.b_range = kNoPieces;
   for (k.k0 = 0; k.k0 < p.k; k.k0 += l.depth) {
     k.nk = matmul_min(l.depth, p.k - k.k0);
+    if (packed_rows) use_packed_rows(k, *packed_rows, l.depth);
     if (go_on && !go_on()) return kKernelEnded;
     const int64_t packed = k.pack_cols * k.nk * 16;
     int32_t status = run_units(pool, avx512::matmul_pieces_pack, &k, 0, k.pack_units(), packed);
@@ -300,9 +308,9 @@ int32_t run_pieces_block(MatmulPieces& k, const MatmulPiecesLayout& l, Pool* poo
   return run_odd_rows(k, k.b_pack, pool, go_on);
 }
 
-// run_products() by tiles of AMX, as sums of bf16.
-int32_t run_pieces(const MatmulPlan& plan, char* room, int64_t begin, int64_t end, Pool* pool,
-                   MatmulGoOn go_on) {
+// run_products() by tiles of AMX, as sums of bf16. packed_rows: of the transposed product; or NULL.
+int32_t run_pieces(const MatmulPlan& plan, const MatmulPackedPieces* packed_rows, char* room,
+                   int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on) {
   const int64_t threads = pool ? pool_threads(pool) : 1;
   MatmulPlan p = plan;
   if (matmul_pieces_turned(plan)) matmul_detail::transpose_plan(&p);
@@ -333,9 +341,41 @@ int32_t run_pieces(const MatmulPlan& plan, char* room, int64_t begin, int64_t en
       k.nj = matmul_min(l.cols, p.n - k.j0);
       for (k.i0 = 0; k.i0 < p.m; k.i0 += l.rows) {
         k.ni = matmul_min(l.rows, p.m - k.i0);
-        if (const int32_t status = run_pieces_block(k, l, pool, go_on)) return status;
+        if (const int32_t status = run_pieces_block(k, l, packed_rows, pool, go_on)) return status;
       }
     }
+  }
+  return TT_OK;
+}
+
+int32_t run_packed_pieces(const MatmulPlan& plan, Pool* pool, MatmulGoOn go_on) {
+  const auto& packed = *reinterpret_cast<const MatmulPackedPieces*>(plan.b);
+  MatmulPlan p = plan;
+  p.path = kMatmulPieces;
+  p.b = packed.b;
+  return run_pieces(p, &packed, static_cast<char*>(p.workspace), 0, 1, pool, go_on);
+}
+
+// Packs the pieces of the columns of b, rows of the transposed product, to p.c.
+int32_t pack_pieces(const MatmulPlan& plan, Pool* pool) {
+  char* const panels = plan.c + kMatmulPackedPiecesHead;
+  char* const ranges = panels + matmul_piece_panels_bytes(plan);
+  auto& all = *reinterpret_cast<MatmulPackedPieces*>(plan.c);
+  all = {plan.b, panels, reinterpret_cast<PieceRange*>(ranges)};
+  MatmulPlan p = plan;
+  matmul_detail::transpose_plan(&p);
+  const int64_t depth = matmul_pieces_layout(plan, plan.k).depth;
+  MatmulPieces k = {};
+  k.plan = &p;
+  k.a = p.a;
+  k.ni = p.m;
+  for (; k.k0 < p.k; k.k0 += depth) {
+    k.nk = matmul_min(depth, p.k - k.k0);
+    use_packed_rows(k, all, depth);
+    const int64_t flops = kPiecePanel * k.nk * 16;
+    const int32_t status =
+        run_units(pool, avx512::matmul_pieces_rows, &k, 0, k.row_panels(), flops);
+    if (status) return status;
   }
   return TT_OK;
 }
@@ -346,7 +386,7 @@ int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l
                      void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on,
                      const MatmulFinish* finish) {
   if (p.path == kMatmulPieces)
-    return run_pieces(p, static_cast<char*>(room), begin, end, pool, go_on);
+    return run_pieces(p, nullptr, static_cast<char*>(room), begin, end, pool, go_on);
   const MatmulKernels& kernels = kMatmulKernels[isa];
   const Bf16Products bf16 = bf16_products(p, factors, isa);
   if (bf16 == kBf16Tiles) {
@@ -513,6 +553,8 @@ int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) n
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
   if (TT_UNLIKELY(p.path == kMatmulPackB)) return pack_b(p, isa, pool);
+  if (TT_UNLIKELY(p.path == kMatmulPackPieces)) return pack_pieces(p, pool);
+  if (p.path == kMatmulPackedPieces) return run_packed_pieces(p, pool, go_on);
   if (TT_UNLIKELY(p.path == kMatmulThen)) return run_then(p, isa, pool, go_on);
   if (p.path == kMatmulSmall)
     return run_watched(pool, kernels.small, &p, p.n_units,

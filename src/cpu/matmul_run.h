@@ -42,6 +42,31 @@ inline int64_t matmul_panel_bytes(const MatmulPlan& p, int64_t column) {
   return columns * p.k * matmul_compute_size(p.dtype);
 }
 
+// The same of products by tiles of pieces: kMatmulPackPieces leaves a MatmulPackedPieces of b at c,
+// in matmul_packed_pieces_bytes(); kMatmulPackedPieces is kMatmulPieces with it at b.
+constexpr int32_t kMatmulPackPieces = 8;
+constexpr int32_t kMatmulPackedPieces = 9;
+struct MatmulPackedPieces {
+  const char* b;       // as numbers
+  char* panels;        // [blocks of k][panels of 32 columns of b]
+  PieceRange* ranges;  // theirs
+};
+constexpr int64_t kMatmulPackedPiecesHead = 64;
+
+inline bool matmul_can_pack_pieces(const MatmulPlan& p) {
+  return p.path == kMatmulPieces && p.batch == 1 && matmul_pieces_turned(p) &&
+         !matmul_split(p).tasks;
+}
+// Bytes of the panels, which the ranges follow.
+inline int64_t matmul_piece_panels_bytes(const MatmulPlan& p) {
+  return round_up(p.n, kPiecePanel) * round_up(p.k, kPiecePanel) * kPieceBytes;
+}
+inline int64_t matmul_packed_pieces_bytes(const MatmulPlan& p) {
+  const int64_t ranges = ceil_div(p.n, kPiecePanel) * ceil_div(p.k, kPiecePanel);
+  return kMatmulPackedPiecesHead + matmul_piece_panels_bytes(p) +
+         ranges * int64_t(sizeof(PieceRange));
+}
+
 // ---- work on rows that are finished ----
 
 // A path of plans of graphs, too: a points to a MatmulThen, whose product is computed; fn is called

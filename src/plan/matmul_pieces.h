@@ -8,7 +8,7 @@
 //
 // Chains are added in their order, which depends on the shape alone. Panels of 32 rows are left
 // out, and multiplied by vectors afterwards, where their numbers and those of all columns of the
-// block have no pieces.
+// block have no pieces. A plan of a graph packs panels of rows that are constant once.
 #pragma once
 
 #include "plan/matmul_plan.h"
@@ -38,6 +38,9 @@ struct MatmulPieces {
   PieceRange* b_ranges;  // of the panels of columns, of these positions
   PieceRange b_range;    // of the block of columns, of all positions up to these
   bool* odd;             // panels of rows that are left out
+  // The panels of rows of these positions, packed beforehand, and their ranges; or NULL.
+  char* packed_rows;
+  PieceRange* packed_ranges;
 
   TT_INLINE int64_t steps() const { return ceil_div(nk, kPiecePanel); }
   TT_INLINE int64_t panel_bytes() const {

@@ -810,6 +810,51 @@ TEST(Matmul, NumbersWithoutPiecesHaveTheBitsOfVectors) {
     }
 }
 
+// Columns of b whose pieces are packed before: one and several blocks of k and of columns.
+TEST(Matmul, PiecesPackedBeforeGiveTheSameBits) {
+  if (variants(TT_F32).size() == isas().size()) GTEST_SKIP() << "no tiles here";
+  const Variant pieces = {kIsaAvx512, kBf16Widened, true};
+  std::normal_distribution<double> normal;
+  struct Size {
+    int64_t m, n, k;
+  };
+  const double inf = HUGE_VAL;
+  for (const Size& s : {Size{17, 64, 96}, Size{35, 70, 40}, Size{33, 100, 1200}, Size{3, 4200, 64}})
+    for (const double in_a : {1., inf, 0x1p-140})
+      for (const double in_b : {1., -inf, 0x1p-126}) {
+        Matrix a = make(TT_F32, {s.m, s.k}, kRowMajor);
+        Matrix b = make(TT_F32, {s.k, s.n}, kColMajor);
+        Matrix c = make(TT_F32, {s.m, s.n}, kRowMajor);
+        for (Matrix* x : {&a, &b, &c})
+          for_each_index(x->size, [&](const auto& i) { put(x->at(i), TT_F32, normal(rng)); });
+        put(a.at({s.m - 1, s.k - 3}), TT_F32, in_a);
+        put(b.at({s.k - 5, 34}), TT_F32, in_b);
+        const Matrix before = c;
+        const MatmulOperand addend = c.operand();
+        MatmulPlan plan;
+        matmul_build(&plan, TT_F32, a.operand(), b.operand(), &addend, c.operand(), kMatmulOne,
+                     kMatmulOne);
+        use_variant(&plan, pieces);
+        Workspace workspace;
+        plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+        ASSERT_TRUE(matmul_can_pack_pieces(plan));
+        ASSERT_EQ(run_variant(plan, pieces), TT_OK);
+        const Matrix want = c;
+        Workspace packed;
+        MatmulPlan packs = plan;
+        packs.path = kMatmulPackPieces;
+        packs.c = static_cast<char*>(packed.get(matmul_packed_pieces_bytes(plan)));
+        ASSERT_EQ(run_variant(packs, pieces), TT_OK);
+        plan.path = kMatmulPackedPieces;
+        plan.b = packs.c;
+        memcpy(c.data(), before.bytes.data() + before.offset, size_t(s.m * s.n) * 4);
+        ASSERT_EQ(run_variant(plan, pieces), TT_OK);
+        ASSERT_TRUE(workspace.intact() && packed.intact());
+        EXPECT_EQ(c.bytes, want.bytes)
+            << s.m << " x " << s.n << " x " << s.k << ", " << in_a << " " << in_b;
+      }
+}
+
 // Numbers far from 1, whose smallest products are just large enough for pieces, and products that
 // pieces express exactly.
 TEST(Matmul, PiecesExpressProducts) {

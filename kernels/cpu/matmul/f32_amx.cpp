@@ -291,14 +291,16 @@ class PieceUnit {
   void run() {
     const int64_t share = ceil_div(kAmxBlock * kAmxBlock, cols.end - cols.begin);
     const int64_t first = rows.begin / kAmxBlock;
-    other.packer.begin(first, share, panels[0]);
+    const auto pack = [&](int64_t panel) {
+      if (!k.packed_rows) other.packer.begin(panel, share, place_of(panel));
+    };
+    pack(first);
     for (int64_t i = rows.begin; i < rows.end; i += kAmxBlock) {
       const int64_t panel = i / kAmxBlock;
-      const bool has_pieces = note_range(panel, other.packer.finish());
-      packed = panels[(panel - first) % 2];
-      if (i + kAmxBlock < rows.end)
-        other.packer.begin(panel + 1, share, panels[(panel + 1 - first) % 2]);
-      if (!has_pieces) continue;
+      const PieceRange range = k.packed_rows ? k.packed_ranges[panel] : other.packer.finish();
+      packed = place_of(panel);
+      if (i + kAmxBlock < rows.end) pack(panel + 1);
+      if (!note_range(panel, range)) continue;
       for (int64_t s = 0; s < k.steps(); s += chain)
         for (int64_t j = cols.begin; j < cols.end; j += kAmxBlock) run_chain(i, j, s, sum_of(i, j));
     }
@@ -310,6 +312,10 @@ class PieceUnit {
     int64_t begin, end;
   };
 
+  char* place_of(int64_t panel) const {
+    if (k.packed_rows) return k.packed_rows + panel * k.panel_bytes();
+    return panels[(panel - rows.begin / kAmxBlock) % 2];
+  }
   // Whether a panel's numbers have pieces, those of all positions up to these.
   bool note_range(int64_t panel, PieceRange range) {
     const int64_t of_cols = cols.begin / k.unit_cols * k.row_panels();
@@ -431,6 +437,15 @@ int32_t matmul_pieces_pack(const void* block, int64_t begin, int64_t end) noexce
     pack_cols(k, u * k.pack_cols, min(k.nj, (u + 1) * k.pack_cols));
   return TT_OK;
 }
+int32_t matmul_pieces_rows(const void* block, int64_t begin, int64_t end) noexcept {
+  const MatmulPieces& k = *static_cast<const MatmulPieces*>(block);
+  RowPacker rows(k);
+  for (int64_t panel = begin; panel < end; panel++) {
+    rows.begin(panel, kAmxBlock, k.packed_rows + panel * k.panel_bytes());
+    k.packed_ranges[panel] = rows.finish();
+  }
+  return TT_OK;
+}
 int32_t matmul_pieces_units(const void* block, int64_t begin, int64_t end) noexcept {
   const AmxTiles tiles;
   for (int64_t u = begin; u < end; u++)
@@ -443,6 +458,7 @@ TT_ENTRY_END
 
 TT_ENTRY_BEGIN
 int32_t matmul_pieces_pack(const void*, int64_t, int64_t) noexcept { return TT_NOT_IMPLEMENTED; }
+int32_t matmul_pieces_rows(const void*, int64_t, int64_t) noexcept { return TT_NOT_IMPLEMENTED; }
 int32_t matmul_pieces_units(const void*, int64_t, int64_t) noexcept { return TT_NOT_IMPLEMENTED; }
 TT_ENTRY_END
 

@@ -69,6 +69,17 @@ void Prepacking::copy_b(MatmulPlan* p) {
   p->b_col = turned ? cols : 1;
 }
 
+void Prepacking::pack_b(const Kernel& k, MatmulPlan* p, Isa isa, int32_t packs, int32_t packed,
+                        int64_t bytes) {
+  MatmulPlan first = *p;
+  first.path = packs;
+  first.c = new_memory(bytes);
+  const int32_t status = k.cpu[isa](&first, 0, 1);
+  if (status) fail(status, "kernel {} failed", k.name);
+  p->path = packed;
+  p->b = first.c;
+}
+
 void Prepacking::use(const Kernel& k, void* plan, Isa isa) {
   if (frozen_.empty()) return;
   if (is_kernel(k, "conv")) {
@@ -84,15 +95,13 @@ void Prepacking::use(const Kernel& k, void* plan, Isa isa) {
   if (!is_kernel(k, "matmul")) return;
   auto& p = *static_cast<MatmulPlan*>(plan);
   if (!is_frozen(p.b)) return;
-  if (p.path == kMatmulPieces && p.batch == 1) return copy_b(&p);
-  if (!matmul_can_pack_b(p)) return;
-  MatmulPlan packs = p;
-  packs.path = kMatmulPackB;
-  packs.c = new_memory(matmul_panel_bytes(p, p.n));
-  const int32_t status = k.cpu[isa](&packs, 0, 1);
-  if (status) fail(status, "kernel {} failed", k.name);
-  p.path = kMatmulPackedB;
-  p.b = packs.c;
+  if (p.path == kMatmulPieces && p.batch == 1) copy_b(&p);
+  if (matmul_can_pack_pieces(p)) {
+    const int64_t bytes = matmul_packed_pieces_bytes(p);
+    return pack_b(k, &p, isa, kMatmulPackPieces, kMatmulPackedPieces, bytes);
+  }
+  if (matmul_can_pack_b(p))
+    pack_b(k, &p, isa, kMatmulPackB, kMatmulPackedB, matmul_panel_bytes(p, p.n));
 }
 
 }  // namespace TT_NS

@@ -24,8 +24,11 @@ class Prepacking {
  private:
   bool is_frozen(const char* data) const;
   char* new_memory(int64_t bytes);
-  // Lets a product by pieces, which packs them between its steps, read a copy of a frozen b.
+  // Lets a product by pieces read a copy of a frozen b.
   void copy_b(MatmulPlan* p);
+  // Runs a product's path `packs`, which leaves so many bytes at c, for its path `packed`.
+  void pack_b(const Kernel& k, MatmulPlan* p, Isa isa, int32_t packs, int32_t packed,
+              int64_t bytes);
 
   const Graph& g_;
   Plan& p_;
