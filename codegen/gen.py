@@ -6,7 +6,6 @@ Declarations: operators (src/ops/decl/*.toml), classes (src/nn/decl, src/optim/d
     gen.py            writes the generated files
     gen.py --check    exits with 1 if one of them is stale, or if src/ops/abi.lock would change
                       other than by appending
-    gen.py --phrases  chooses the phrases of the manifest's packed text (codegen/cxx/manifest.py)
                       anew, which takes a while, and writes the generated files
 """
 import gc
@@ -19,7 +18,6 @@ sys.path[0] = str(ROOT)
 from codegen.c import classes  # noqa: E402
 from codegen.c import files as c  # noqa: E402
 from codegen.cxx import files as cxx  # noqa: E402
-from codegen.cxx import manifest  # noqa: E402
 from codegen.docs import files as docs  # noqa: E402
 from codegen.julia import files as julia  # noqa: E402
 from codegen.model import columns, headers, overrides, schema  # noqa: E402
@@ -77,8 +75,6 @@ def leftovers(files):
 
 def main():
     gc.disable()  # which would look through syntax trees for a fifth of the time
-    if "--phrases" in sys.argv[1:]:
-        manifest.write_phrases(schema.load(ROOT / "src/ops/decl", ROOT))
     files = generate()
     stale = [path for path, text in files.items() if not is_current(path, text)]
     gone = list(leftovers(files))

@@ -1,21 +1,21 @@
 """The machine-readable list of all operators: src/ops/gen/all_ops.cpp, which is linked only if
 tt_op_find, tt_manifest or a similar function is used.
 
-The text of the manifest is packed: byte 0x80 + i stands for phrase i. The phrases are data
-(src/ops/manifest_phrases.json); `gen.py --phrases` chooses them anew, which changes nothing but the
-size of the packed text.
+The text of the manifest is packed, as bytes below 0x80 and copies of what came before:
+    10LLLLLL low high    L + 4 bytes from (high << 8 | low) + 1 bytes back
+    11LLLLDD low         L + 4 bytes from (D << 8 | low) + 1 bytes back
 """
 import json
-import re
-from collections import Counter
 
 from codegen.c.ops import c_name, forms
 from codegen.cxx.ops import HEADER, ROOT, variants_of
 
-PHRASES = "src/ops/manifest_phrases.json"
-MAX_PHRASES = 128
-LONGEST = 12  # words of a phrase, at most
-POINTER = 9  # bytes that a phrase costs in addition to its text
+LEAST = 4  # bytes of a copy
+NEAR = 1 << 10  # distance of a copy of two bytes, at most
+FAR = 1 << 16
+NEAR_LONGEST = LEAST + 15
+LONGEST = LEAST + 63
+KEYS = (4, 8, 16, 32)  # lengths of runs whose last place is remembered
 
 
 def entry(op):
@@ -40,74 +40,85 @@ def manifest(ops):
     return text
 
 
-def packed(text, phrases):
-    assert len(phrases) <= MAX_PHRASES
-    for i, phrase in enumerate(phrases):
-        text = text.replace(phrase, chr(0x80 + i))
-    return text
+def earlier_runs(text):
+    """For each place, (distance, length) of runs that occurred before, the longest last."""
+    last = [{} for _ in KEYS]
+    found = []
+    for at in range(len(text)):
+        runs = []
+        for length, places in zip(KEYS, last):
+            run = text[at : at + length]
+            if len(run) == length and run in places:
+                runs.append((at - places[run], length))
+            places[run] = at
+        if runs:
+            distance, length = runs[-1]
+            end = min(LONGEST, len(text) - at)
+            while length < end and text[at + length - distance] == text[at + length]:
+                length += 1
+            runs[-1] = (distance, length)
+        found.append(runs)
+    return found
 
 
-def phrase_counts(text):
-    """Runs of words without a phrase so far -> how often they occur."""
-    words = re.findall(r"[a-z0-9]+|[^a-z0-9]", text)
-    counts = Counter()
-    for start in range(len(words)):
-        phrase = ""
-        for word in words[start : start + LONGEST]:
-            if ord(word[0]) >= 0x80:
-                break
-            phrase += word
-            counts[phrase] += 1
-    return counts
+def copies(distance, length):
+    """(bytes, length) of the copies that may begin with a run."""
+    if distance <= NEAR:
+        near = min(length, NEAR_LONGEST)
+        yield from ((2, n) for n in (near, near - 1) if n >= LEAST)
+    if distance <= FAR:
+        yield from ((3, n) for n in (length, length - 1) if n >= LEAST)
 
 
-def choose_phrases(text):
-    """Chooses phrases greedily: at each step the one that saves the most bytes."""
-    chosen = []
-    while len(chosen) < MAX_PHRASES:
-        counts = phrase_counts(packed(text, chosen))
-        saving = {p: n * (len(p) - 1) - len(p) - POINTER for p, n in counts.items()}
-        chosen.append(max(sorted(saving), key=saving.get))
-    return chosen
-
-
-def write_phrases(ops):
-    text = json.dumps(choose_phrases(manifest(ops)), indent=0)
-    (ROOT / PHRASES).write_text(text + "\n")
-
-
-def c_literal(text, width=4000):
-    """Bytes as C strings. No octal escape is followed by a digit, which would become part of it."""
-    quoted = "".join(
-        f"\\{ord(ch):03o}" if ord(ch) > 126 else {'"': '\\"', "\\": "\\\\"}.get(ch, ch)
-        for ch in text
-    )
-    parts = []
+def packed(text):
+    """The shortest form that has the runs found."""
+    runs = earlier_runs(text)
+    size = [0] * (len(text) + 1)  # of the text from a place on
+    best = [None] * len(text)  # bytes, length and distance of the copy that begins there
+    for at in reversed(range(len(text))):
+        size[at] = size[at + 1] + 1
+        for distance, longest in runs[at]:
+            for cost, length in copies(distance, longest):
+                if size[at + length] + cost < size[at]:
+                    size[at] = size[at + length] + cost
+                    best[at] = (cost, length, distance)
+    out = []
     at = 0
-    while at < len(quoted):
-        end = min(at + width, len(quoted))
-        while end < len(quoted) and "\\" in quoted[end - 4 : end]:  # not within an escape
-            end += 1
-        parts.append(f'"{quoted[at:end]}"')
-        at = end
-    return "\n    ".join(parts)
+    while at < len(text):
+        cost, length, distance = best[at] or (1, 1, 0)
+        low, high = (distance - 1) & 0xFF, (distance - 1) >> 8
+        if cost == 1:
+            out.append(ord(text[at]))
+        elif cost == 2:
+            out += [0xC0 | (length - LEAST) << 2 | high, low]
+        else:
+            out += [0x80 | (length - LEAST), low, high]
+        at += length
+    return bytes(out)
 
 
-PIECE = 16000  # bytes of a literal that every compiler reads
+LINE = 80  # bytes of a literal, at least
 
 
-def packed_pieces(text):
-    """The lines of manifest_packed."""
-    pieces = [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
-    literals = ",\n    ".join(c_literal(piece) for piece in pieces)
-    return [f"constinit const char* const manifest_packed[] = {{\n    {literals}, nullptr}};"]
+def c_literal(data):
+    """Bytes as C strings."""
+    escapes = {ord('"'): '\\"', ord("\\"): "\\\\", ord("?"): "\\?"}
+    written = [
+        chr(byte) if 31 < byte < 127 and byte not in escapes else escapes.get(byte, f"\\{byte:03o}")
+        for byte in data
+    ]
+    lines = [""]
+    for item in written:
+        if len(lines[-1]) >= LINE:
+            lines.append("")
+        lines[-1] += item
+    return "\n    ".join(f'"{line}"' for line in lines)
 
 
 def generate(ops):
     full = sorted(f"{op.name}{v}" for op in ops.values() for v in variants_of(op))
     text = manifest(ops)
-    phrases = json.loads((ROOT / PHRASES).read_text())
-    literals = ", ".join(c_literal(p) for p in phrases)
+    data = packed(text)
     lines = [
         HEADER + '#include "dispatch/all_ops.h"',
         '#include "ops/gen/ops.h"',
@@ -119,8 +130,8 @@ def generate(ops):
         *(f"    &op_{name}.info," for name in full),
         "};",
         f"constinit const int64_t num_all_ops = {len(full)};",
-        f"constinit const char* const manifest_phrases[] = {{\n    {literals}}};",
-        *packed_pieces(packed(text, phrases)),
+        f"constinit const int64_t manifest_size = {len(data)};",
+        f"constinit const char manifest_packed[] =\n    {c_literal(data)};",
         f"char manifest_text[{len(text) + 1}];",
         "",
         "}  // namespace TT_NS",

@@ -13,22 +13,28 @@ using namespace TT_NS;
 
 static constinit Mutex manifest_lock;
 
-// Writes a text, whose bytes above 0x7f stand for phrases, to `out`. Returns the end.
-static char* unpack(const char* packed, char* out) {
-  for (const char* p = packed; *p; p++) {
-    if (uint8_t(*p) < 0x80) {
-      *out++ = *p;
-    } else {
-      for (const char* q = manifest_phrases[uint8_t(*p) - 0x80]; *q; q++) *out++ = *q;
+// Unpacks the manifest: bytes below 0x80, and copies of what came before
+// (codegen/cxx/manifest.py).
+static void unpack_manifest(char* out) {
+  const auto* p = reinterpret_cast<const uint8_t*>(manifest_packed);
+  const uint8_t* end = p + manifest_size;
+  while (p < end) {
+    const int code = *p++;
+    if (code < 0x80) {
+      *out++ = char(code);
+      continue;
     }
+    const bool near = code >= 0xc0;
+    const int length = 4 + (near ? code >> 2 & 15 : code & 63);
+    const int low = *p++;
+    const int high = near ? code & 3 : *p++;
+    const char* from = out - (high << 8 | low) - 1;
+    for (int i = 0; i < length; i++) *out++ = *from++;
   }
-  return out;
 }
 const char* tt_manifest(void) {
   Lock lock(manifest_lock);
-  if (manifest_text[0]) return manifest_text;
-  char* out = manifest_text;
-  for (const char* const* piece = manifest_packed; *piece; piece++) out = unpack(*piece, out);
+  if (!manifest_text[0]) unpack_manifest(manifest_text);
   return manifest_text;
 }
 

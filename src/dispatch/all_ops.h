@@ -8,10 +8,10 @@ namespace TT_NS {
 
 extern OpInfo* const all_ops[];  // sorted by name
 extern const int64_t num_all_ops;
-// The compressed manifest: a NULL-terminated list of pieces, in which bytes above 0x7f are phrases.
-// It is unpacked into manifest_text on first use.
-extern const char* const manifest_packed[];
-extern const char* const manifest_phrases[];
+// The manifest, packed as codegen/cxx/manifest.py says. It is unpacked into manifest_text on first
+// use.
+extern const char manifest_packed[];
+extern const int64_t manifest_size;  // of manifest_packed
 extern char manifest_text[];
 
 }  // namespace TT_NS
