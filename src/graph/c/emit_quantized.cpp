@@ -156,11 +156,57 @@ void CExporter::emit_quantized_conv() {
   body_.add(call.span());
 }
 
-// The bytes of a block.
-int64_t CExporter::plain_block_bytes() {
+namespace {
+
+// The function of a format that gives one number, and those that it calls.
+struct BlockFunctions {
+  const char* number;
+  const char* called[3];
+};
+// From kBlockQ4_1 on; q8_0 and q4_0 have loops of their own.
+constexpr BlockFunctions kBlockFunctions[] = {
+    {"q4_1_number", {"block_scale", "block_nibble"}},
+    {"q5_0_number", {"block_scale", "block_nibble"}},
+    {"q5_1_number", {"block_scale", "block_nibble"}},
+    {"q2_k_number", {"block_scale", "block_bits"}},
+    {"q3_k_number", {"block_scale", "block_bits"}},
+    {"q4_k_number", {"block_scale", "block_bits", "block_factor"}},
+    {"q5_k_number", {"block_scale", "block_bits", "block_factor"}},
+    {"q6_k_number", {"block_scale", "block_bits"}},
+    {"iq4_nl_number", {"block_scale", "block_nibble", "iq4_entry"}},
+    {"iq4_xs_number", {"block_scale", "block_nibble", "iq4_entry"}},
+    {"mxfp4_number", {"block_nibble"}},
+};
+static_assert(sizeof kBlockFunctions / sizeof *kBlockFunctions == kBlockMxfp4 - kBlockQ4_1 + 1);
+
+}  // namespace
+
+// Begins a call of the function `plain`, or of `by_number` for formats without loops of their own.
+void CExporter::begin_blocks_call(Text& call, const char* plain, const char* by_number) {
+  const bool is_plain = is_plain_block(int32_t(integer("format")));
+  if (is_plain) {
+    use("block_scale");
+    use("block_number");
+  }
+  const char* const name = is_plain ? plain : by_number;
+  use(name);
+  call.add("  ").add(name).add("(");
+}
+// Ends it with the layout of a block.
+void CExporter::end_blocks_call(Text& call) {
   const auto format = int32_t(integer("format"));
-  if (!is_plain_block(format)) refuse("is exported for q8_0 and q4_0");
-  return block_layout(format).bytes;
+  const BlockLayout of = block_layout(format);
+  if (is_plain_block(format)) {
+    call.add(", ").add(of.bytes).add(");\n");
+  } else {
+    const BlockFunctions& f = kBlockFunctions[format - kBlockQ4_1];
+    for (const char* name : f.called)
+      if (name) use(name);
+    use(f.number);
+    call.add(", ").add(of.items).add(", ").add(of.bytes);
+    call.add(", ").add(f.number).add(");\n");
+  }
+  body_.add(call.span());
 }
 
 void CExporter::emit_quantize_blocks() {
@@ -172,34 +218,28 @@ void CExporter::emit_quantize_blocks() {
   add_address(call, tensor("input"), true);
   call.add(", ");
   add_address(call, node().outs[0], false, Dtype::kU8);
-  call.add(", ").add(value(tensor("input")).numel() / kBlockItems).add(", ");
-  call.add(plain_block_bytes()).add(");\n");
-  body_.add(call.span());
+  call.add(", ").add(value(tensor("input")).numel() / kBlockItems);
+  end_blocks_call(call);
 }
 
 void CExporter::emit_dequantize_blocks() {
-  use("blocks");
-  use("dequantize_blockwise");
   const IrValue& y = value(node().outs[0]);
   if (!is_contiguous(y)) refuse("a result that is not contiguous");
   Text call;
-  call.add("  dequantize_blockwise(");
+  begin_blocks_call(call, "dequantize_blockwise", "unpack_blocks");
   add_address(call, tensor("input"), true, Dtype::kU8);
   call.add(", ");
   add_address(call, node().outs[0]);
-  call.add(", ").add(y.numel() / kBlockItems).add(", ");
-  call.add(plain_block_bytes()).add(");\n");
-  body_.add(call.span());
+  call.add(", ").add(y.numel() / block_layout(int32_t(integer("format"))).items);
+  end_blocks_call(call);
 }
 
 void CExporter::emit_blockwise_linear() {
-  use("blocks");
-  use("blockwise_linear");
   const IrValue& x = value(tensor("input"));
   const IrValue& w = value(tensor("weight"));
   const int64_t k = x.sizes[x.ndim() - 1];
   Text call;
-  call.add("  blockwise_linear(");
+  begin_blocks_call(call, "blockwise_linear", "unpacked_linear");
   add_address(call, tensor("input"), true);
   call.add(", ");
   add_address(call, tensor("weight"), true, Dtype::kU8);
@@ -208,8 +248,7 @@ void CExporter::emit_blockwise_linear() {
   call.add(", ");
   add_address(call, node().outs[0]);
   call.add(", ").add(rows_of(x)).add(", ").add(k).add(", ").add(w.sizes[0]);
-  call.add(", ").add(plain_block_bytes()).add(");\n");
-  body_.add(call.span());
+  end_blocks_call(call);
 }
 
 }  // namespace TT_NS

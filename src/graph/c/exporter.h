@@ -139,7 +139,8 @@ class CExporter {
   void emit_quantized_linear();
   void emit_quantized_conv();
   void emit_int_mm();
-  int64_t plain_block_bytes();
+  void begin_blocks_call(Text& call, const char* plain, const char* by_number);
+  void end_blocks_call(Text& call);
   void emit_quantize_blocks();
   void emit_dequantize_blocks();
   void emit_blockwise_linear();

@@ -697,15 +697,18 @@ static void quantized_conv2d_$8(const $8_t *x, const long *xs, float scale, int3
         }
 }
 )"},
-    {"blocks", R"(
-/* A block: a float16 scale, then 32 int8 (34 bytes) or 16 bytes of two numbers (18 bytes). */
-static float block_scale(const uint8_t *block) {
-  const int bits = block[0] | block[1] << 8, exponent = bits >> 10 & 31, fraction = bits & 1023;
+    {"block_scale", R"(
+/* A float16. */
+static float block_scale(const uint8_t *x) {
+  const int bits = x[0] | x[1] << 8, exponent = bits >> 10 & 31, fraction = bits & 1023;
   float scale = ldexpf((float)fraction, -24);
   if (exponent) scale = ldexpf((float)(1024 + fraction), exponent - 25);
   if (exponent == 31) scale = fraction ? NAN : INFINITY;
   return bits >> 15 ? -scale : scale;
 }
+)"},
+    {"block_number", R"(
+/* A block: a float16 scale, then 32 int8 (34 bytes) or 16 bytes of two numbers (18 bytes). */
 static float block_number(const uint8_t *block, long i, long bytes) {
   if (bytes == 34) return (float)(block[2 + i] < 128 ? block[2 + i] : block[2 + i] - 256);
   return (float)((i < 16 ? block[2 + i] & 15 : block[2 + i - 16] >> 4) - 8);
@@ -770,6 +773,125 @@ static void blockwise_linear(const float *x, const uint8_t *w, const float *b, f
       }
       y[i * n + j] = sum;
     }
+}
+)"},
+    {"block_nibble", R"(
+/* 4 bits of 32 numbers in 16 bytes */
+static int block_nibble(const uint8_t *x, long i) { return x[i % 16] >> i / 16 * 4 & 15; }
+)"},
+    {"block_bits", R"(
+/* Some bits of 256 numbers, of which 32 have a byte each in 32 bytes */
+static int block_bits(const uint8_t *x, long i, int bits) {
+  const long of_bytes = 256 / bits;
+  return x[i / of_bytes * 32 + i % 32] >> i % of_bytes / 32 * bits & ((1 << bits) - 1);
+}
+)"},
+    {"block_factor", R"(
+/* Factor i of 8, of 6 bits each; with second the factors of shifts */
+static float block_factor(const uint8_t *x, long i, int second) {
+  const int first = x[i % 4 + 4 * second];
+  if (i < 4) return (float)(first & 63);
+  return (float)((x[8 + i % 4] >> 4 * second & 15) | first >> 6 << 4);
+}
+)"},
+    {"iq4_entry", R"(
+static float iq4_entry(int i) {
+  static const signed char entries[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                          1,    13,   25,  38,  53,  69,  89,  113};
+  return entries[i];
+}
+)"},
+    {"q4_1_number", R"(
+static float q4_1_number(const uint8_t *b, long i) {
+  return (float)block_nibble(b + 4, i) * block_scale(b) + block_scale(b + 2);
+}
+)"},
+    {"q5_0_number", R"(
+static float q5_0_number(const uint8_t *b, long i) {
+  const int fifth = b[2 + i / 8] >> i % 8 & 1;
+  return (float)((block_nibble(b + 6, i) | fifth << 4) - 16) * block_scale(b);
+}
+)"},
+    {"q5_1_number", R"(
+static float q5_1_number(const uint8_t *b, long i) {
+  const int fifth = b[4 + i / 8] >> i % 8 & 1;
+  return (float)(block_nibble(b + 8, i) | fifth << 4) * block_scale(b) + block_scale(b + 2);
+}
+)"},
+    {"q2_k_number", R"(
+static float q2_k_number(const uint8_t *b, long i) {
+  const float scale = (float)(b[i / 16] & 15) * block_scale(b + 80);
+  return (float)block_bits(b + 16, i, 2) * scale - (float)(b[i / 16] >> 4) * block_scale(b + 82);
+}
+)"},
+    {"q3_k_number", R"(
+static float q3_k_number(const uint8_t *b, long i) {
+  const long g = i / 16;
+  const int low = b[96 + g % 8] >> g / 8 * 4 & 15, high = b[104 + g % 4] >> g / 4 * 2 & 3;
+  const int q = (block_bits(b + 32, i, 2) | block_bits(b, i, 1) << 2) - 4;
+  return (float)q * ((float)((low | high << 4) - 32) * block_scale(b + 108));
+}
+)"},
+    {"q4_k_number", R"(
+static float q4_k_number(const uint8_t *b, long i) {
+  const float scale = block_factor(b + 4, i / 32, 0) * block_scale(b);
+  const float shift = block_factor(b + 4, i / 32, 1) * block_scale(b + 2);
+  return (float)block_bits(b + 16, i, 4) * scale - shift;
+}
+)"},
+    {"q5_k_number", R"(
+static float q5_k_number(const uint8_t *b, long i) {
+  const float scale = block_factor(b + 4, i / 32, 0) * block_scale(b);
+  const float shift = block_factor(b + 4, i / 32, 1) * block_scale(b + 2);
+  return (float)(block_bits(b + 48, i, 4) | block_bits(b + 16, i, 1) << 4) * scale - shift;
+}
+)"},
+    {"q6_k_number", R"(
+static float q6_k_number(const uint8_t *b, long i) {
+  const int low = b[i / 128 * 64 + i % 64] >> i % 128 / 64 * 4 & 15, scale = b[192 + i / 16];
+  const int q = (low | block_bits(b + 128, i, 2) << 4) - 32;
+  return (float)q * ((float)(scale < 128 ? scale : scale - 256) * block_scale(b + 208));
+}
+)"},
+    {"iq4_nl_number", R"(
+static float iq4_nl_number(const uint8_t *b, long i) {
+  return iq4_entry(block_nibble(b + 2, i)) * block_scale(b);
+}
+)"},
+    {"iq4_xs_number", R"(
+static float iq4_xs_number(const uint8_t *b, long i) {
+  const long g = i / 32;
+  const int low = b[4 + g / 2] >> g % 2 * 4 & 15, high = (b[2] | b[3] << 8) >> 2 * g & 3;
+  const float scale = (float)((low | high << 4) - 32) * block_scale(b);
+  return iq4_entry(block_nibble(b + 8 + 16 * g, i % 32)) * scale;
+}
+)"},
+    {"mxfp4_number", R"(
+static float mxfp4_number(const uint8_t *b, long i) {
+  static const signed char twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  return ldexpf(twice[block_nibble(b + 1, i)], b[0] - 128);
+}
+)"},
+    {"unpack_blocks", R"(
+/* y: the numbers of n blocks, by the function of the format */
+static void unpack_blocks(const uint8_t *x, float *y, long n, long items, long bytes,
+                          float (*number)(const uint8_t *, long)) {
+  for (long b = 0; b < n; b++)
+    for (long i = 0; i < items; i++) y[b * items + i] = number(x + b * bytes, i);
+}
+)"},
+    {"unpacked_linear", R"(
+/* as linear; w: (n, blocks of k / items) */
+static void unpacked_linear(const float *x, const uint8_t *w, const float *b, float *y, long rows,
+                            long k, long n, long items, long bytes,
+                            float (*number)(const uint8_t *, long)) {
+  for (long j = 0; j < n; j++) {
+    for (long i = 0; i < rows; i++) y[i * n + j] = b ? b[j] : 0.0f;
+    for (long l = 0; l < k; l++) {
+      const float v = number(w + (j * (k / items) + l / items) * bytes, l % items);
+      for (long i = 0; i < rows; i++) y[i * n + j] += x[i * k + l] * v;
+    }
+  }
 }
 )"},
 };

@@ -680,6 +680,36 @@ static void test_packs_blocks(void** state) {
   tt_graph_release(g);
 }
 
+/* Exported C unpacks the formats that GGUF files have besides, and multiplies by them. */
+static void test_exports_formats(void** state) {
+  enum { kWide = kLarge * 256, kEach = 2 * kColumns };
+  tt_tensor *x, *packed, *exact, *parts[2 * kNumFormats], *y;
+  float rows[2 * kWide] = {0}, want[2 * kNumFormats * kEach];
+  Blocks bytes;
+  tt_graph* g;
+  size_t f;
+  int i;
+  (void)state;
+  /* Few terms of a sum, or its rounding would hide errors. */
+  for (i = 0; i < 2 * kWide; i += 101) rows[i] = (float)(i % 7 - 3) / 8;
+  OK(tt_tensor_from_data(c, rows, TT_F32, SHAPE(2, kWide), &x));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  for (f = 0; f < kNumFormats; f++) {
+    const Format* format = &kFormats[f];
+    tt_tensor* part;
+    make_blocks(c, format, &bytes, f + 1, &packed);
+    OK(tt_narrow(c, x, 1, 0, blocks_of_row(format) * format->items, &part));
+    OK(tt_blockwise_linear(c, part, packed, NULL, format->id, &parts[2 * f]));
+    OK(tt_dequantize_blockwise(c, packed, format->id, &exact));
+    OK(tt_linear(c, part, exact, NULL, &parts[2 * f + 1]));
+  }
+  OK(tt_cat(c, (const tt_tensor* const*)parts, 2 * kNumFormats, NULL, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  OK(tt_tensor_read(c, y, want, sizeof want));
+  if (!SLOW_BUILD) check_targets(g, x, want, 2 * kNumFormats * kEach);
+  tt_graph_release(g);
+}
+
 /* Images of three spatial dims, and positions of maxima that select from another tensor. */
 static void test_volume(void** state) {
   const tt_conv3d_opts how = {.set = TT_CONV3D_PADDING | TT_CONV3D_GROUPS | TT_CONV3D_STRIDE,
@@ -845,13 +875,14 @@ static void test_memory(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {SCOPED(test_quantized),   SCOPED(test_rows),
-                                     SCOPED(test_histogram),   SCOPED(test_sequence),
-                                     SCOPED(test_blocks),      SCOPED(test_formats),
-                                     SCOPED(test_digits),      SCOPED(test_digits_of_formats),
-                                     SCOPED(test_bytes),       SCOPED(test_no_blocks),
-                                     SCOPED(test_block_graph), SCOPED(test_packs_blocks),
-                                     SCOPED(test_volume),      SCOPED(test_sizes),
-                                     SCOPED(test_refused),     SCOPED(test_memory)};
+  const struct CMUnitTest tests[] = {SCOPED(test_quantized),       SCOPED(test_rows),
+                                     SCOPED(test_histogram),       SCOPED(test_sequence),
+                                     SCOPED(test_blocks),          SCOPED(test_formats),
+                                     SCOPED(test_digits),          SCOPED(test_digits_of_formats),
+                                     SCOPED(test_bytes),           SCOPED(test_no_blocks),
+                                     SCOPED(test_block_graph),     SCOPED(test_packs_blocks),
+                                     SCOPED(test_exports_formats), SCOPED(test_volume),
+                                     SCOPED(test_sizes),           SCOPED(test_refused),
+                                     SCOPED(test_memory)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
