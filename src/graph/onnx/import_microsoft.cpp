@@ -186,13 +186,19 @@ TensorRef OnnxImporter::exact_projection() const {
   return scaled_sums(*exact_matmul(1, 6, 7), 3, 4, 2);
 }
 
+// Products with integers b, which are exact in b's dtype, times the scales of both.
+TensorRef OnnxImporter::product_of_ranges(const ByRange& a, const Tensor& b,
+                                          const Tensor& b_scale) {
+  const TensorRef x = op::to_dtype(*op::sub(*a.numbers, *a.point), b.dtype);
+  const TensorRef sums = op::matmul(*x, b);
+  const TensorRef scale = op::mul(*a.scale, b_scale);
+  return op::mul(*op::to_dtype(*sums, scale->dtype), *scale);
+}
+
 TensorRef OnnxImporter::matmul_of_ranges() const {
-  const ByRange a = quantized_by_range(in(0));
   const Dtype exact = exact_dtype(in(0).ndim ? in(0).size(-1) : 1);
-  const TensorRef x = op::to_dtype(*op::sub(*a.numbers, *a.point), exact);
-  const TensorRef sums = op::matmul(*x, *centred(1, 3, -1, exact));
-  const TensorRef scale = op::mul(*a.scale, *per_position(in(2), sums->ndim, -1));
-  TensorRef y = op::mul(*op::to_dtype(*sums, scale->dtype), *scale);
+  const TensorRef b_scale = per_position(in(2), 1, -1);
+  TensorRef y = product_of_ranges(quantized_by_range(in(0)), *centred(1, 3, -1, exact), *b_scale);
   return has(4) ? op::add(*y, in(4)) : std::move(y);
 }
 
@@ -254,7 +260,7 @@ bool OnnxImporter::microsoft() {
        }},
       {"TransposeMatMul", [](Node& n) { return n.fused_matmul(); }},
   };
-  return give_one(kReaders) || attention_layer();
+  return give_one(kReaders) || attention_layer() || recurrent();
 }
 
 }  // namespace TT_NS

@@ -43,6 +43,7 @@ struct OnnxImporter::Recurrent {
   bool back = false;
   bool both = false;
   bool resets_first = false;  // a GRU whose reset gate scales the state before the product
+  bool by_range = false;      // an LSTM of 8-bit weights, of each step's own range of states
   int64_t mode = 0;
   int64_t steps = 0;
   int64_t rows = 0;
@@ -59,12 +60,15 @@ OnnxImporter::Recurrent OnnxImporter::read_recurrent() const {
   static constexpr int64_t kLstmOrder[] = {0, 2, 3, 1};
   static constexpr int64_t kGruOrder[] = {1, 0, 2};
   static constexpr int64_t kOne[] = {0};
+  static constexpr int64_t kAsGiven[] = {0, 1, 2, 3};
   Recurrent n;
-  n.lstm = is(type_, "LSTM");
+  n.by_range = is(type_, "DynamicQuantizeLSTM");
+  n.lstm = n.by_range || is(type_, "LSTM");
   n.gru = is(type_, "GRU");
   n.order = Ints(kOne);
   if (n.lstm) n.order = Ints(kLstmOrder);
   if (n.gru) n.order = Ints(kGruOrder);
+  if (n.by_range) n.order = Ints(kAsGiven);
   n.both = text_is("direction", "bidirectional", false);
   n.back = text_is("direction", "reverse", false);
   if (!n.both && !n.back && !text_is("direction", "forward", true)) refuse("its direction");
@@ -73,6 +77,7 @@ OnnxImporter::Recurrent OnnxImporter::read_recurrent() const {
     refuse("clip, layout, input_forget or numbers of activations");
   n.resets_first = n.gru && !integer("linear_before_reset", 0);
   if (has(7)) refuse("peepholes");
+  if (n.by_range && has(4)) refuse("lengths of sequences");
   n.mode = n.lstm ? kLstm : kRnnTanh;
   if (n.gru) n.mode = kGru;
   const OnnxAttr* a = attr("activations");
@@ -93,22 +98,36 @@ OnnxImporter::Recurrent OnnxImporter::read_recurrent() const {
 // Sets the sizes; fails unless the operands fit.
 void OnnxImporter::check_recurrent(Recurrent& n) const {
   const Tensor &x = in(0), &w = in(1), &r = in(2);
-  if (x.ndim != 3 || w.ndim != 3 || r.ndim != 3 || !is_float(x.dtype) || w.dtype != x.dtype ||
-      r.dtype != x.dtype)
+  const auto is_weight = [&](const Tensor& t) {
+    return t.ndim == 3 && (n.by_range ? item_size(t.dtype) == 1 : t.dtype == x.dtype);
+  };
+  const bool fits = n.by_range ? x.dtype == Dtype::kF32 : is_float(x.dtype);
+  if (x.ndim != 3 || !fits || !is_weight(w) || !is_weight(r))
     fail_model("a recurrent node has operands of other shapes or dtypes");
+  // Weights of 8 bits are transposed.
+  const int of_gates = n.by_range ? 2 : 1;
+  const int of_input = n.by_range ? 1 : 2;
   n.steps = x.size(0);
   n.rows = x.size(1);
-  n.hidden = r.size(2);
+  n.hidden = r.size(of_input);
   if (n.hidden < 1 || n.hidden > kMaxMade || n.steps < 1 || n.steps > kMaxMade)
     refuse("its number of steps or of hidden units");
-  if (n.resets_first && n.steps > kMaxUnrolled)
-    refuse("linear_before_reset is 0 and there are too many steps");
+  if ((n.resets_first || n.by_range) && n.steps > kMaxUnrolled)
+    refuse("too many steps that are nodes of their own");
   checked_numel(Ints(x.sizes().ptr, 2), x.dtype, "input");
   const int64_t width = n.order.n * n.hidden;
   const int64_t directions = n.both ? 2 : 1;
-  if (w.size(0) != directions || r.size(0) != directions || w.size(1) != width ||
-      r.size(1) != width || w.size(2) != x.size(2))
+  if (w.size(0) != directions || r.size(0) != directions || w.size(of_gates) != width ||
+      r.size(of_gates) != width || w.size(of_input) != x.size(2))
     fail_model("a recurrent node has weights of other shapes");
+  for (int64_t i = 8; n.by_range && i < 12; i++) {
+    const Tensor& t = in(i);
+    const bool each = t.ndim == 2 && t.size(1) == width;
+    const Dtype want = i == 9 ? w.dtype : r.dtype;
+    if ((t.ndim != 1 && !each) || t.size(0) != directions ||
+        t.dtype != (i % 2 ? want : Dtype::kF32))
+      fail_model("a recurrent node has scales or zero points of other shapes or dtypes");
+  }
   if (has(3) && (in(3).ndim != 2 || in(3).size(0) != directions || in(3).size(1) != 2 * width ||
                  in(3).dtype != x.dtype))
     fail_model("a recurrent node has biases of another shape");
@@ -166,6 +185,48 @@ TensorRef OnnxImporter::unrolled_gru(const Recurrent& n, const Tensor& gates, co
   return op::stack({list.data(), list.size()}, 0);
 }
 
+// The states and cells of an LSTM of 8-bit weights as single steps: x and the states of each step
+// are quantized by their range.
+TensorPair OnnxImporter::unrolled_lstm(const Recurrent& n, int64_t d, const Tensor& x,
+                                       const Tensor* bias, const Tensor& h0, const Tensor& c0,
+                                       bool reverse) const {
+  struct Weight {
+    TensorRef numbers, scale;
+  };
+  const auto weight_of = [&](int64_t i, int64_t scale) {
+    const Dtype exact = exact_dtype(in(i).size(1));
+    const TensorRef zero = op::to_dtype(*op::select(in(scale + 1), 0, d), exact);
+    const TensorRef numbers = op::to_dtype(*op::select(in(i), 0, d), exact);
+    return Weight{op::sub(*numbers, *zero), op::select(in(scale), 0, d)};
+  };
+  const auto product = [&](const Tensor& rows, const Weight& w) {
+    return product_of_ranges(quantized_by_range(rows), *w.numbers, *w.scale);
+  };
+  const Weight again = weight_of(2, 10);
+  TensorRef gates = product(x, weight_of(1, 8));
+  if (bias) gates = op::add(*gates, *bias);
+  TensorRef h = TensorRef::share(&h0);
+  TensorRef c = TensorRef::share(&c0);
+  TensorList made;
+  SmallVec<const Tensor*, 16> states, cells;
+  states.resize(n.steps);
+  cells.resize(n.steps);
+  for (int64_t i = 0; i < n.steps; i++) {
+    const int64_t step = reverse ? n.steps - 1 - i : i;
+    const TensorRef of_step = op::narrow(*gates, 0, step * n.rows, n.rows);
+    const TensorRef all = op::add(*of_step, *product(*h, again));
+    const auto gate = [&](int64_t k) { return op::narrow(*all, 1, k * n.hidden, n.hidden); };
+    const TensorRef kept = op::mul(*op::sigmoid(*gate(2)), *c);
+    c = op::add(*kept, *op::mul(*op::sigmoid(*gate(0)), *op::tanh(*gate(3))));
+    h = op::mul(*op::sigmoid(*gate(1)), *op::tanh(*c));
+    states[step] = h.get();
+    cells[step] = c.get();
+    made.push_back(h);
+    made.push_back(c);
+  }
+  return {op::stack({states.data(), states.size()}, 0), op::stack({cells.data(), cells.size()}, 0)};
+}
+
 // States (steps, rows, hidden) of one direction, the last ones and those of cells (rows, hidden).
 TensorTriple OnnxImporter::direction(const Recurrent& n, int64_t d) const {
   const Tensor& x = in(0);
@@ -179,8 +240,6 @@ TensorTriple OnnxImporter::direction(const Recurrent& n, int64_t d) const {
     if (has(i)) return op::select(in(i), 0, d);
     return op::zeros(Ints(state), x.dtype, Opt<Device>(kCpuDevice));
   };
-  const TensorRef weight = gates_of(1, d, 0, 1, n.order);
-  const TensorRef again = gates_of(2, d, 0, 1, n.order);
   const bool apart = n.gru && !n.resets_first;  // the reset gate scales the product's bias, too
   TensorRef b_ih, b_hh;
   if (has(3)) {
@@ -188,20 +247,28 @@ TensorTriple OnnxImporter::direction(const Recurrent& n, int64_t d) const {
     b_hh = gates_of(3, d, 1, 2, n.order);
     if (!apart) b_ih = op::add(*b_ih, *b_hh);
   }
-  const TensorRef gates = op::linear(*op::reshape(*given, Ints(flat)), *weight, b_ih.get());
+  const TensorRef rows = op::reshape(*given, Ints(flat));
   const TensorRef h0 = initial(5);
   const TensorRef c0 = n.lstm ? initial(6) : TensorRef();
   TensorRef states, cells;
-  if (n.resets_first) {
-    states = unrolled_gru(n, *gates, *h0, *again, reverse && !turns);
+  if (n.by_range) {
+    TensorPair made = unrolled_lstm(n, d, *rows, b_ih.get(), *h0, *c0, reverse);
+    states = std::move(made.first);
+    cells = std::move(made.second);
   } else {
-    SmallVec<int64_t, 16> sizes;
-    sizes.resize(n.steps, n.rows);
-    TensorTriple made =
-        op::recurrent_layer(*gates, *h0, c0.get(), *again, apart ? b_hh.get() : nullptr, nullptr,
-                            {sizes.data(), sizes.size()}, n.mode, reverse && !turns);
-    states = op::reshape(*made.first, Ints(by_step));
-    if (n.lstm) cells = op::reshape(*made.second, Ints(by_step));
+    const TensorRef again = gates_of(2, d, 0, 1, n.order);
+    const TensorRef gates = op::linear(*rows, *gates_of(1, d, 0, 1, n.order), b_ih.get());
+    if (n.resets_first) {
+      states = unrolled_gru(n, *gates, *h0, *again, reverse && !turns);
+    } else {
+      SmallVec<int64_t, 16> sizes;
+      sizes.resize(n.steps, n.rows);
+      TensorTriple made =
+          op::recurrent_layer(*gates, *h0, c0.get(), *again, apart ? b_hh.get() : nullptr, nullptr,
+                              {sizes.data(), sizes.size()}, n.mode, reverse && !turns);
+      states = op::reshape(*made.first, Ints(by_step));
+      if (n.lstm) cells = op::reshape(*made.second, Ints(by_step));
+    }
   }
   const auto last = [&](const Tensor& all) {
     if (!n.last) return op::select(all, 0, reverse ? 0 : n.steps - 1);
@@ -219,7 +286,8 @@ TensorTriple OnnxImporter::direction(const Recurrent& n, int64_t d) const {
 }
 
 bool OnnxImporter::recurrent() {
-  if (!is(type_, "LSTM") && !is(type_, "GRU") && !is(type_, "RNN")) return false;
+  const bool by_range = is(type_, "DynamicQuantizeLSTM");
+  if (!by_range && !is(type_, "LSTM") && !is(type_, "GRU") && !is(type_, "RNN")) return false;
   Recurrent n = read_recurrent();
   check_recurrent(n);
   if (has(4)) place_lengths(n);

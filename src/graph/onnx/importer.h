@@ -111,6 +111,7 @@ class OnnxImporter {
   };
   ByRange quantized_by_range(const Tensor& x) const;
   void quantize_by_range();
+  static TensorRef product_of_ranges(const ByRange& a, const Tensor& b, const Tensor& b_scale);
   TensorRef centred(int64_t i, int64_t zero, int64_t along, Dtype dtype) const;
   TensorRef per_position(const Tensor& t, int64_t ndim, int64_t along) const;
   TensorRef exact_convolution(int64_t w, int64_t x_zero, int64_t w_zero) const;
@@ -182,6 +183,9 @@ class OnnxImporter {
   TensorTriple direction(const Recurrent& n, int64_t d) const;
   TensorRef unrolled_gru(const Recurrent& n, const Tensor& gates, const Tensor& h0,
                          const Tensor& again, bool reverse) const;
+  TensorPair unrolled_lstm(const Recurrent& n, int64_t direction, const Tensor& x,
+                           const Tensor* bias, const Tensor& h0, const Tensor& c0,
+                           bool reverse) const;
   static TensorRef at_steps(const Tensor& t, const Tensor& steps);
   TensorRef gates_of(int64_t i, int64_t direction, int64_t part, int64_t parts, Ints order) const;
   bool reduction();

@@ -58,6 +58,35 @@ def as_bytes(x, factor, zero, dtype=tt.uint8):
     return (tt.round(x / factor) + zero).clamp(least, least + 255).to(dtype)
 
 
+def by_range(x):
+    """x in 255 steps from its least number, or 0, to its largest, or 0."""
+    low, high = x.min().clamp(max=0), x.max().clamp(min=0)
+    step = (high - low) / 255
+    zero = tt.round(-low / step)
+    return ((tt.round(x / step) + zero).clamp(0, 255) - zero) * step
+
+
+def lstm_by_ranges(x, w, r, b, h, c, back):
+    """One direction of an LSTM of gates i o f c, whose inputs and states have 8 bits: all states,
+    the last ones and the cells."""
+    gates = by_range(x.flatten(0, 1)).view(x.shape) @ w + b.view(2, -1).sum(0)
+    states = [None] * len(x)
+    for t in reversed(range(len(x))) if back else range(len(x)):
+        i, o, f, g = (gates[t] + by_range(h) @ r).chunk(4, -1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        states[t] = h = o.sigmoid() * c.tanh()
+    return tt.stack(states), h, c
+
+
+def lstm_of_bytes():
+    """The results of the inputs LSTM, in both directions."""
+    x, w, r, b, _, h, c, _, w_scale, w_zero, r_scale, r_zero = LSTM
+    w = reals(w, w_scale[:, None], w_zero[:, None])
+    r = reals(r, r_scale[:, None, None], r_zero[:, None, None])
+    made = [lstm_by_ranges(x, w[d], r[d], b[d], h[d], c[d], d == 1) for d in range(2)]
+    return [tt.stack([one[k] for one in made], 1 if k == 0 else 0) for k in range(3)]
+
+
 def heads(x, n):
     return x.view(x.shape[0], x.shape[1], n, -1).transpose(1, 2)
 
@@ -102,8 +131,20 @@ BITS, FACTORS = bytes_of(tt.uint8, 6, 2, 16), (image(6, 2).abs() + 0.1) / 8
 QKV = (X @ W + V24).chunk(3, -1)
 IDS = tt.tensor([[0, 3, 1, 1, 2], [4, 0, 2, 1, 3]], dtype=tt.int32)
 SEEN = MASK.bool()[:, None, None]
+LSTM = [
+    image(5, 3, 8), bytes_of(tt.uint8, 2, 8, 16), bytes_of(tt.uint8, 2, 4, 16, seed=1),
+    image(2, 32), None, image(2, 3, 4) / 2, image(2, 3, 4), None,
+    image(2, 16).abs() / 100 + 0.001, tt.full((2, 16), 128, dtype=tt.uint8),
+    tt.tensor([0.004, 0.006]), tt.tensor([120, 133], dtype=tt.uint8),
+]  # fmt: skip
 # type, inputs, attributes, results
 CASES = {
+    "DynamicQuantizeLSTM": (
+        "DynamicQuantizeLSTM",
+        LSTM,
+        {"hidden_size": 4, "direction": "bidirectional"},
+        lstm_of_bytes,
+    ),
     "Gelu": ("Gelu", [X], {}, lambda: [F.gelu(X)]),
     "BiasGelu": ("BiasGelu", [X, V8], {}, lambda: [F.gelu(X + V8)]),
     "FastGelu": ("FastGelu", [X, V8], {}, lambda: [F.gelu(X + V8, approximate="tanh")]),
@@ -440,7 +481,9 @@ def test_nodes(domain, name, tmp_path):
     got = [got] if isinstance(got, tt.Tensor) else got
     assert len(got) == len(want) and all(map(is_near, got, want))
     runtime = pytest.importorskip("onnxruntime")
-    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    one_thread = runtime.SessionOptions()  # threads quantize states by the range of their rows
+    one_thread.intra_op_num_threads = 1
+    session = runtime.InferenceSession(str(path), one_thread, ["CPUExecutionProvider"])
     others = [tt.tensor(x) for x in session.run(None, {})]
     assert len(others) == len(want) and all(map(is_near, got, others))
 
@@ -489,7 +532,13 @@ def test_nodes(domain, name, tmp_path):
         ("MatMulNBits", [image(3, 64), BITS, FACTORS], {"K": 64, "N": 1 << 40}, "bits, blocks"),
         ("QLinearAdd", [A, COLUMNS, byte(3)] * 2 + [scale(1.0), byte(2)], {}, "several scales"),
         ("RotaryEmbedding", [X, AT, COS, SIN], {"num_heads": 8}, "more angles than columns"),
-        ("DynamicQuantizeLSTM", [X], {}, "no counterpart"),
+        (
+            "DynamicQuantizeLSTM",
+            [*LSTM[:4], tt.tensor([5, 5, 4], dtype=tt.int32), *LSTM[5:]],
+            {"hidden_size": 4, "direction": "bidirectional"},
+            "lengths of sequences",
+        ),
+        ("BeamSearch", [X], {}, "no counterpart"),
     ],
 )
 def test_refuses(op, tensors, attributes, reason, tmp_path):
