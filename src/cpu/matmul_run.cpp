@@ -16,6 +16,7 @@ constexpr int64_t kMaxFlops = 128;                // per core and nanosecond
 constexpr int64_t kPollFlops = int64_t(1) << 30;  // about 5 to 10 ms
 constexpr int64_t kTilesSpeedup = 8;              // of tiles beside vectors
 constexpr int64_t kPiecesSpeedup = 2;             // of tiles for f32
+constexpr int64_t kHalfPiecesSpeedup = 4;         // of tiles for f16
 
 struct Task {
   CpuKernel kernel;
@@ -247,19 +248,22 @@ int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l
 // The product of rows [i, i + n) and the columns of a block by vectors.
 int32_t run_without_pieces(const MatmulPieces& k, int64_t i, int64_t n, void* room, Pool* pool,
                            MatmulGoOn go_on) {
-  const int64_t item = sizeof(float);
   const int64_t row = k.i0 + i;
   MatmulPlan p = *k.plan;
+  const int64_t item = kItemSize[p.dtype];
   p.path = kMatmulPacked;
   p.m = n;
   p.n = k.nj;
-  p.a = k.a + row * p.a_row * item;
-  p.b = k.b + k.j0 * p.b_col * item;
+  p.a = k.a + row * p.a_row * kItemSize[k.factors];
+  p.b = k.b + k.j0 * p.b_col * kItemSize[k.factors];
   p.c = k.c + (row * p.c_row + k.j0 * p.c_col) * item;
   if (p.d) p.d = k.d + (row * p.d_row + k.j0 * p.d_col) * item;
   p.batch = 1;
   p.n_batch = 0;
-  return run_products(p, p.dtype, matmul_layout(p, false), kIsaAvx512, room, 0, 1, pool, go_on);
+  MatmulPlan of_factors = p;
+  of_factors.dtype = k.factors;
+  const MatmulLayout l = matmul_layout(of_factors, p.dtype != k.factors);
+  return run_products(p, k.factors, l, kIsaAvx512, room, 0, 1, pool, go_on);
 }
 
 // Multiplies the panels of rows that tiles have left out.
@@ -283,7 +287,8 @@ int32_t run_odd_rows(const MatmulPieces& k, void* room, Pool* pool, MatmulGoOn g
 // Lets a block of rows and positions use what was packed beforehand.
 void use_packed_rows(MatmulPieces& k, const MatmulPackedPieces& all, int64_t depth) {
   const int64_t rows = round_up(k.plan->m, kPiecePanel);
-  k.packed_rows = all.panels + k.k0 * rows * kPieceBytes + k.i0 / kPiecePanel * k.panel_bytes();
+  const int64_t bytes = matmul_number_bytes(k.factors);
+  k.packed_rows = all.panels + k.k0 * rows * bytes + k.i0 / kPiecePanel * k.panel_bytes();
   k.packed_ranges = all.ranges + (k.k0 / depth * rows + k.i0) / kPiecePanel;
 }
 
@@ -301,7 +306,8 @@ int32_t run_pieces_block(MatmulPieces& k, const MatmulPiecesLayout& l,
     int32_t status = run_units(pool, avx512::matmul_pieces_pack, &k, 0, k.pack_units(), packed);
     if (status) return status;
     for (int64_t j = 0; j < k.col_panels(); j++) k.b_range.join(k.b_ranges[j]);
-    const int64_t flops = 2 * k.unit_rows * k.unit_cols * k.nk / kPiecesSpeedup;
+    const int64_t speedup = k.factors == TT_F16 ? kHalfPiecesSpeedup : kPiecesSpeedup;
+    const int64_t flops = 2 * k.unit_rows * k.unit_cols * k.nk / speedup;
     status = run_units(pool, avx512::matmul_pieces_units, &k, 0, k.units(), flops);
     if (status) return status;
   }
@@ -309,16 +315,17 @@ int32_t run_pieces_block(MatmulPieces& k, const MatmulPiecesLayout& l,
 }
 
 // run_products() by tiles of AMX, as sums of bf16. packed_rows: of the transposed product; or NULL.
-int32_t run_pieces(const MatmulPlan& plan, const MatmulPackedPieces* packed_rows, char* room,
-                   int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on) {
+int32_t run_pieces(const MatmulPlan& plan, int32_t factors, const MatmulPackedPieces* packed_rows,
+                   char* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on) {
   const int64_t threads = pool ? pool_threads(pool) : 1;
   MatmulPlan p = plan;
   if (matmul_pieces_turned(plan)) matmul_detail::transpose_plan(&p);
-  const MatmulPiecesLayout l = matmul_pieces_layout(p, p.k);
+  const MatmulPiecesLayout l = matmul_pieces_layout(p, factors, p.k);
   const int64_t row_panels = l.rows / kPiecePanel;
   const int64_t col_panels = l.cols / kPiecePanel;
   MatmulPieces k = {};
   k.plan = &p;
+  k.factors = factors;
   k.b_pack = room;
   k.sum = l.sum ? reinterpret_cast<float*>(room + l.sum) : nullptr;
   k.b_ranges = reinterpret_cast<PieceRange*>(room + l.ranges);
@@ -353,7 +360,7 @@ int32_t run_packed_pieces(const MatmulPlan& plan, Pool* pool, MatmulGoOn go_on) 
   MatmulPlan p = plan;
   p.path = kMatmulPieces;
   p.b = packed.b;
-  return run_pieces(p, &packed, static_cast<char*>(p.workspace), 0, 1, pool, go_on);
+  return run_pieces(p, p.dtype, &packed, static_cast<char*>(p.workspace), 0, 1, pool, go_on);
 }
 
 // Packs the pieces of the columns of b, rows of the transposed product, to p.c.
@@ -364,9 +371,10 @@ int32_t pack_pieces(const MatmulPlan& plan, Pool* pool) {
   all = {plan.b, panels, reinterpret_cast<PieceRange*>(ranges)};
   MatmulPlan p = plan;
   matmul_detail::transpose_plan(&p);
-  const int64_t depth = matmul_pieces_layout(plan, plan.k).depth;
+  const int64_t depth = matmul_pieces_layout(plan, plan.dtype, plan.k).depth;
   MatmulPieces k = {};
   k.plan = &p;
+  k.factors = plan.dtype;
   k.a = p.a;
   k.ni = p.m;
   for (; k.k0 < p.k; k.k0 += depth) {
@@ -386,7 +394,7 @@ int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l
                      void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on,
                      const MatmulFinish* finish) {
   if (p.path == kMatmulPieces)
-    return run_pieces(p, nullptr, static_cast<char*>(room), begin, end, pool, go_on);
+    return run_pieces(p, factors, nullptr, static_cast<char*>(room), begin, end, pool, go_on);
   const MatmulKernels& kernels = kMatmulKernels[isa];
   const Bf16Products bf16 = bf16_products(p, factors, isa);
   if (bf16 == kBf16Tiles) {
@@ -533,11 +541,13 @@ void assume_bf16_products(int32_t products) noexcept {
   atomic_store(&bf16_ways, products < 0 ? -1 : kWays[products], kRelaxed);
 }
 
-// Products of f32 that tiles multiply faster than vectors, if there are tiles: measured
+// Products of f32 and f16 that tiles multiply faster than vectors, if there are tiles: measured
 // (docs/benchmarks/xeon-amx.md).
 static bool pieces_pay(const MatmulPlan& p, Isa isa) noexcept {
-  if (p.dtype != TT_F32 || isa != kIsaAvx512) return false;
+  if ((p.dtype != TT_F32 && p.dtype != TT_F16) || isa != kIsaAvx512) return false;
   if (p.path != kMatmulPacked && p.path != kMatmulSmall) return false;
+  if (p.dtype == TT_F16)
+    return p.k >= kPiecePanel && p.m * p.n >= 32 * 32 && p.m * p.n * p.k >= 1 << 17;
   return min(p.m, p.n) >= 16 && p.m * p.n >= 64 * 64 && p.k >= 96 && p.m * p.n * p.k >= 1 << 20;
 }
 

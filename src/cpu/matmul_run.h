@@ -59,7 +59,7 @@ inline bool matmul_can_pack_pieces(const MatmulPlan& p) {
 }
 // Bytes of the panels, which the ranges follow.
 inline int64_t matmul_piece_panels_bytes(const MatmulPlan& p) {
-  return round_up(p.n, kPiecePanel) * round_up(p.k, kPiecePanel) * kPieceBytes;
+  return round_up(p.n, kPiecePanel) * round_up(p.k, kPiecePanel) * matmul_number_bytes(p.dtype);
 }
 inline int64_t matmul_packed_pieces_bytes(const MatmulPlan& p) {
   const int64_t ranges = ceil_div(p.n, kPiecePanel) * ceil_div(p.k, kPiecePanel);

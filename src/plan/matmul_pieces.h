@@ -1,10 +1,11 @@
-// Products of float32 by tiles of AMX, as sums of bf16 (plan/pieces.h): how they are cut. CPU only.
+// Products of float32 and float16 by tiles of AMX, as sums of bf16 (plan/pieces.h): how they are
+// cut. CPU only.
 //
 //   for columns and rows of a block, for positions of k:
-//     pack b's columns, 6 bytes a number, which stay in the second-level cache
+//     pack b's columns, 6 or 4 bytes a number, which stay in the second-level cache
 //     for each unit, unit_rows x unit_cols: for each panel of 32 rows
 //       pack it while the panel before is multiplied
-//       for each chain of at most 128 positions: for each panel of 32 columns: 32 x 32 sums
+//       for each chain of at most 128 or 256 positions: for each panel of 32 columns: 32 x 32 sums
 //
 // Chains are added in their order, which depends on the shape alone. Panels of 32 rows are left
 // out, and multiplied by vectors afterwards, where their numbers and those of all columns of the
@@ -17,16 +18,29 @@
 
 namespace TT_NS {
 
-constexpr int64_t kPiecePanel = 32;   // rows or columns
-constexpr int64_t kPieceBytes = 6;    // of a number
-constexpr int64_t kPieceDepth = 512;  // positions of k of a block, at most
-constexpr int64_t kPieceChain = 128;
-constexpr int64_t kPieceCols = 256;      // columns of a block, at most
+constexpr int64_t kPiecePanel = 32;      // rows or columns
+constexpr int64_t kPieceDepth = 512;     // positions of k of a block, at most
 constexpr int64_t kPieceMaxRows = 4096;  // rows of a block, at most
 constexpr int64_t kPieceMaxRooms = 32;
 
+// Of a dtype of factors.
+TT_INLINE constexpr int64_t matmul_pieces_of(int32_t factors) { return factors == TT_F16 ? 2 : 3; }
+TT_INLINE constexpr int64_t matmul_number_bytes(int32_t factors) {
+  return 2 * matmul_pieces_of(factors);
+}
+// Positions of a chain, at most, whose rows stay in the first-level cache. Where results are
+// float16, the errors of longer sums do not count.
+TT_INLINE constexpr int64_t matmul_piece_chain(int32_t factors) {
+  return factors == TT_F16 ? 256 : 128;
+}
+// Columns of a block, at most.
+TT_INLINE constexpr int64_t matmul_piece_cols(int32_t factors) {
+  return factors == TT_F16 ? 512 : 256;
+}
+
 struct MatmulPieces {
   const MatmulPlan* plan;
+  int32_t factors;        // dtype of a and b: f32 or f16
   const char *a, *b, *d;  // of this matrix of the batch
   char* c;
   int64_t i0, ni, j0, nj, k0, nk;
@@ -44,7 +58,7 @@ struct MatmulPieces {
 
   TT_INLINE int64_t steps() const { return ceil_div(nk, kPiecePanel); }
   TT_INLINE int64_t panel_bytes() const {
-    return steps() * kPiecePanel * kPiecePanel * kPieceBytes;
+    return steps() * kPiecePanel * kPiecePanel * matmul_number_bytes(factors);
   }
   TT_INLINE int64_t row_panels() const { return ceil_div(ni, kPiecePanel); }
   TT_INLINE int64_t col_panels() const { return ceil_div(nj, kPiecePanel); }
@@ -68,19 +82,20 @@ TT_INLINE bool matmul_pieces_turned(const MatmulPlan& p) {
 
 namespace matmul_detail {
 
-TT_INLINE MatmulPiecesLayout pieces_layout(int64_t m, int64_t n, int64_t k) {
+TT_INLINE MatmulPiecesLayout pieces_layout(int32_t factors, int64_t m, int64_t n, int64_t k) {
+  const int64_t bytes = matmul_number_bytes(factors);
   const auto piece_of = [](int64_t size, int64_t most) TT_INLINE_BODY {
     return round_up(ceil_div(size, ceil_div(size, most)), kPiecePanel);
   };
   MatmulPiecesLayout l = {};
   l.rows = piece_of(m, kPieceMaxRows);
-  l.cols = piece_of(n, kPieceCols);
+  l.cols = piece_of(n, matmul_piece_cols(factors));
   l.depth = piece_of(k, kPieceDepth);
   const int64_t row_panels = l.rows / kPiecePanel;
   const int64_t col_panels = l.cols / kPiecePanel;
   const int64_t sums = kPiecePanel * int64_t(sizeof(float));  // of a column
-  l.room_bytes = 2 * kPiecePanel * l.depth * kPieceBytes + l.cols * sums;
-  l.rooms = l.cols * l.depth * kPieceBytes;
+  l.room_bytes = 2 * kPiecePanel * l.depth * bytes + l.cols * sums;
+  l.rooms = l.cols * l.depth * bytes;
   int64_t at = l.rooms + min(kPieceMaxRooms, row_panels * col_panels) * l.room_bytes;
   if (k > l.depth) {
     l.sum = at;
@@ -95,14 +110,14 @@ TT_INLINE MatmulPiecesLayout pieces_layout(int64_t m, int64_t n, int64_t k) {
 }  // namespace matmul_detail
 
 // Of the product, or of the transposed one, of k positions.
-TT_INLINE MatmulPiecesLayout matmul_pieces_layout(const MatmulPlan& p, int64_t k) {
-  if (matmul_pieces_turned(p)) return matmul_detail::pieces_layout(p.n, p.m, k);
-  return matmul_detail::pieces_layout(p.m, p.n, k);
+TT_INLINE MatmulPiecesLayout matmul_pieces_layout(const MatmulPlan& p, int32_t factors, int64_t k) {
+  if (matmul_pieces_turned(p)) return matmul_detail::pieces_layout(factors, p.n, p.m, k);
+  return matmul_detail::pieces_layout(factors, p.m, p.n, k);
 }
 // Enough for any part of k: blocks of kPieceDepth positions, and sums of several.
 TT_INLINE int64_t matmul_pieces_bytes(const MatmulPlan& p) {
   const int64_t k = p.k > kPieceDepth ? 2 * kPieceDepth : p.k;
-  return matmul_pieces_layout(p, k).bytes;
+  return matmul_pieces_layout(p, p.dtype, k).bytes;
 }
 
 }  // namespace TT_NS

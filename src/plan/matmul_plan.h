@@ -18,7 +18,7 @@ enum MatmulPath : int32_t {
   kMatmulRows = 2,
   // OpenBLAS on fixed tiles.
   kMatmulBlas = 3,
-  // Packed f32 by tiles of AMX (plan/matmul_pieces.h).
+  // Packed f32 and f16 by tiles of AMX (plan/matmul_pieces.h).
   kMatmulPieces = 7,
 };
 

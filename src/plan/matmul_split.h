@@ -57,7 +57,8 @@ TT_INLINE MatmulLayout matmul_layout(const MatmulPlan& p, bool several) {
   if (p.path == kMatmulPieces) {
     // Vectors multiply in the same memory what has no pieces, as it is or transposed.
     l.b_bytes += 64 * room * size;
-    l.sum_bytes = max<int64_t>(0, matmul_pieces_bytes(p) - l.a_bytes - l.b_bytes);
+    if (sums) l.sum_bytes = matmul_sum_pitch(l.max_rows) * matmul_sum_pitch(l.max_cols) * 4;
+    l.sum_bytes = max(l.sum_bytes, matmul_pieces_bytes(p) - l.a_bytes - l.b_bytes);
   }
   return l;
 }

@@ -30,12 +30,13 @@ std::vector<Isa> isas() {
   return list;
 }
 
-// Kernels of an instruction set, with one of its ways to multiply bf16 and float32.
+// Kernels of an instruction set, with one of its ways to multiply bf16, float32 and float16.
 struct Variant {
   Isa isa;
   Bf16Products bf16;
-  bool pieces = false;  // float32 as sums of bf16, by tiles
+  bool pieces = false;  // float32 and float16 as sums of bf16, by tiles
 };
+bool has_pieces(int32_t dtype) { return dtype == TT_F32 || dtype == TT_F16; }
 
 // Whether tiles may be used by this thread: by the processor, else by the emulator.
 bool prepare_amx() {
@@ -54,7 +55,7 @@ std::vector<Variant> variants(int32_t dtype) {
   static const bool amx = prepare_amx();
   std::vector<Variant> list;
   for (Isa isa : isas()) list.push_back({isa, kBf16Widened});
-  if (dtype == TT_F32 && amx) list.push_back({kIsaAvx512, kBf16Widened, true});
+  if (has_pieces(dtype) && amx) list.push_back({kIsaAvx512, kBf16Widened, true});
   if (dtype != TT_BF16) return list;
   if (has_bf16_products()) list.push_back({kBf16Isa, kBf16Groups});
   if (amx) list.push_back({kIsaAvx512, kBf16Tiles});
@@ -475,7 +476,7 @@ TEST(Matmul, BatchesOfShortSums) {
 }
 
 TEST(Matmul, ManyBlocks) {
-  for (int32_t dtype : {TT_F32, TT_F64, TT_BF16, TT_C64, TT_I32}) {
+  for (int32_t dtype : {TT_F32, TT_F64, TT_BF16, TT_F16, TT_C64, TT_I32}) {
     Case c = simple(dtype, 350, 530, 65);
     c.b_layout = kColMajor;
     ASSERT_NO_FATAL_FAILURE(check(c));
@@ -633,34 +634,39 @@ TEST(Matmul, LongSumsErrAsShortChains) {
     }
 }
 
-// RoundingIsBounded for bf16, whose results are rounded once; subnormal factors may be 0.
-TEST(Matmul, RoundingOfBf16IsBounded) {
+// RoundingIsBounded for a dtype of 16 bits, whose results are rounded once, by at most `unit` of
+// them; subnormal factors of bf16 may be 0.
+void check_rounding_of_halves(int32_t dtype, double unit) {
   std::normal_distribution<double> normal;
   for (int64_t m : {16, 33, 100})
     for (int64_t k : {32, 63, 770}) {
       const int64_t n = 75;
-      Matrix a = make(TT_BF16, {m, k}, m % 2 ? kColMajor : kRowMajor);
-      Matrix b = make(TT_BF16, {k, n}, m % 2 ? kRowMajor : kColMajor);
-      Matrix c = make(TT_BF16, {m, n}, kRowMajor);
+      Matrix a = make(dtype, {m, k}, m % 2 ? kColMajor : kRowMajor);
+      Matrix b = make(dtype, {k, n}, m % 2 ? kRowMajor : kColMajor);
+      Matrix c = make(dtype, {m, n}, kRowMajor);
       for (Matrix* x : {&a, &b})
-        for_each_index(x->size, [&](const auto& i) { put(x->at(i), TT_BF16, normal(rng)); });
-      put(a.at({3, 5}), TT_BF16, 0x1p-130);
+        for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
+      put(a.at({3, 5}), dtype, 0x1p-130);
       const std::vector<Sum> want = sums(a, b);
-      for (Variant v : variants(TT_BF16)) {
+      for (Variant v : variants(dtype)) {
         MatmulPlan plan;
-        matmul_build(&plan, TT_BF16, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne,
-                     {});
+        matmul_build(&plan, dtype, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne, {});
+        use_variant(&plan, v);
         Workspace workspace;
         plan.workspace = workspace.get(matmul_workspace_bytes(plan));
         ASSERT_EQ(run_variant(plan, v), TT_OK);
         const std::vector<double> got = values(c);
         for (size_t i = 0; i < got.size(); i++) {
           const Sum sum = want[i];
-          const double bound = double(k + 8) * 0x1p-24 * sum.size + 0x1p-8 * std::abs(sum.value);
-          ASSERT_NEAR(got[i], sum.value, bound) << isa_name(v.isa) << kWays[v.bf16];
+          const double bound = double(k + 8) * 0x1p-24 * sum.size + unit * std::abs(sum.value);
+          ASSERT_NEAR(got[i], sum.value, bound) << isa_name(v.isa) << kWays[v.bf16] << v.pieces;
         }
       }
     }
+}
+TEST(Matmul, RoundingOfHalvesIsBounded) {
+  ASSERT_NO_FATAL_FAILURE(check_rounding_of_halves(TT_BF16, 0x1p-8));
+  ASSERT_NO_FATAL_FAILURE(check_rounding_of_halves(TT_F16, 0x1p-11));
 }
 
 // Infinities, NaNs and sums that no bf16 holds are the same with groups and tiles as without.
@@ -764,33 +770,29 @@ TEST(Matmul, NanAndInfReachTheirRowsAndColumnsOnly) {
 
 // Rows or columns with numbers that have no pieces are multiplied by vectors: results have their
 // bits. The first 32 rows are fine, unless it is a column.
-TEST(Matmul, NumbersWithoutPiecesHaveTheBitsOfVectors) {
-  if (variants(TT_F32).size() == isas().size()) GTEST_SKIP() << "no tiles here";
+struct OddNumbers {
+  double in_a, in_b;
+};
+void check_odd_numbers(int32_t dtype, const std::vector<OddNumbers>& list, double unit) {
   const Variant vectors = {kIsaAvx512, kBf16Widened};
   const Variant pieces = {kIsaAvx512, kBf16Widened, true};
   std::normal_distribution<double> normal;
-  struct Odd {
-    double in_a, in_b;
-  };
-  const double inf = HUGE_VAL;
-  for (const Odd& odd : {Odd{0x1p-140, 1}, Odd{1, 0x1p-126}, Odd{inf, 1}, Odd{1, -inf},
-                         Odd{std::nan(""), 1}, Odd{1, std::nan("")}, Odd{3.4e38, 1},
-                         Odd{0x1p60, 0x1p60}, Odd{0x1p-60, 0x1p-60}, Odd{0x1p-90, 0x1p-20}})
+  for (const OddNumbers& odd : list)
     for (int64_t k : {40, 1200}) {  // the odd numbers are in the last block of k
-      Matrix a = make(TT_F32, {50, k}, kRowMajor);
-      Matrix b = make(TT_F32, {k, 70}, kColMajor);
-      Matrix c = make(TT_F32, {50, 70}, kRowMajor);
+      Matrix a = make(dtype, {50, k}, kRowMajor);
+      Matrix b = make(dtype, {k, 70}, kColMajor);
+      Matrix c = make(dtype, {50, 70}, kRowMajor);
       for (Matrix* x : {&a, &b, &c})
-        for_each_index(x->size, [&](const auto& i) { put(x->at(i), TT_F32, normal(rng)); });
-      put(a.at({33, k - 3}), TT_F32, odd.in_a);
-      put(b.at({k - 5, 60}), TT_F32, odd.in_b);
+        for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
+      put(a.at({33, k - 3}), dtype, odd.in_a);
+      put(b.at({k - 5, 60}), dtype, odd.in_b);
       const Matrix before = c;
       Matrix want = c;
       for (Variant v : {vectors, pieces}) {
         c = before;  // the addend, too
         const MatmulOperand addend = c.operand();
         MatmulPlan plan;
-        matmul_build(&plan, TT_F32, a.operand(), b.operand(), &addend, c.operand(), kMatmulOne,
+        matmul_build(&plan, dtype, a.operand(), b.operand(), &addend, c.operand(), kMatmulOne,
                      kMatmulOne);
         use_variant(&plan, v);
         Workspace workspace;
@@ -799,20 +801,31 @@ TEST(Matmul, NumbersWithoutPiecesHaveTheBitsOfVectors) {
         ASSERT_TRUE(workspace.intact());
         if (!v.pieces) want = c;
         for_each_index(c.size, [&](const auto& i) {
-          const double x = get(want.at(i), TT_F32).real();
-          const double y = get(c.at(i), TT_F32).real();
+          const double x = get(want.at(i), dtype).real();
+          const double y = get(c.at(i), dtype).real();
           ASSERT_EQ(std::isnan(x), std::isnan(y)) << odd.in_a << " " << odd.in_b << " k " << k;
           if (std::isnan(x) || x == y) return;
           ASSERT_LT(i[0], 32) << odd.in_a << " " << odd.in_b << " k " << k;
-          ASSERT_NEAR(x, y, 1e-5 * (1e3 + std::abs(x)));
+          ASSERT_NEAR(x, y, 1e-5 * (1e3 + std::abs(x)) + unit * std::abs(x));
         });
       }
     }
 }
+TEST(Matmul, NumbersWithoutPiecesHaveTheBitsOfVectors) {
+  if (variants(TT_F32).size() == isas().size()) GTEST_SKIP() << "no tiles here";
+  const double inf = HUGE_VAL;
+  const double nan = std::nan("");
+  const std::vector<OddNumbers> not_finite = {{inf, 1}, {1, -inf}, {nan, 1}, {1, nan}};
+  const std::vector<OddNumbers> far_from_1 = {{0x1p-140, 1},      {1, 0x1p-126},
+                                              {3.4e38, 1},        {0x1p60, 0x1p60},
+                                              {0x1p-60, 0x1p-60}, {0x1p-90, 0x1p-20}};
+  ASSERT_NO_FATAL_FAILURE(check_odd_numbers(TT_F32, not_finite, 0));
+  ASSERT_NO_FATAL_FAILURE(check_odd_numbers(TT_F32, far_from_1, 0));
+  ASSERT_NO_FATAL_FAILURE(check_odd_numbers(TT_F16, not_finite, 0x1p-10));
+}
 
 // Columns of b whose pieces are packed before: one and several blocks of k and of columns.
-TEST(Matmul, PiecesPackedBeforeGiveTheSameBits) {
-  if (variants(TT_F32).size() == isas().size()) GTEST_SKIP() << "no tiles here";
+void check_packed_pieces(int32_t dtype) {
   const Variant pieces = {kIsaAvx512, kBf16Widened, true};
   std::normal_distribution<double> normal;
   struct Size {
@@ -822,17 +835,17 @@ TEST(Matmul, PiecesPackedBeforeGiveTheSameBits) {
   for (const Size& s : {Size{17, 64, 96}, Size{35, 70, 40}, Size{33, 100, 1200}, Size{3, 4200, 64}})
     for (const double in_a : {1., inf, 0x1p-140})
       for (const double in_b : {1., -inf, 0x1p-126}) {
-        Matrix a = make(TT_F32, {s.m, s.k}, kRowMajor);
-        Matrix b = make(TT_F32, {s.k, s.n}, kColMajor);
-        Matrix c = make(TT_F32, {s.m, s.n}, kRowMajor);
+        Matrix a = make(dtype, {s.m, s.k}, kRowMajor);
+        Matrix b = make(dtype, {s.k, s.n}, kColMajor);
+        Matrix c = make(dtype, {s.m, s.n}, kRowMajor);
         for (Matrix* x : {&a, &b, &c})
-          for_each_index(x->size, [&](const auto& i) { put(x->at(i), TT_F32, normal(rng)); });
-        put(a.at({s.m - 1, s.k - 3}), TT_F32, in_a);
-        put(b.at({s.k - 5, 34}), TT_F32, in_b);
+          for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
+        put(a.at({s.m - 1, s.k - 3}), dtype, in_a);
+        put(b.at({s.k - 5, 34}), dtype, in_b);
         const Matrix before = c;
         const MatmulOperand addend = c.operand();
         MatmulPlan plan;
-        matmul_build(&plan, TT_F32, a.operand(), b.operand(), &addend, c.operand(), kMatmulOne,
+        matmul_build(&plan, dtype, a.operand(), b.operand(), &addend, c.operand(), kMatmulOne,
                      kMatmulOne);
         use_variant(&plan, pieces);
         Workspace workspace;
@@ -847,12 +860,17 @@ TEST(Matmul, PiecesPackedBeforeGiveTheSameBits) {
         ASSERT_EQ(run_variant(packs, pieces), TT_OK);
         plan.path = kMatmulPackedPieces;
         plan.b = packs.c;
-        memcpy(c.data(), before.bytes.data() + before.offset, size_t(s.m * s.n) * 4);
+        memcpy(c.data(), before.bytes.data() + before.offset, size_t(s.m * s.n * kItemSize[dtype]));
         ASSERT_EQ(run_variant(plan, pieces), TT_OK);
         ASSERT_TRUE(workspace.intact() && packed.intact());
         EXPECT_EQ(c.bytes, want.bytes)
             << s.m << " x " << s.n << " x " << s.k << ", " << in_a << " " << in_b;
       }
+}
+TEST(Matmul, PiecesPackedBeforeGiveTheSameBits) {
+  if (variants(TT_F32).size() == isas().size()) GTEST_SKIP() << "no tiles here";
+  ASSERT_NO_FATAL_FAILURE(check_packed_pieces(TT_F32));
+  ASSERT_NO_FATAL_FAILURE(check_packed_pieces(TT_F16));
 }
 
 // Numbers far from 1, whose smallest products are just large enough for pieces, and products that
@@ -882,6 +900,34 @@ TEST(Matmul, PiecesExpressProducts) {
         ASSERT_NEAR(get(c.at(i), TT_F32).real(), want, 0x1p-22 * want) << exponent;
       });
     }
+}
+
+// All products of float16, of subnormal ones, too, are exact until they are rounded.
+TEST(Matmul, PiecesOfFloat16AreExact) {
+  std::uniform_int_distribution<int> finite(0, 0x7bff);
+  for (Variant v : variants(TT_F16)) {
+    const int64_t m = 40, n = 65, k = 64;
+    Matrix a = make(TT_F16, {m, k}, kRowMajor);
+    Matrix b = make(TT_F16, {k, n}, kRowMajor);
+    Matrix c = make(TT_F16, {m, n}, kRowMajor);
+    for_each_index(a.size, [&](const auto& i) {
+      put(a.at(i), TT_F16, i[1] == i[0] ? f16_to_float(uint16_t(finite(rng))) : 0);
+    });
+    for_each_index(
+        b.size, [&](const auto& i) { put(b.at(i), TT_F16, -f16_to_float(uint16_t(finite(rng)))); });
+    MatmulPlan plan;
+    matmul_build(&plan, TT_F16, a.operand(), b.operand(), nullptr, c.operand(), kMatmulOne, {});
+    use_variant(&plan, v);
+    Workspace workspace;
+    plan.workspace = workspace.get(matmul_workspace_bytes(plan));
+    ASSERT_EQ(run_variant(plan, v), TT_OK);
+    for_each_index(c.size, [&](const auto& i) {
+      const double x = get(a.at({i[0], i[0]}), TT_F16).real();
+      const double y = get(b.at({i[0], i[1]}), TT_F16).real();
+      const double want = f16_to_float(float_to_f16(float(x * y)));
+      ASSERT_EQ(get(c.at(i), TT_F16).real(), want) << isa_name(v.isa) << v.pieces;
+    });
+  }
 }
 
 #if TT_HAVE_NEON
@@ -951,7 +997,7 @@ TEST(Matmul, BitsDoNotDependOnTheNumberOfThreads) {
                          Shape{1, 250, 200, 120, kRowMajor}, Shape{5, 200, 300, 390, kColMajor},
                          Shape{1, 20, 40, 20000, kRowMajor}, Shape{3, 3, 7, 20500, kColMajor},
                          Shape{70, 30, 30, 70, kRowMajor}})
-    for (int32_t dtype : {TT_F32, TT_C64, TT_F64, TT_BF16}) {
+    for (int32_t dtype : {TT_F32, TT_C64, TT_F64, TT_BF16, TT_F16}) {
       if (kSanitized && dtype != TT_F32) break;
       if (left_out()) continue;
       Matrix a = make(dtype, {s.batch, s.m, s.k}, kRowMajor);
@@ -961,7 +1007,7 @@ TEST(Matmul, BitsDoNotDependOnTheNumberOfThreads) {
         for_each_index(x->size, [&](const auto& i) { put(x->at(i), dtype, normal(rng)); });
       std::vector<Variant> ways;
       for (Isa isa : isas()) ways.push_back({isa, kBf16Widened});
-      if (dtype == TT_F32 && has_amx_products()) ways.push_back({kIsaAvx512, kBf16Widened, true});
+      if (has_pieces(dtype) && has_amx_products()) ways.push_back({kIsaAvx512, kBf16Widened, true});
       for (Variant v : ways)
         for (int32_t threads : {1, 2, 3}) {
           ASSERT_EQ(pool_set_threads(pool, threads), TT_OK);

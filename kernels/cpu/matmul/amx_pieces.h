@@ -1,10 +1,11 @@
-// Products of float32 by the tiles of AMX. A float32 is the sum of three bf16, its pieces:
+// Products of float32 and float16 by the tiles of AMX. A float32 is the sum of three bf16, its
+// pieces, a float16, whose significand has 11 bits, that of two:
 //
 //   x = x0 + x1 + x2, each of 8 bits, rounded to nearest
 //   x y = x0 y0 + x0 y1 + x1 y0 + x1 y1 + x0 y2 + x2 y0, and at most 2^-23 of it, which is left out
 //
-//   rows     [steps of 32 numbers][3 pieces][16 rows][16 pairs of numbers]
-//   columns  [steps of 32 numbers][3 pieces][16 pairs of numbers][16 columns]
+//   rows     [steps of 32 numbers][pieces][16 rows][16 pairs of numbers]
+//   columns  [steps of 32 numbers][pieces][16 pairs of numbers][16 columns]
 //
 // Rows and columns may pair the numbers of a step in any order, which must be the same for both.
 #pragma once
@@ -17,19 +18,22 @@
 TT_ISA_BEGIN
 
 constexpr int64_t kPieceStep = 32;  // numbers along k
-constexpr int kPieces = 3;
+constexpr int kPieces = 3;          // of a float32
+constexpr int kHalfPieces = 2;      // of a float16
 constexpr int64_t kPieceStepBytes = kPieces * kAmxTileBytes;
+constexpr int64_t kHalfPieceStepBytes = kHalfPieces * kAmxTileBytes;
 
 // x rounded to 8 bits, by bits: a number below 2^127.
 TT_INLINE Vec<float> rounded_to_piece(Vec<float> x) {
   return Vec<float>((Vec<uint32_t>(x) + 0x8000u) & 0xffff0000u);
 }
 // Stores the pieces of 16 pairs of numbers, kAmxTileBytes apart.
+template <int kOf = kPieces>
 TT_INLINE void put_pairs_of_pieces(Vec<float> x, Vec<float> y, char* out) {
   using Words = Vec<uint32_t>;
   TT_UNROLL
-  for (int i = 0; i < kPieces; i++, out += kAmxTileBytes) {
-    const bool last = i + 1 == kPieces;  // exact
+  for (int i = 0; i < kOf; i++, out += kAmxTileBytes) {
+    const bool last = i + 1 == kOf;  // exact
     const Vec<float> a = last ? x : rounded_to_piece(x);
     const Vec<float> b = last ? y : rounded_to_piece(y);
     store(reinterpret_cast<uint32_t*>(out), Words(a) >> 16 | (Words(b) & 0xffff0000u));
@@ -48,6 +52,11 @@ class PieceMagnitudes {
     most_ = chosen(m > most_, m, most_);
     const Words before = m - 1u;  // of 0: above all others
     least_ = chosen(before < least_, before, least_);
+  }
+  // Of a float16 the largest magnitude suffices.
+  TT_INLINE void add_half(Vec<float> x) {
+    const Words m = Words(x) & 0x7fffffffu;
+    most_ = chosen(m > most_, m, most_);
   }
   // The least is all ones if there is none.
   PieceRange range() const {
@@ -147,6 +156,23 @@ TT_INLINE void multiply_pieces(PieceTiles rows, PieceTiles columns, int64_t step
     Sums::add(rows, 0, columns, 0);
     rows.at += kPieceStepBytes;
     columns.at += kPieceStepBytes;
+  }
+}
+
+// The same of numbers that have two pieces. All of their products are added, so none is rounded.
+template <int kHigh, int kWide, class Else>
+TT_INLINE void multiply_half_pieces(PieceTiles rows, PieceTiles columns, int64_t steps,
+                                    Else& other) {
+  using Sums = PieceSums<kHigh, kWide>;
+  Sums::clear();
+  for (int64_t s = steps; s > 0; s--) {
+    Sums::add(rows, 1, columns, 1);
+    Sums::add_rows(rows, 0);
+    Sums::add_columns(columns, 0);
+    Sums::add_rows(rows, 1);
+    rows.at += kHalfPieceStepBytes;
+    columns.at += kHalfPieceStepBytes;
+    other.step();
   }
 }
 

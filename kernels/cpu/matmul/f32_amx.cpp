@@ -1,5 +1,5 @@
-// Matmul of float32 by the tiles of AMX, as sums of bf16. Panels and units are those of
-// plan/matmul_pieces.h; rows, columns and positions that are not there are 0.
+// Matmul of float32 and float16 by the tiles of AMX, as sums of bf16. Panels and units are those of
+// plan/matmul_pieces.h; rows, columns and positions that are not there are 0. Strides are in bytes.
 #include "kernels/cpu/matmul/epilogue.h"
 #include "kernels/cpu/matmul/amx_pieces.h"
 #include "kernels/cpu/simd/room.h"
@@ -13,9 +13,23 @@ TT_ISA_BEGIN
 using Floats = Vec<float>;
 constexpr int kL = kLanes<float>;
 constexpr int64_t kBlockSums = kAmxBlock * kAmxBlock;
-constexpr int64_t kChainSteps = kPieceChain / kPieceStep;
+constexpr int64_t kItem = sizeof(float);
+constexpr int64_t kHalfItem = 2;  // of a float16
 static_assert(kPiecePanel == kAmxBlock && kPiecePanel == kPieceStep && kAmxBlock == 2 * kL);
-static_assert(kPieceBytes == kPieces * 2);
+static_assert(matmul_pieces_of(TT_F32) == kPieces && matmul_pieces_of(TT_F16) == kHalfPieces);
+
+// Numbers of float32, or of float16 if an item has two bytes.
+TT_INLINE Floats load_numbers(const char* x, int64_t item, Part<float> part) {
+  if (item == kHalfItem) return load_f16(x, part);
+  return load(reinterpret_cast<const float*>(x), part);
+}
+TT_INLINE void store_numbers(char* out, int64_t item, Floats v, Part<float> part) {
+  if (item == kHalfItem) store_f16(out, v, part);
+  else store(reinterpret_cast<float*>(out), v, part);
+}
+TT_INLINE float number_at(const char* x, int64_t item) {
+  return load_numbers(x, item, Part<float>(1))[0];
+}
 
 // ---- packing ----
 
@@ -23,76 +37,102 @@ constexpr int64_t kAheadSteps = 4;  // so far ahead an operand is prefetched
 
 // 32 x 32 numbers of an operand, or fewer.
 struct NumberBlock {
-  const float* at;
-  int64_t row, col;  // strides
+  const char* at;
+  int64_t row, col;
+  int64_t item;
+};
+// Rows of 32 float32.
+struct FloatRows {
+  const char* at;
+  int64_t row;
 };
 
 // Transposes 32 rows of 32 numbers.
-void turn_block(float* out, const float* x, int64_t x_row) {
-  const int64_t item = sizeof(float);
+void turn_block(float* out, FloatRows x) {
   for (int r = 0; r < kAmxBlock; r += kL)
     for (int j = 0; j < kAmxBlock; j += kL)
       transpose_tile<uint32_t, kL>(reinterpret_cast<char*>(out + r * kAmxBlock + j),
-                                   kAmxBlock * item,
-                                   reinterpret_cast<const char*>(x + j * x_row + r), x_row * item);
+                                   kAmxBlock * kItem, x.at + j * x.row + r * kItem, x.row);
 }
 // Copies numbers of any strides to rows of 32, with zeros where there are none.
 void copy_numbers(const NumberBlock& x, int rows, int cols, float* out) {
   for (int r = 0; r < kAmxBlock; r++)
     for (int j = 0; j < kAmxBlock; j += kL, out += kL) {
       const int n = r < rows ? clamp(cols - j, 0, kL) : 0;
-      const float* const from = x.at + r * x.row + j * x.col;
+      const char* const from = x.at + r * x.row + j * x.col;
       Floats v = {};
-      if (x.col == 1) v = load(from, Part<float>(n));
+      if (x.col == x.item) v = load_numbers(from, x.item, Part<float>(n));
       else
-        for (int l = 0; l < n; l++) v[l] = from[l * x.col];
+        for (int l = 0; l < n; l++) v[l] = number_at(from + l * x.col, x.item);
       store(out, v);
     }
 }
-// The same numbers with rows of neighbours, copied to `room` if x lacks some or has other strides.
-NumberBlock in_rows(const NumberBlock& x, int rows, int cols, float* room) {
-  if (x.col == 1 && rows == kAmxBlock && cols == kAmxBlock) return x;
-  const NumberBlock copy = {room, kAmxBlock, 1};
-  if (x.row != 1 || x.col == 1) {
+// The same numbers as rows of float32, copied to `room` if x lacks some or is something else.
+FloatRows in_rows(const NumberBlock& x, int rows, int cols, float* room) {
+  const bool in_order = x.col == x.item;
+  if (in_order && x.item == kItem && rows == kAmxBlock && cols == kAmxBlock) return {x.at, x.row};
+  if (x.row != x.item || in_order) {
     copy_numbers(x, rows, cols, room);
-    return copy;
+  } else {
+    const NumberBlock turned = {x.at, x.col, x.row, x.item};
+    turn_block(room, in_rows(turned, cols, rows, room + kBlockSums));
   }
-  const NumberBlock turned = in_rows({x.at, x.col, x.row}, cols, rows, room + kBlockSums);
-  turn_block(room, turned.at, turned.row);
-  return copy;
+  return {reinterpret_cast<const char*>(room), kAmxBlock * kItem};
 }
 
-// Prefetches numbers, two lines of each row or column of neighbours.
+// Prefetches numbers, the first and the last line of each row or column of neighbours.
 TT_INLINE void prefetch_numbers(const NumberBlock& x) {
-  const int64_t step = x.col == 1 ? x.row : x.col;
-  if (x.col != 1 && x.row != 1) return;
-  const float* at = x.at;
+  const int64_t step = x.col == x.item ? x.row : x.col;
+  if (x.col != x.item && x.row != x.item) return;
+  const char* at = x.at;
   for (int r = 0; r < kAmxBlock; r++, at += step) {
     TT_PREFETCH_L2(at);
-    TT_PREFETCH_L2(at + kAmxBlock - 1);
+    TT_PREFETCH_L2(at + (kAmxBlock - 1) * x.item);
   }
 }
 
-// Positions q and q + 16 of a step are a pair.
-TT_INLINE void pack_row(const float* x, char* out, PieceMagnitudes* seen) {
-  const Floats first = load(x);
-  const Floats second = load(x + kL);
-  seen->add(first);
-  seen->add(second);
-  put_pairs_of_pieces(first, second, out);
+template <int kOf>
+TT_INLINE void pack_pairs(Floats first, Floats second, char* out, PieceMagnitudes* seen) {
+  if constexpr (kOf == kPieces) {
+    seen->add(first);
+    seen->add(second);
+  } else {
+    seen->add_half(first);
+    seen->add_half(second);
+  }
+  put_pairs_of_pieces<kOf>(first, second, out);
 }
-void pack_cols_of_step(const NumberBlock& x, char* out, int64_t tile_bytes, PieceMagnitudes* seen) {
-  for (int q = 0; q < kL; q++, out += kAmxRowBytes)
-    for (int tile = 0; tile < 2; tile++) {
-      const Floats first = load(x.at + q * x.row + tile * kL);
-      const Floats second = load(x.at + (q + kL) * x.row + tile * kL);
-      seen->add(first);
-      seen->add(second);
-      put_pairs_of_pieces(first, second, out + tile * tile_bytes);
-    }
+// Positions q and q + 16 of a step are a pair.
+template <int kOf> TT_INLINE void pack_row(const char* x, char* out, PieceMagnitudes* seen) {
+  const auto* const at = reinterpret_cast<const float*>(x);
+  pack_pairs<kOf>(load(at), load(at + kL), out, seen);
+}
+TT_INLINE void pack_half_row(const char* x, char* out, PieceMagnitudes* seen) {
+  pack_pairs<kHalfPieces>(load_f16(x), load_f16(x + kL * kHalfItem), out, seen);
+}
+// 32 rows of 32 numbers, x_row bytes apart. kHalves: they are float16.
+template <int kOf, bool kHalves> TT_NOINLINE void pack_cols_of_step(const char* x, int64_t x_row,
+                                                                    char* out, int64_t tile_bytes,
+                                                                    PieceMagnitudes* seen) {
+  PieceMagnitudes own = *seen;
+  const auto numbers = [](const char* at, int from) TT_INLINE_BODY {
+    if constexpr (kHalves) return load_f16(at + from * kHalfItem);
+    else return load(reinterpret_cast<const float*>(at) + from);
+  };
+  const char* lower = x + kL * x_row;
+  for (int q = 0; q < kL; q++, out += kAmxRowBytes, x += x_row, lower += x_row) {
+    pack_pairs<kOf>(numbers(x, 0), numbers(lower, 0), out, &own);
+    pack_pairs<kOf>(numbers(x, kL), numbers(lower, kL), out + tile_bytes, &own);
+  }
+  *seen = own;
 }
 
+TT_INLINE bool has_halves(const MatmulPieces& k) { return k.factors == TT_F16; }
+TT_INLINE int64_t item_of(const MatmulPieces& k) { return has_halves(k) ? kHalfItem : kItem; }
 TT_INLINE int64_t tile_bytes(const MatmulPieces& k) { return k.panel_bytes() / 2; }
+TT_INLINE int64_t step_bytes(const MatmulPieces& k) {
+  return has_halves(k) ? kHalfPieceStepBytes : kPieceStepBytes;
+}
 
 // Columns [begin, end) of b: all panels at a step, since rows may be pages apart.
 void pack_cols(const MatmulPieces& k, int64_t begin, int64_t end) {
@@ -101,18 +141,26 @@ void pack_cols(const MatmulPieces& k, int64_t begin, int64_t end) {
   const int64_t first = begin / kAmxBlock;
   const int64_t panels = ceil_div(end - begin, int64_t(kAmxBlock));
   PieceMagnitudes seen;
-  const auto* const b = reinterpret_cast<const float*>(k.b);
-  const float* const x = b + k.k0 * p.b_row + (k.j0 + begin) * p.b_col;
+  const int64_t item = item_of(k);
+  const int64_t row = p.b_row * item;
+  const int64_t col = p.b_col * item;
+  const char* const x = k.b + k.k0 * row + (k.j0 + begin) * col;
   for (int64_t at = 0; at < k.nk; at += kPieceStep) {
     const int depth = int(min(kPieceStep, k.nk - at));
-    char* out = k.b_pack + first * k.panel_bytes() + at / kPieceStep * kPieceStepBytes;
+    char* out = k.b_pack + first * k.panel_bytes() + at / kPieceStep * step_bytes(k);
     for (int64_t n = 0; n < panels; n++, out += k.panel_bytes()) {
       const int64_t j = n * kAmxBlock;
-      const float* const from = x + at * p.b_row + j * p.b_col;
+      const char* const from = x + at * row + j * col;
       const int cols = int(min<int64_t>(kAmxBlock, end - begin - j));
-      const NumberBlock step = in_rows({from, p.b_row, p.b_col}, depth, cols, room);
-      prefetch_numbers({from + kAheadSteps * kPieceStep * p.b_row, p.b_row, p.b_col});
-      pack_cols_of_step(step, out, tile_bytes(k), &seen);
+      const int64_t tile = tile_bytes(k);
+      prefetch_numbers({from + kAheadSteps * kPieceStep * row, row, col, item});
+      if (has_halves(k) && p.b_col == 1 && depth == kPieceStep && cols == kAmxBlock) {
+        pack_cols_of_step<kHalfPieces, true>(from, row, out, tile, &seen);
+        continue;
+      }
+      const FloatRows step = in_rows({from, row, col, item}, depth, cols, room);
+      if (has_halves(k)) pack_cols_of_step<kHalfPieces, false>(step.at, step.row, out, tile, &seen);
+      else pack_cols_of_step<kPieces, false>(step.at, step.row, out, tile, &seen);
     }
   }
   const PieceRange range = seen.range();
@@ -129,8 +177,9 @@ class RowPacker {
   void begin(int64_t panel, int64_t rows_of_step, char* packed) {
     const MatmulPlan& p = *k.plan;
     const int64_t i = panel * kAmxBlock;
-    const auto* const a = reinterpret_cast<const float*>(k.a);
-    from = {a + (k.i0 + i) * p.a_row + k.k0 * p.a_col, p.a_row, p.a_col};
+    const int64_t item = item_of(k);
+    const char* const a = k.a + ((k.i0 + i) * p.a_row + k.k0 * p.a_col) * item;
+    from = {a, p.a_row * item, p.a_col * item, item};
     height = int(min<int64_t>(kAmxBlock, k.ni - i));
     direct = p.a_col == 1 && height == kAmxBlock;
     share = rows_of_step;
@@ -165,31 +214,44 @@ class RowPacker {
   // Steps of a row that are read at once.
   TT_INLINE int64_t run() const { return min(kRowSteps, left / kPieceStep); }
 
+  TT_INLINE char* place_of_row(int64_t r) const {
+    return out + r / kAmxRows * tile_bytes(k) + r % kAmxRows * kAmxRowBytes;
+  }
   TT_INLINE void add_row(int64_t steps) {
-    const float* at = from.at + row * from.row;
-    char* to = out + row / kAmxRows * tile_bytes(k) + row % kAmxRows * kAmxRowBytes;
+    const char* at = from.at + row * from.row;
+    char* to = place_of_row(row);
     PieceMagnitudes own = seen;
-    for (int64_t s = 0; s < steps; s++, at += kPieceStep, to += kPieceStepBytes) {
-      TT_PREFETCH_L2(at + kRowSteps * kPieceStep);
-      TT_PREFETCH_L2(at + kRowSteps * kPieceStep + kL);
-      pack_row(at, to, &own);
+    if (has_halves(k)) {
+      constexpr int64_t kBytes = kPieceStep * kHalfItem;
+      for (int64_t s = 0; s < steps; s++, at += kBytes, to += kHalfPieceStepBytes) {
+        TT_PREFETCH_L2(at + kRowSteps * kBytes);
+        pack_half_row(at, to, &own);
+      }
+    } else {
+      constexpr int64_t kBytes = kPieceStep * kItem;
+      for (int64_t s = 0; s < steps; s++, at += kBytes, to += kPieceStepBytes) {
+        TT_PREFETCH_L2(at + kRowSteps * kBytes);
+        TT_PREFETCH_L2(at + kRowSteps * kBytes + kBytes / 2);
+        pack_row<kPieces>(at, to, &own);
+      }
     }
     seen = own;
     row++;
   }
   TT_NOINLINE void add_step() {
     alignas(64) float room[2 * kBlockSums];
-    const NumberBlock step = in_rows(from, height, int(min(kPieceStep, left)), room);
-    prefetch_numbers({from.at + kAheadSteps * kPieceStep * from.col, from.row, from.col});
-    const int64_t tile = tile_bytes(k);
-    for (int r = 0; r < kAmxBlock; r++)
-      pack_row(step.at + r * step.row, out + r / kAmxRows * tile + r % kAmxRows * kAmxRowBytes,
-               &seen);
+    const FloatRows step = in_rows(from, height, int(min(kPieceStep, left)), room);
+    const char* const ahead = from.at + kAheadSteps * kPieceStep * from.col;
+    prefetch_numbers({ahead, from.row, from.col, from.item});
+    for (int r = 0; r < kAmxBlock; r++) {
+      if (has_halves(k)) pack_row<kHalfPieces>(step.at + r * step.row, place_of_row(r), &seen);
+      else pack_row<kPieces>(step.at + r * step.row, place_of_row(r), &seen);
+    }
     next(1);
   }
   TT_INLINE void next(int64_t steps) {
     from.at += steps * kPieceStep * from.col;
-    out += steps * kPieceStepBytes;
+    out += steps * step_bytes(k);
     left -= steps * kPieceStep;
     row = 0;
   }
@@ -215,10 +277,11 @@ struct PendingRows {
   const float* sum = nullptr;     // [rows][32]
   const float* before = nullptr;  // added to the sums; or NULL
   int64_t rows = 0;
-  float* out = nullptr;
+  char* out = nullptr;
   int64_t out_row = 0;
-  const float* d = nullptr;  // or NULL
+  const char* d = nullptr;  // or NULL
   int64_t d_row = 0;
+  int64_t item = kItem;       // of out and d
   bool d_neighbours = false;  // else it has one column
   int width = 0;
   float alpha = 1;
@@ -230,8 +293,8 @@ struct PendingRows {
       Floats v = load(sum + j);
       if (before) v = load(before + j) + v;
       v = v * splat(alpha);
-      if (d) v = fma(splat(beta), d_neighbours ? load(d + j, part) : splat(d[0]), v);
-      store(out + j, v, part);
+      if (d) v = add_addend(v, j, part);
+      store_numbers(out + j * item, item, v, part);
     }
     sum += kAmxBlock;
     if (before) before += kAmxBlock;
@@ -242,21 +305,39 @@ struct PendingRows {
   TT_INLINE void store_rows(int64_t most) {
     const int64_t n = min(most, rows);
     if (n <= 0) return;
-    if (before && width == kAmxBlock && alpha == 1 && !d) return add_rows(n);
+    if (width == kAmxBlock && !d) return store_whole_rows(n);
     for (int64_t i = 0; i < n; i++) store_row();
   }
-  // Whole rows of two sums.
-  TT_INLINE void add_rows(int64_t n) {
+  TT_NOINLINE Floats add_addend(Floats v, int j, Part<float> part) const {
+    const Floats of_d =
+        d_neighbours ? load_numbers(d + j * item, item, part) : splat(number_at(d, item));
+    return fma(splat(beta), of_d, v);
+  }
+  TT_INLINE void store_whole_rows(int64_t n) {
     const float* x = sum;
     const float* y = before;
-    float* to = out;
-    for (int64_t i = 0; i < n; i++, x += kAmxBlock, y += kAmxBlock, to += out_row) {
-      store(to, load(y) + load(x));
-      store(to + kL, load(y + kL) + load(x + kL));
+    const Floats factor = splat(alpha);
+    for (int64_t i = 0; i < n; i++, x += kAmxBlock, out += out_row) {
+      Floats low = load(x);
+      Floats high = load(x + kL);
+      if (y) {
+        low = load(y) + low;
+        high = load(y + kL) + high;
+        y += kAmxBlock;
+      }
+      low = low * factor;
+      high = high * factor;
+      if (item == kHalfItem) {
+        store_f16(out, low);
+        store_f16(out + kL * kHalfItem, high);
+      } else {
+        float* const to = reinterpret_cast<float*>(out);
+        store(to, low);
+        store(to + kL, high);
+      }
     }
     sum = x;
     before = y;
-    out = to;
     rows -= n;
   }
 };
@@ -265,9 +346,10 @@ struct PendingRows {
 struct Meanwhile {
   PendingRows pending;
   RowPacker packer;
+  int64_t rows_of_step;
 
-  TT_INLINE void step() {
-    pending.store_rows(kAmxBlock / kChainSteps);
+  TT_NOINLINE void step() {
+    pending.store_rows(rows_of_step);
     packer.add_some();
   }
 };
@@ -276,13 +358,13 @@ class PieceUnit {
  public:
   PieceUnit(const MatmulPieces& block, int64_t unit)
       : k(block),
-        chain(ceil_div(k.steps(), ceil_div(k.steps(), kChainSteps))),
+        chain(chain_of(k)),
         rows{unit % k.row_units() * k.unit_rows, 0},
         cols{unit / k.row_units() * k.unit_cols, 0},
         room(k.rooms),
         panels{room.as<char>(), room.as<char>() + k.panel_bytes()},
         sums(reinterpret_cast<float*>(panels[1] + k.panel_bytes())),
-        other{{}, RowPacker(k)} {
+        other{{}, RowPacker(k), ceil_div(int64_t(kAmxBlock), chain)} {
     rows.end = min(k.ni, rows.begin + k.unit_rows);
     cols.end = min(k.nj, cols.begin + k.unit_cols);
   }
@@ -315,6 +397,11 @@ class PieceUnit {
   char* place_of(int64_t panel) const {
     if (k.packed_rows) return k.packed_rows + panel * k.panel_bytes();
     return panels[(panel - rows.begin / kAmxBlock) % 2];
+  }
+  // Chains of about equal length.
+  static int64_t chain_of(const MatmulPieces& k) {
+    const int64_t most = matmul_piece_chain(k.factors) / kPieceStep;
+    return ceil_div(k.steps(), ceil_div(k.steps(), most));
   }
   // Whether a panel's numbers have pieces, those of all positions up to these.
   bool note_range(int64_t panel, PieceRange range) {
@@ -352,49 +439,52 @@ class PieceUnit {
       other.pending = {.sum = out,
                        .before = before,
                        .rows = high,
-                       .out = sum,
-                       .out_row = kAmxBlock,
+                       .out = reinterpret_cast<char*>(sum),
+                       .out_row = kAmxBlock * kItem,
                        .width = kAmxBlock};
     free_chain = !free_chain;
   }
   // A block of results whose columns are neighbours, or rows, which are taken for columns.
   struct Result {
     bool turned;
-    float* at;
+    char* at;
     int64_t row, rows;
     int width;
-    const float* d;  // or NULL
+    const char* d;  // or NULL
     int64_t d_row, d_col;
   };
   Result result_of(int64_t i, int64_t j, int high, int wide) const {
     const MatmulPlan& p = *k.plan;
     const int64_t row = k.i0 + i;
     const int64_t col = k.j0 + j;
-    auto* const c = reinterpret_cast<float*>(k.c) + row * p.c_row + col * p.c_col;
-    const auto* d = reinterpret_cast<const float*>(k.d);
-    d = p.d ? d + row * p.d_row + col * p.d_col : nullptr;
-    if (p.c_col != 1 && p.c_row == 1) return {true, c, p.c_col, wide, high, d, p.d_col, p.d_row};
-    return {false, c, p.c_row, high, wide, d, p.d_row, p.d_col};
+    const int64_t item = kItemSize[p.dtype];
+    char* const c = k.c + (row * p.c_row + col * p.c_col) * item;
+    const char* const d = p.d ? k.d + (row * p.d_row + col * p.d_col) * item : nullptr;
+    const int64_t d_row = p.d_row * item;
+    const int64_t d_col = p.d_col * item;
+    if (p.c_col != 1 && p.c_row == 1) return {true, c, p.c_col * item, wide, high, d, d_col, d_row};
+    return {false, c, p.c_row * item, high, wide, d, d_row, d_col};
   }
   void prefetch(int64_t i, int64_t j, int high, int wide) const {
     const Result c = result_of(i, j, high, wide);
-    const float* row = c.at;
+    const char* row = c.at;
     for (int64_t r = 0; r < c.rows; r++, row += c.row) {
       TT_PREFETCH_WRITE(row);
-      TT_PREFETCH_WRITE(row + kL);
+      TT_PREFETCH_WRITE(row + kL * kItem);
     }
   }
   void finish(int64_t i, int64_t j, int high, int wide, float* sum, const float* before) {
     const MatmulPlan& p = *k.plan;
     const Result c = result_of(i, j, high, wide);
-    const bool has_row_order = (p.c_col == 1 || c.turned) && c.d_col <= 1;
+    const int64_t item = kItemSize[p.dtype];
+    const bool has_row_order = (p.c_col == 1 || c.turned) && (c.d_col == 0 || c.d_col == item);
     if (before && (!has_row_order || c.turned)) {
       for (int64_t n = 0; n < kBlockSums; n += kL) store(sum + n, load(before + n) + load(sum + n));
       before = nullptr;
     }
     if (!has_row_order)
       return matmul_finish(p, k.c, k.d, k.i0 + i, k.j0 + j, high, wide, sum, kAmxBlock, true);
-    if (c.turned) turn_block(turned, sum, kAmxBlock);
+    if (c.turned) turn_block(turned, {reinterpret_cast<const char*>(sum), kAmxBlock * kItem});
     other.pending = {.sum = c.turned ? turned : sum,
                      .before = before,
                      .rows = c.rows,
@@ -402,16 +492,19 @@ class PieceUnit {
                      .out_row = c.row,
                      .d = c.d,
                      .d_row = c.d_row,
-                     .d_neighbours = c.d_col == 1,
+                     .item = item,
+                     .d_neighbours = c.d && c.d_col == item,
                      .width = c.width,
                      .alpha = scalar_of<float>(p.alpha),
                      .beta = scalar_of<float>(p.beta)};
   }
   template <int kHigh, int kWide> TT_NOINLINE void multiply(int64_t j, int64_t s, float* out) {
-    const int64_t before = s * kPieceStepBytes;
+    const int64_t before = s * step_bytes(k);
     const PieceTiles a = {packed + before, tile_bytes(k)};
     const PieceTiles b = {k.b_pack + j / kAmxBlock * k.panel_bytes() + before, tile_bytes(k)};
-    multiply_pieces<kHigh, kWide>(a, b, min(chain, k.steps() - s), other);
+    const int64_t steps = min(chain, k.steps() - s);
+    if (has_halves(k)) multiply_half_pieces<kHigh, kWide>(a, b, steps, other);
+    else multiply_pieces<kHigh, kWide>(a, b, steps, other);
     store_sums<kHigh, kWide>(out);
   }
 

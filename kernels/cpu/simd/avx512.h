@@ -107,6 +107,14 @@ TT_INLINE void store_f16(void* p, Vec<float> v) {
   _mm256_storeu_si256(static_cast<__m256i*>(p),
                       _mm512_maskz_cvtps_ph(0xffff, __m512(v), _MM_FROUND_TO_NEAREST_INT));
 }
+// Some of the lanes; those that are not loaded are 0.
+TT_INLINE Vec<float> load_f16(const void* p, Part<float> m) {
+  return Vec<float>(_mm512_maskz_cvtph_ps(0xffff, _mm256_maskz_loadu_epi16(__mmask16(m.bits), p)));
+}
+TT_INLINE void store_f16(void* p, Vec<float> v, Part<float> m) {
+  _mm256_mask_storeu_epi16(p, __mmask16(m.bits),
+                           _mm512_maskz_cvtps_ph(0xffff, __m512(v), _MM_FROUND_TO_NEAREST_INT));
+}
 
 TT_INLINE void stream_vector(char* p, const char* from) {
   _mm512_stream_si512(reinterpret_cast<__m512i*>(p), _mm512_loadu_si512(from));

@@ -60,11 +60,12 @@ void Prepacking::copy_b(MatmulPlan* p) {
   const int64_t cols = turned ? p->k : p->n;
   const int64_t row_step = turned ? p->b_col : p->b_row;
   const int64_t col_step = turned ? p->b_row : p->b_col;
-  const auto* const from = reinterpret_cast<const float*>(p->b);
-  auto* const to = reinterpret_cast<float*>(new_memory(rows * cols * int64_t(sizeof(float))));
+  const int64_t item = kItemSize[p->dtype];
+  char* const to = new_memory(rows * cols * item);
   for (int64_t i = 0; i < rows; i++)
-    for (int64_t j = 0; j < cols; j++) to[i * cols + j] = from[i * row_step + j * col_step];
-  p->b = reinterpret_cast<const char*>(to);
+    for (int64_t j = 0; j < cols; j++)
+      memcpy(to + (i * cols + j) * item, p->b + (i * row_step + j * col_step) * item, size_t(item));
+  p->b = to;
   p->b_row = turned ? 1 : cols;
   p->b_col = turned ? cols : 1;
 }
