@@ -202,6 +202,43 @@ inline bool conv_fills_tiles(int64_t rows, int64_t cols, int64_t terms) {
   return rows >= 16 && cols >= 16 && terms >= kConvTilesStep;
 }
 
+// Bytes of a room of copied lines; blocks of rows may read beyond the last pixel.
+inline int64_t conv_line_room(const ConvPlan& p, const ConvTileLines& l) {
+  const bool forward = p.mode == kConvForward;
+  const int64_t images = forward ? p.s.stride[1] * p.s.stride[2] : 1;
+  return (images * l.height * l.pitch + 32) * p.gather.run * 2;
+}
+// The blocks of lines of a plan whose phases have grid[1] x grid[2] pixels; lines is 0 where
+// windows are copied: if channels are no whole steps of tiles, or padding would be a large part.
+inline ConvTileLines conv_tile_lines(const ConvPlan& p, const int64_t* grid) {
+  const ConvShape& s = p.s;
+  const ConvTileLines none = {};
+  if (p.gather.run == 0 || p.gather.run % kConvTilesStep || p.gather.taps[2] != s.k[2]) return none;
+  if (s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0) return none;
+  if (s.taps() > kConvTilesLineTaps || grid[1] * grid[2] == 0) return none;
+  int64_t reach[kConvDims];  // from the first to the last pixel that a window sees
+  for (int d = 1; d < kConvDims; d++) {
+    if (s.stride[d] > 4 || s.dil[d] > 64) return none;
+    reach[d] = s.dil[d] * (s.k[d] - 1) / s.stride[d];
+  }
+  ConvTileLines l;
+  const int64_t wide = ceil_div(grid[2], kConvTilesRows);
+  l.columns = ceil_div(grid[2], wide);
+  l.pitch = l.columns + reach[2];
+  const int64_t fit = clamp<int64_t>((kConvTilesRows + reach[2]) / l.pitch, 1, grid[1]);
+  l.line_blocks = ceil_div(grid[1], fit);
+  l.lines = ceil_div(grid[1], l.line_blocks);
+  l.blocks = l.line_blocks * wide;
+  l.height = l.lines + reach[1];
+  const int64_t rows = round_up((l.lines - 1) * l.pitch + l.columns, int64_t(16));
+  if (rows * 5 > l.lines * l.columns * 8 || conv_line_room(p, l) > kConvTilesLineRoom) return none;
+  return l;
+}
+inline int64_t conv_tiles_room(const ConvPlan& p) {
+  if (p.path != kConvTiles) return 0;
+  return p.tiles.lines.lines ? conv_line_room(p, p.tiles.lines) : kConvTilesRoom;
+}
+
 constexpr int64_t kConvDirectPixels = 16;  // of a row of y, at least: a vector
 constexpr int64_t kConvDirectRows = 4;     // of a unit
 
@@ -217,8 +254,10 @@ inline bool conv_takes_pixels(const ConvShape& s) {
   return s.k[1] <= kConvTaps && s.k[1] * (run + 1) <= kConvChain;
 }
 
-// Sets the units of both stages, by path; phase_pixels as for pick_conv_path().
-inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) {
+// Sets the units of both stages, by path; phase_pixels as for pick_conv_path(), grid: those of an
+// image, at most.
+inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels,
+                             const int64_t* grid) {
   const ConvShape& s = p->s;
   const int64_t col_blocks = s.groups * ceil_div(conv_cols(s, p->mode), kConvCols);
   int64_t* units = p->run.units;
@@ -265,6 +304,9 @@ inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels) 
                        ceil_div(p->gather.run, kConvTilesStep);
       units[0] = col_blocks;
       units[1] = phases * p->tiles.blocks.count * s.groups * p->tiles.col_blocks;
+      p->tiles.lines = conv_tile_lines(*p, grid);
+      if (p->tiles.lines.lines)
+        units[1] = phases * s.groups * p->tiles.col_blocks * s.n * p->tiles.lines.blocks;
       return;
   }
 }
@@ -290,11 +332,13 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   const int64_t depth = conv_depth(s, mode);
   int64_t phases = 1;
   int64_t phase_pixels = s.n;
+  int64_t phase_grid[kConvDims];
   for (int d = 0; d < kConvDims; d++) {
     const int64_t steps = mode == kConvForward ? 1 : s.stride[d];
     p->phases[d] = max<int64_t>(min(steps, grid[d]), 1);
+    phase_grid[d] = ceil_div(grid[d], p->phases[d]);
     phases *= p->phases[d];
-    phase_pixels *= ceil_div(grid[d], p->phases[d]);
+    phase_pixels *= phase_grid[d];
   }
   p->path = pick_conv_path(s, mode, phases, phase_pixels, channels_first);
   if (forced != kConvPixels) p->path = forced;
@@ -303,7 +347,7 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   // Rows of a tile then reach the padding above and below an image together.
   p->across_images = (p->path == kConvPixels || p->path == kConvColumns) && s.n > 1 &&
                      s.pad[1] > 0 && grid[1] <= 32;
-  build_conv_units(p, phases, phase_pixels);
+  build_conv_units(p, phases, phase_pixels, phase_grid);
   if (cols == 0 || conv_pixels(s, grid) == 0) p->run.units[0] = p->run.units[1] = 0;
   const double weight = double(s.groups * cols) * double(s.taps() * depth);
   const double work = weight * double(phase_pixels);

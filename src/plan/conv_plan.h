@@ -77,6 +77,8 @@ constexpr int64_t kConvTilesStep = 32;
 constexpr int64_t kConvTilesRows = 224;
 constexpr int64_t kConvTilesCols = 256;
 constexpr int64_t kConvTilesRoom = kConvTilesRows * kConvTilesCols * 4 + 32 * 864 * 2;
+constexpr int64_t kConvTilesLineRoom = 1 << 19;  // of copied lines, at most
+constexpr int64_t kConvTilesLineTaps = 64;       // at most
 constexpr int64_t kConvWeightTilesRoom = (kConvTilesCols + 32) * kConvChunk * 2;
 
 // The algorithm of a convolution, chosen by pick_conv_path(); kernels/cpu/conv/conv.cpp has a
@@ -136,14 +138,24 @@ struct ConvDepthwise {
 // kConvDirect has `pixels`, too, with rows of y in place of pixels: stage 0 is one unit, stage 1
 // [images][blocks]; src has channels first, and packed is [tiles of kConvInterleavedCols, 2 or 1
 // columns][k1][k2][ci][columns of the tile].
-// Stage 0: [groups][columns / 32]. Stage 1: [phases][pixel blocks][groups][column blocks]. packed
-// is [groups][panels of 32 columns][steps][16 pairs of terms][32 columns]; terms are those of the
-// phases, one after the other. The weight is [co][taps][ci] in memory.
+// Blocks of a phase of kConvTiles whose lines of the source are copied with their padding; tiles
+// read the copy at a tap's offset. With strides of the source, it is an image for each remainder of
+// a line and a column: [stride1][stride2][height lines][pitch pixels][channels of a group].
+struct ConvTileLines {
+  int64_t lines, columns;       // of a block; 0: windows are copied one by one
+  int64_t line_blocks, blocks;  // of columns; of an image
+  int64_t height, pitch;
+};
+// Stage 0: [groups][columns / 32]. Stage 1: [phases][pixel blocks][groups][column blocks], or
+// [phases][groups][column blocks][images][blocks of lines]. packed is [groups][panels of 32
+// columns][steps][16 pairs of terms][32 columns]; terms are those of the phases, one after the
+// other. The weight is [co][taps][ci] in memory.
 struct ConvTiles {
   ConvBlocks blocks;
+  ConvTileLines lines;
   int64_t col_blocks;  // of kConvTilesCols
   int64_t steps;       // of a panel, at most
-  Rooms rooms;         // kConvTilesRoom
+  Rooms rooms;         // conv_tiles_room()
 };
 // Stage 0: one unit. Stage 1: images.
 struct ConvScatter {

@@ -240,6 +240,251 @@ TT_NOINLINE void run_tile_unit(const ConvPlan& p, const Phase& phase, int64_t u,
   unit.run();
 }
 
+// ---- conv by copied lines ----
+
+// The taps of a phase, and where their pixels are in the copy.
+struct LineTaps {
+  int64_t n = 0;
+  int64_t lead[kConvDims];             // the least shift of a tap
+  int64_t offset[kConvTilesLineTaps];  // bytes
+  bool used[16] = {};                  // images of the copy
+
+  LineTaps(const ConvPlan& p, const Phase& phase) {
+    const ConvTileLines& l = p.tiles.lines;
+    const int64_t* taps = p.gather.taps;
+    int64_t shift[kConvTilesLineTaps][kConvDims];
+    for (int64_t t = 0; t < taps[1] * taps[2]; t++) {
+      const ConvTap tap(t, taps);
+      bool seen = true;
+      for (int d = 0; seen && d < kConvDims; d++) seen = phase.shift(p, d, tap.at[d], &shift[n][d]);
+      n += seen;
+    }
+    for (int d = 0; d < kConvDims; d++) {
+      lead[d] = n ? shift[0][d] : 0;
+      for (int64_t t = 1; t < n; t++) lead[d] = min(lead[d], shift[t][d]);
+    }
+    for (int64_t t = 0; t < n; t++) {
+      const int64_t i = shift[t][1] - lead[1];
+      const int64_t j = shift[t][2] - lead[2];
+      const int64_t by_line = phase.dim[1].scale;
+      const int64_t by_column = phase.dim[2].scale;
+      const int64_t image = i % by_line * by_column + j % by_column;
+      used[image] = true;
+      const int64_t line = image * l.height + i / by_line;
+      offset[t] = (line * l.pitch + j / by_column) * p.gather.run * int64_t(sizeof(Bf16));
+    }
+  }
+};
+
+// Sums of the rows of a block on their way to results: the pixels of a copied image, of which those
+// that begin no window are left out. They are stored while the next block is multiplied.
+struct PendingPixels {
+  const float* sum = nullptr;  // [rows][32]
+  int64_t rows = 0;
+  int64_t column = 0;   // of the next row, in its line
+  Bf16* out = nullptr;  // of that row
+  int64_t columns, pitch;
+  int64_t step, line;  // from pixel to pixel and from line to line, less those of a line
+  int width = 0;
+  Vec<float> bias[2];
+
+  TT_INLINE void store_row() {
+    if (column < columns)
+      store_words(out, narrow_two(load(sum) + bias[0], load(sum + kAmxRows) + bias[1]), width);
+    sum += kAmxBlock;
+    out += step;
+    rows--;
+    if (++column < pitch) return;
+    column = 0;
+    out += line;
+  }
+  TT_INLINE void store_rows(int64_t most) {
+    for (int64_t n = min(most, rows); n > 0; n--) store_row();
+  }
+};
+
+// Leaves the sums of a block in tiles 0 to 3: rows are pixels, `row` bytes apart.
+template <int kHigh, int kWide>
+TT_INLINE void add_line_taps(const char* pixels, int64_t row, const LineTaps& taps, int64_t run,
+                             const char* columns, PendingPixels& pending, int64_t rows_of_step) {
+  constexpr int64_t kColumnRow = 2 * kAmxRowBytes;
+  amx_zero<0>();
+  if constexpr (kWide > 1) amx_zero<1>();
+  if constexpr (kHigh > 1) amx_zero<2>();
+  if constexpr (kHigh > 1 && kWide > 1) amx_zero<3>();
+  const int64_t steps = run / kStep;
+  const int64_t lower = kAmxRows * row;
+  for (int64_t t = 0; t < taps.n; t++) {
+    const char* at = pixels + taps.offset[t];
+    for (int64_t s = steps; s > 0; s--, at += kAmxRowBytes, columns += 2 * kAmxTileBytes) {
+      amx_load_once<6>(columns, kColumnRow);
+      amx_load<4>(at, row);
+      AmxBf16::add<0, 4, 6>();
+      if constexpr (kWide > 1) {
+        amx_load_once<7>(columns + kAmxRowBytes, kColumnRow);
+        AmxBf16::add<1, 4, 7>();
+      }
+      if constexpr (kHigh > 1) {
+        amx_load<5>(at + lower, row);
+        AmxBf16::add<2, 5, 6>();
+        if constexpr (kWide > 1) AmxBf16::add<3, 5, 7>();
+      }
+      pending.store_rows(rows_of_step);
+    }
+  }
+}
+
+class ConvLineUnit {
+ public:
+  ConvLineUnit(const ConvPlan& plan, const Phase& of_phase, int64_t of_group, int64_t of_block)
+      : p(plan),
+        l(plan.tiles.lines),
+        phase(of_phase),
+        group(of_group),
+        taps(plan, of_phase),
+        room(plan.tiles.rooms),
+        copy(room.as<Bf16>()),
+        pixel(p.gather.run * int64_t(sizeof(Bf16))) {
+    image = of_block / l.blocks;
+    const int64_t block = of_block % l.blocks;
+    const int64_t wide = l.blocks / l.line_blocks;
+    line = block / wide * l.lines;
+    column = block % wide * l.columns;
+    lines = min(l.lines, phase.dim[1].count - line);
+    columns = min(l.columns, phase.dim[2].count - column);
+  }
+
+  // Columns [begin, end) of the group, from the panel of the first one on.
+  void run(int64_t begin, int64_t end, const Bf16Pair* packed) {
+    if (lines <= 0 || columns <= 0) return;
+    copy_lines();
+    const AmxTiles tiles;
+    const int64_t rows = (lines - 1) * l.pitch + columns;
+    const int64_t panel = p.tiles.steps * kPanelStep;
+    for (int64_t j = begin; j < end; j += kAmxBlock, packed += panel)
+      for (int64_t i = 0; i < rows; i += kAmxBlock) {
+        add_block(i, rows - i, end - j, reinterpret_cast<const char*>(packed));
+        pending.store_rows(kAmxBlock);
+        begin_store(i, rows - i, j, int(min<int64_t>(end - j, kAmxBlock)));
+      }
+    pending.store_rows(kAmxBlock);
+  }
+
+ private:
+  const ConvPlan& p;
+  const ConvTileLines& l;
+  const Phase& phase;
+  const int64_t group;
+  const LineTaps taps;
+  const Room room;
+  Bf16* const copy;
+  const int64_t pixel;  // bytes of one in the copy
+  int64_t image, line, column, lines, columns;
+  PendingPixels pending;
+  int free_sums = 0;  // whose rows are not pending
+  alignas(64) float sums[2][kAmxBlock * kAmxBlock];
+
+  void copy_lines() const {
+    const int64_t by_line = phase.dim[1].scale;
+    const int64_t by_column = phase.dim[2].scale;
+    const int64_t height = lines + (l.height - l.lines);
+    const int64_t width = columns + (l.pitch - l.columns);
+    for (int64_t of = 0; of < by_line * by_column; of++) {
+      if (!taps.used[of]) continue;
+      const int64_t top = line * by_line + of / by_column + taps.lead[1];
+      const int64_t left = column * by_column + of % by_column + taps.lead[2];
+      for (int64_t i = 0; i < height; i++)
+        copy_line(top + i * by_line, left, by_column, width,
+                  copy + (of * l.height + i) * l.pitch * p.gather.run);
+    }
+  }
+  // Pixels from, from + step, … of a line of the source, zeros where there are none.
+  void copy_line(int64_t at, int64_t from, int64_t step, int64_t width, Bf16* out) const {
+    const ConvGather& g = p.gather;
+    int64_t begin = 0;  // of the pixels that are there
+    int64_t end = 0;
+    if (at >= 0 && at < g.size[1]) {
+      begin = min(ceil_div(max<int64_t>(-from, 0), step), width);
+      end = clamp(ceil_div(g.size[2] - from, step), begin, width);
+    }
+    memset(out, 0, size_t(begin * pixel));
+    memset(out + end * g.run, 0, size_t((width - end) * pixel));
+    if (begin == end) return;
+    const Bf16* x = reinterpret_cast<const Bf16*>(p.src) + group * g.group;
+    x += (image * g.size[1] + at) * g.row + (from + begin * step) * g.pixel;
+    if (step * g.pixel == g.run) {
+      memcpy(out + begin * g.run, x, size_t((end - begin) * pixel));
+      return;
+    }
+    for (int64_t i = begin; i < end; i++, x += step * g.pixel)
+      memcpy(out + i * g.run, x, size_t(pixel));
+  }
+
+  void add_block(int64_t i, int64_t rows, int64_t cols, const char* packed) {
+    const bool high = rows > kAmxRows;
+    if (high && cols > kAmxRows) multiply<2, 2>(i, packed);
+    else if (high) multiply<2, 1>(i, packed);
+    else if (cols > kAmxRows) multiply<1, 2>(i, packed);
+    else multiply<1, 1>(i, packed);
+  }
+  template <int kHigh, int kWide> TT_NOINLINE void multiply(int64_t i, const char* packed) {
+    constexpr int64_t kRow = kAmxBlock * int64_t(sizeof(float));
+    const int64_t steps = max<int64_t>(taps.n * p.gather.run / kStep, 1);
+    add_line_taps<kHigh, kWide>(reinterpret_cast<const char*>(copy) + i * pixel, pixel, taps,
+                                p.gather.run, packed, pending, ceil_div(kAmxBlock, steps));
+    float* const out = sums[free_sums];
+    float* const lower = out + kAmxRows * kAmxBlock;
+    amx_store<0>(out, kRow);
+    if constexpr (kWide > 1) amx_store<1>(out + kAmxRows, kRow);
+    if constexpr (kHigh > 1) amx_store<2>(lower, kRow);
+    if constexpr (kHigh > 1 && kWide > 1) amx_store<3>(lower + kAmxRows, kRow);
+  }
+
+  // Rows from i on, columns [j, j + width).
+  void begin_store(int64_t i, int64_t rows, int64_t j, int width) {
+    constexpr int kL = kLanes<float>;
+    const int64_t cols = conv_cols(p.s, p.mode);
+    const int64_t items = cols * p.s.groups;  // of a pixel
+    const int64_t* const full = p.mode == kConvForward ? p.s.y : p.s.x;
+    const PhaseDim& down = phase.dim[1];
+    const PhaseDim& right = phase.dim[2];
+    const int64_t first = line + i / l.pitch;
+    pending.sum = sums[free_sums];
+    pending.rows = min<int64_t>(rows, kAmxBlock);
+    pending.column = i % l.pitch;
+    pending.columns = columns;
+    pending.pitch = l.pitch;
+    pending.step = right.step * items;
+    pending.line = down.step * full[2] * items - l.pitch * pending.step;
+    const int64_t row = (image * full[1] + down.start + first * down.step) * full[2];
+    const int64_t at = row + right.start + (column + pending.column) * right.step;
+    pending.out = reinterpret_cast<Bf16*>(p.dst) + at * items + group * cols + j;
+    pending.width = width;
+    const float* bias = reinterpret_cast<const float*>(p.bias);
+    if (bias) bias += group * cols + j;
+    for (int h = 0; h < 2; h++) {
+      const Part<float> part(clamp(width - h * kL, 0, kL));
+      pending.bias[h] = bias ? load(bias + h * kL, part) : Vec<float>{};
+    }
+    free_sums = !free_sums;
+  }
+};
+
+// Units: [phases][groups][blocks of kConvTilesCols columns][images][blocks of lines].
+TT_NOINLINE void conv_line_unit(const ConvPlan& p, int64_t u) {
+  const int64_t blocks = p.s.n * p.tiles.lines.blocks;
+  const int64_t col_block = u / blocks % p.tiles.col_blocks;
+  const int64_t group = u / blocks / p.tiles.col_blocks % p.s.groups;
+  const int64_t number = u / blocks / p.tiles.col_blocks / p.s.groups;
+  const Phase phase(p, number);
+  const int64_t cols = conv_cols(p.s, p.mode);
+  const int64_t begin = col_block * kConvTilesCols;
+  const int64_t panel = group * ceil_div(cols, kConvCols) + begin / kConvCols;
+  const int64_t steps = panel * p.tiles.steps + steps_before(p, number);
+  const auto* const packed = reinterpret_cast<const Bf16Pair*>(p.packed) + steps * kPanelStep;
+  ConvLineUnit(p, phase, group, u % blocks).run(begin, min(begin + kConvTilesCols, cols), packed);
+}
+
 // Units: [phases][blocks of rows][groups][blocks of kConvTilesCols columns].
 void conv_tile_unit(const ConvPlan& p, int64_t u) {
   const ConvTiles& path = p.tiles;
@@ -436,7 +681,10 @@ TT_ENTRY_BEGIN
 
 void conv_bf16_amx(const ConvPlan& p, int64_t begin, int64_t end) noexcept {
   if (p.run.stage == 0) return pack_tile_weight(p, begin, end);
-  for (int64_t u = begin; u < end; u++) conv_tile_unit(p, u);
+  for (int64_t u = begin; u < end; u++) {
+    if (p.tiles.lines.lines) conv_line_unit(p, u);
+    else conv_tile_unit(p, u);
+  }
 }
 
 void conv_weight_bf16_amx(const ConvWeightPlan& p, const ConvWeightPart& part) noexcept {

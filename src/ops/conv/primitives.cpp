@@ -228,7 +228,7 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
       room_for_threads(&plan.planes.rooms, plan.path == kConvPlanes ? kConvPlaneRoom : 0, c);
   const Workspace column_rooms =
       room_for_threads(&plan.columns.rooms, conv_columns_room(plan, out->item_size()), c);
-  const Workspace tile_rooms = room_for_threads(&plan.tiles.rooms, tiles ? kConvTilesRoom : 0, c);
+  const Workspace tile_rooms = room_for_threads(&plan.tiles.rooms, conv_tiles_room(plan), c);
   const int64_t plane_room = depthwise ? conv_depthwise_room_bytes(plan.depthwise.planes) : 0;
   const Workspace plane_rooms = room_for_threads(&plan.depthwise.rooms, plane_room, c);
   set_weight_strides(&plan, *w);
