@@ -390,7 +390,7 @@ def default_info(a):
         return f", 0, ArgDefault::kFloat, {{.f = {float(number)!r}}}"
 
 
-def arg_table(op, v):
+def arg_infos(op, v):
     """The ArgInfos of a variant; those of the operator itself and of its _into are one table, dsts
     last."""
     args = []
@@ -402,9 +402,47 @@ def arg_table(op, v):
         )
     if not v and "_into" in variants_of(op):
         args += [f'{{"{d}", ArgType::kTensor, true, false}}' for d in dst_names(op)]
-    return (
-        [f"static constexpr ArgInfo {op.name}{v}_args[] = {{{', '.join(args)}}};"] if args else []
-    )
+    return args
+
+
+# gcc would align tables to 32 bytes, a tenth of their size.
+DENSE = "alignas(8)"
+
+
+class ArgTables:
+    """The tables of ArgInfos. Those of several operators are in autograd/gen/arg_tables.h."""
+
+    def __init__(self, ops):
+        users = {}
+        for op in ops.values():
+            for v in variants_of(op):
+                if v != "_into":
+                    users.setdefault(tuple(arg_infos(op, v)), []).append(f"{op.name}{v}")
+        self.shared = {args: names[0] for args, names in users.items() if args and len(names) > 1}
+
+    def own(self, op, v):
+        """The table of a variant, unless other operators share it."""
+        args = tuple(arg_infos(op, v))
+        if not args or args in self.shared:
+            return []
+        return [f"{DENSE} static constexpr ArgInfo {op.name}{v}_args[] = {{{', '.join(args)}}};"]
+
+    def name(self, op, v):
+        args = tuple(arg_infos(op, v))
+        if args in self.shared:
+            return f"args_like_{self.shared[args]}"
+        return f"{op.name}{v}_args"
+
+    def header(self):
+        out = [
+            HEADER + "// Tables of arguments that several operators share.\n#pragma once\n\n"
+            '#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
+        ]
+        for args, name in self.shared.items():
+            out.append(
+                f"{DENSE} inline constexpr ArgInfo args_like_{name}[] = {{{', '.join(args)}}};"
+            )
+        return "\n".join(out + ["\n}  // namespace TT_NS\n"])
 
 
 AUTOCAST = {"lower": "kLower", "fp32": "kFp32", "promote": "kPromote", None: "kNone"}
@@ -424,18 +462,17 @@ def is_leaf(op, v):
     return not op.is_composite or v == "_into"
 
 
-def schema_fields(op, v):
+def schema_fields(op, v, tables):
     """Field of an OpSchema -> its value, in the order of the struct; fields with their default are
     left out."""
     into_argument = bool(v)
     names = variant_names(op, v)
-    prefix = f"{op.name}_" if v == "_" else op.name
     n_outs = -1 if op.list_out else len(op.outs)
     fields = {
         "name": f'"{op.name}{v}"',
         "call": f'"{api_name(op)}{v}"',
         "text": '"' + op.schema.replace('"', '\\"') + '"',
-        "args": f"{prefix}_args" if names else "nullptr",
+        "args": tables.name(op, "" if v == "_into" else v) if names else "nullptr",
         "n_args": str(len(names)),
         "n_outs": str(0 if v else n_outs),
     }
@@ -462,21 +499,23 @@ def schema_fields(op, v):
     return fields
 
 
-def objects(op, v, function, node):
+def objects(op, v, function, node, tables):
     full = f"{op.name}{v}"
     ret, types = sig(op, v)
     impl = impl_name(op) if not v else f"{full}_impl"
-    lines = [] if v == "_into" else arg_table(op, v)
+    lines = [] if v == "_into" else tables.own(op, v)
     if op.get("flops") and v != "_into":
         lines.append(
             f"static double {full}_flops([[maybe_unused]] const Value* args, [[maybe_unused]] const TensorList& outs) {{ return {Flops(op).text}; }}"
         )
-    fields = ", ".join(f".{name} = {value}" for name, value in schema_fields(op, v).items())
+    fields = ", ".join(f".{name} = {value}" for name, value in schema_fields(op, v, tables).items())
     schema = f"schema_of({{{fields}}})"
     if node:
-        lines.append(f"static constexpr RecordedSchema {full}_schema = {{{schema}, {node}}};")
+        lines.append(
+            f"{DENSE} static constexpr RecordedSchema {full}_schema = {{{schema}, {node}}};"
+        )
     else:
-        lines.append(f"static constexpr OpSchema {full}_schema = {schema};")
+        lines.append(f"{DENSE} static constexpr OpSchema {full}_schema = {schema};")
     lines.append(
         f"constinit Op<{ret}({', '.join(types)})> op_{full} = "
         f"make_op<{', '.join([ret] + types)}>(&{full}_schema, {impl}, {function});"
@@ -606,7 +645,7 @@ def apply_name(op):
     return f"apply_like_{op.name}"
 
 
-def generate_op(op, ops, shared):
+def generate_op(op, ops, shared, tables):
     lines = [f"// ---- {op.name} ----"]
     f = formula(op, ops)
     if f:
@@ -615,7 +654,7 @@ def generate_op(op, ops, shared):
         if apply == f"{op.name}_apply":
             lines += shared.with_members(op, f.apply())
         lines.append(
-            f"static constinit const NodeType {op.name}_type = "
+            f"{DENSE} static constinit const NodeType {op.name}_type = "
             f'{{"{op.host}", {apply}, {f.destroy()}, sizeof({op.name}_saved), false}};'
         )
     for v in variants_of(op):
@@ -626,7 +665,7 @@ def generate_op(op, ops, shared):
             if function == f"{op.name}{v}_autograd":
                 lines += shared.with_members(op, text)
         finds_node = f and function.startswith("record_like_")
-        lines += objects(op, v, function, f"&{op.name}_type" if finds_node else None)
+        lines += objects(op, v, function, f"&{op.name}_type" if finds_node else None, tables)
     return lines + [""]
 
 
@@ -643,18 +682,22 @@ def void_wrapper(op, f):
 
 def generate(ops):
     shared = Shared(ops)
-    files = {"src/autograd/gen/record.h": shared.header()}
+    tables = ArgTables(ops)
+    files = {
+        "src/autograd/gen/record.h": shared.header(),
+        "src/autograd/gen/arg_tables.h": tables.header(),
+    }
     for family, members in families(ops).items():
         counted = any(op.get("flops") for op in members)
         flops = '#include "dispatch/flops.h"\n' if counted else ""
         out = [
             HEADER
-            + '#include "autograd/formulas/formulas.h"\n#include "autograd/gen/record.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n'
+            + '#include "autograd/formulas/formulas.h"\n#include "autograd/gen/arg_tables.h"\n#include "autograd/gen/record.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n'
             + flops
             + '#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/kernels.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
         ]
         for op in members:
-            out += generate_op(op, ops, shared)
+            out += generate_op(op, ops, shared, tables)
         out.append("}  // namespace TT_NS\n")
         files[f"src/autograd/gen/{family}.cpp"] = "\n".join(out)
     return files | forward.generate(ops, lambda op: formula(op, ops), lambda op: emitter(op, ops))

@@ -84,7 +84,8 @@ def test_the_declaration_that_the_cases_change_is_accepted():
 
 
 def fields(name, variant):
-    return autograd.schema_fields(read(ADD)[name], variant)
+    ops = read(ADD)
+    return autograd.schema_fields(ops[name], variant, autograd.ArgTables(ops))
 
 
 def test_schemas_say_what_modes_need():
