@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/conv_plan.h"
+#include "plan/pieces.h"
 
 namespace TT_NS {
 
@@ -239,6 +240,121 @@ inline int64_t conv_tiles_room(const ConvPlan& p) {
   return p.tiles.lines.lines ? conv_line_room(p, p.tiles.lines) : kConvTilesRoom;
 }
 
+// ---- f32 by tiles of AMX ----
+
+// Sets which pixels taps read, beside those of the result, in dimension d.
+inline void set_piece_taps(ConvPieces* b, const ConvShape& s, ConvMode mode, int d) {
+  const bool forward = mode == kConvForward;
+  const int64_t stride = s.stride[d];
+  const int64_t starts = forward ? 1 : min(stride, s.x[d]);
+  bool any = false;
+  b->scale[d] = forward ? stride : 1;
+  b->min_tap[d] = b->max_tap[d] = 0;
+  for (int64_t k = 0; k < s.k[d]; k++)
+    for (int64_t start = 0; start < starts; start++) {
+      const int64_t at = forward ? k * s.dil[d] - s.pad[d] : start + s.pad[d] - k * s.dil[d];
+      if (!forward && at % stride != 0) continue;
+      const int64_t tap = conv_piece_offset(at, stride);
+      b->min_tap[d] = any ? min(b->min_tap[d], tap) : tap;
+      b->max_tap[d] = any ? max(b->max_tap[d], tap) : tap;
+      any = true;
+    }
+}
+// Tiles of 16 lines of n rows of `cols` pixels.
+inline int64_t piece_tiles(const ConvPieces& b, int64_t n) {
+  return ceil_div((n - 1) * b.pitch + b.cols, int64_t(16));
+}
+// Sets which pixels a unit computes: `grid` of a phase. source: pixels of its rows.
+inline void set_piece_area(ConvPieces* b, int64_t images, const int64_t* grid, int64_t source,
+                           int64_t width) {
+  const int64_t most = min(kConvPieceSumBytes / (width * 4), kConvPieceLines);
+  const int64_t reach = grid[2] + max<int64_t>(b->max_tap[2], 0);
+  b->lead = max<int64_t>(-b->min_tap[2], 0);
+  b->pitch = max(reach, min(ceil_div(source, b->scale[2]), reach) + b->lead);
+  b->cols = grid[2];
+  b->col_blocks = 1;
+  if (b->pitch > most) {
+    b->col_blocks = ceil_div(grid[2], most / 2);
+    b->cols = ceil_div(grid[2], b->col_blocks);
+    b->lead = -b->min_tap[2];
+    b->pitch = b->cols + b->max_tap[2] - b->min_tap[2];
+  }
+  // The rows that leave the fewest lines of tiles without results.
+  int64_t least = INT64_MAX;
+  for (int64_t n = 1; n <= grid[1] && piece_tiles(*b, n) * 16 <= most; n++) {
+    const int64_t rest = grid[1] % n;
+    const int64_t tiles = grid[1] / n * piece_tiles(*b, n) + (rest ? piece_tiles(*b, rest) : 0);
+    if (tiles > least) continue;
+    least = tiles;
+    b->rows = n;
+  }
+  b->row_blocks = ceil_div(grid[1], b->rows);
+  b->images = 1;
+  const int64_t lines = (b->rows - 1) * b->pitch + b->cols;
+  if (b->row_blocks * b->col_blocks == 1)
+    b->images = clamp<int64_t>(most / round_up(lines, int64_t(16)), 1, images);
+  b->image_blocks = ceil_div(images, b->images);
+  b->images = ceil_div(images, b->image_blocks);
+  b->depths = grid[0];
+}
+// `grid`: of the largest phase.
+inline void build_conv_pieces(ConvPieces* b, const ConvShape& s, ConvMode mode,
+                              const int64_t* grid) {
+  const int64_t width = min(round_up(conv_cols(s, mode), kConvCols), kConvTilesCols);
+  for (int d = 0; d < kConvDims; d++) set_piece_taps(b, s, mode, d);
+  set_piece_area(b, s.n, grid, mode == kConvForward ? s.x[2] : s.y[2], width);
+  const int64_t rows = b->rows + b->max_tap[1] - b->min_tap[1];
+  const int64_t pixels = b->lead + rows * b->pitch + max<int64_t>(b->max_tap[2], 0);
+  b->planes = s.k[0] * b->scale[1] * b->scale[2];
+  b->lines = round_up(pixels * b->images + kConvCols, int64_t(8));
+  const int64_t channels = ceil_div(conv_depth(s, mode), kConvTilesStep);
+  const int64_t step_bytes = b->planes * b->lines * kConvPieceLineBytes;
+  const int64_t passes = ceil_div(channels, max<int64_t>(kConvPiecePassBytes / step_bytes, 1));
+  b->pass = ceil_div(channels, passes);
+  b->steps = s.taps() * channels;
+  b->panel_blocks = ceil_div(conv_cols(s, mode), kConvTilesCols);
+}
+inline int64_t conv_pieces_room_bytes(const ConvPieces& b) {
+  const int64_t lines = b.pass * b.planes * b.lines * kConvPieceLineBytes;
+  // Vectors, which replace tiles where numbers have no pieces, pack terms there.
+  return max(lines + kConvPieceSumBytes, kConvDepth * kConvCols * 4);
+}
+// Lines that tiles compute, with those that are no results.
+inline int64_t piece_lines(const ConvPieces& b) {
+  const int64_t unit = round_up(((b.rows - 1) * b.pitch + b.cols) * b.images, int64_t(16));
+  return b.image_blocks * b.depths * b.row_blocks * b.col_blocks * unit;
+}
+constexpr double kConvPiecePixels = 128;  // with fewer, packing the weight takes too long
+constexpr double kConvPieceShare = 0.6;   // of a tile's terms and results that there are, at least
+// Whether these tiles compute a result faster than vectors: measured
+// (docs/benchmarks/xeon-amx.md).
+inline bool conv_takes_pieces(const ConvShape& s, ConvMode mode) {
+  const bool forward = mode == kConvForward;
+  const int64_t depth = conv_depth(s, mode);
+  const int64_t cols = conv_cols(s, mode);
+  const int64_t* full = forward ? s.y : s.x;
+  if (depth < 16 || cols < 16 || s.taps() == 0 || s.taps() > kConvPieceTaps) return false;
+  if (forward && conv_merged_width(s)) return false;
+  int64_t grid[kConvDims];
+  for (int d = 0; d < kConvDims; d++) {
+    if (s.stride[d] > kConvPiecePlanes || s.pad[d] > kConvPieceLines) return false;
+    if (s.k[d] > 1 && s.dil[d] * (s.k[d] - 1) > kConvPieceLines) return false;
+    grid[d] = forward ? s.y[d] : ceil_div(s.x[d], s.stride[d]);
+    if (grid[d] == 0) return false;
+  }
+  const double pixels = double(conv_pixels(s, full));
+  if (pixels < kConvPiecePixels) return false;
+  if (pixels * double(s.taps() * depth) * double(cols) < (1 << 20)) return false;
+  ConvPieces b;
+  build_conv_pieces(&b, s, mode, grid);
+  if (b.planes > kConvPiecePlanes) return false;
+  if (b.planes * b.lines * kConvPieceLineBytes > kConvPiecePassBytes) return false;
+  double lines = double(piece_lines(b));
+  for (int d = 0; d < kConvDims && !forward; d++) lines *= double(s.stride[d]);
+  const double spent = lines * double(round_up(depth, kConvTilesStep) * round_up(cols, 16));
+  return pixels * double(depth * cols) >= kConvPieceShare * spent;
+}
+
 constexpr int64_t kConvDirectPixels = 16;  // of a row of y, at least: a vector
 constexpr int64_t kConvDirectRows = 4;     // of a unit
 
@@ -308,6 +424,13 @@ inline void build_conv_units(ConvPlan* p, int64_t phases, int64_t phase_pixels,
       if (p->tiles.lines.lines)
         units[1] = phases * s.groups * p->tiles.col_blocks * s.n * p->tiles.lines.blocks;
       return;
+    case kConvPieces: {
+      const ConvPieces& b = p->pieces;
+      units[0] = col_blocks;
+      units[1] = phases * b.image_blocks * b.depths * b.row_blocks * b.col_blocks * s.groups *
+                 b.panel_blocks;
+      return;
+    }
   }
 }
 
@@ -347,6 +470,7 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   // Rows of a tile then reach the padding above and below an image together.
   p->across_images = (p->path == kConvPixels || p->path == kConvColumns) && s.n > 1 &&
                      s.pad[1] > 0 && grid[1] <= 32;
+  if (p->path == kConvPieces) build_conv_pieces(&p->pieces, s, mode, phase_grid);
   build_conv_units(p, phases, phase_pixels, phase_grid);
   if (cols == 0 || conv_pixels(s, grid) == 0) p->run.units[0] = p->run.units[1] = 0;
   const double weight = double(s.groups * cols) * double(s.taps() * depth);
@@ -366,6 +490,10 @@ inline int64_t conv_packed_bytes(const ConvPlan& p, int64_t item_size) {
     case kConvGroupPlanes: return p.s.groups * round_up(cols, 4) * terms * item_size;
     case kConvScatter: return round_up(p.s.taps() * p.s.ci, kConvCols) * p.s.co * item_size;
     case kConvTiles: return p.run.units[0] * p.tiles.steps * kConvTilesStep * kConvCols * item_size;
+    case kConvPieces: {
+      const int64_t panel = p.pieces.steps * kConvCols * kConvPieceLineBytes;
+      return p.run.units[0] * (panel + int64_t(sizeof(PieceRange)));
+    }
     default: return round_up(p.s.groups * round_up(cols, kConvCols) * terms * item_size, 64);
   }
 }

@@ -80,6 +80,14 @@ constexpr int64_t kConvTilesRoom = kConvTilesRows * kConvTilesCols * 4 + 32 * 86
 constexpr int64_t kConvTilesLineRoom = 1 << 19;  // of copied lines, at most
 constexpr int64_t kConvTilesLineTaps = 64;       // at most
 constexpr int64_t kConvWeightTilesRoom = (kConvTilesCols + 32) * kConvChunk * 2;
+// kConvPieces: lines of results of a unit, taps and planes, at most; bytes of a line; of the lines
+// of a pass and of sums, which the second-level cache holds beside the weight of a chain.
+constexpr int64_t kConvPieceLines = 512;
+constexpr int64_t kConvPieceTaps = 128;
+constexpr int64_t kConvPiecePlanes = 32;
+constexpr int64_t kConvPieceLineBytes = 192;
+constexpr int64_t kConvPiecePassBytes = 448 << 10;
+constexpr int64_t kConvPieceSumBytes = 256 << 10;
 
 // The algorithm of a convolution, chosen by pick_conv_path(); kernels/cpu/conv/conv.cpp has a
 // struct per path. A phase is the set of result pixels whose windows see the same taps: all pixels
@@ -94,6 +102,7 @@ enum ConvPath : int32_t {
   kConvScatter,  // x with few channels from y: products of y's pixels are added into an image
   kConvDirect,   // few columns, channels first: vectors of pixels, read where they are
   kConvTiles,    // bf16 by tiles of AMX; the bias is f32
+  kConvPieces,   // f32 by tiles of AMX, as sums of bf16
 };
 
 // Pixels of a phase, split into `count` blocks of `rows`, at most kConvRows each.
@@ -157,6 +166,31 @@ struct ConvTiles {
   int64_t steps;       // of a panel, at most
   Rooms rooms;         // conv_tiles_room()
 };
+// kConvPieces: packed pixels of the source are lines of 192 bytes for each 32 channels, pixels of a
+// row one after the other. In dimension d a tap reads pixel j + a of the plane of all pixels
+// scale[d] * i + r of the source, where j counts the pixels of the result: its tile of 16 pixels is
+// 16 lines of the plane, wherever they begin. Between rows there are as many zeros as padding
+// needs, which are results that are left out; images of a unit are interleaved, pixel by pixel.
+//
+// Stage 0: [groups][panels of 32 columns]. Stage 1: [phases][blocks of images][depths][blocks of
+// rows][blocks of columns of pixels][groups][blocks of kConvTilesCols columns]. packed is
+// [groups][panels][2 tiles][steps][3 pieces][16 pairs of terms][16 columns], then a PieceRange for
+// each panel; steps are [phases][passes][taps][32 terms].
+struct ConvPieces {
+  int64_t images, rows, cols;  // result pixels of a unit: of so many images, rows and columns
+  int64_t image_blocks, depths, row_blocks, col_blocks, panel_blocks;
+  int64_t scale[kConvDims];
+  int64_t min_tap[kConvDims], max_tap[kConvDims];  // of all a
+  int64_t lead, pitch;                             // pixels before a plane; of a row of it
+  int64_t planes, lines;                           // of a pass; lines of a plane
+  int64_t pass;                                    // steps of channels that are packed at a time
+  int64_t steps;                                   // of a panel
+  Rooms rooms;  // conv_pieces_room_bytes(): lines of a pass, then sums
+};
+// The pixel of a plane that a tap reads: `at` by the stride, rounded down.
+TT_INLINE int64_t conv_piece_offset(int64_t at, int64_t stride) {
+  return at >= 0 ? at / stride : -ceil_div(-at, stride);
+}
 // Stage 0: one unit. Stage 1: images.
 struct ConvScatter {
   char* images;  // conv_image_bytes(): [n][x0][x1] rows with their padding
@@ -181,6 +215,7 @@ struct ConvPlan {
   ConvDepthwise depthwise;
   ConvScatter scatter;
   ConvTiles tiles;
+  ConvPieces pieces;
   const char* src;
   const char* weight;
   int64_t w_co, w_ci, w_k[kConvDims];  // element strides of the weight

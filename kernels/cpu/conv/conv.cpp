@@ -18,6 +18,7 @@
 // direct     rows of pixels (direct.h, AVX-512)    packed in stage 0    in place, channels first
 // tiles      a block of pixels, many columns       packed in stage 0    in place, bf16
 //            (bf16_amx.cpp)
+// pieces     rows of pixels, many columns      packed in stage 0    in place, f32 (f32_amx.cpp)
 #include "base/platform.h"
 
 TT_IGNORE_UNINITIALIZED
@@ -26,6 +27,7 @@ TT_IGNORE_UNINITIALIZED
 #if TT_VEC_BYTES == 64
 #include "kernels/cpu/conv/bf16_amx.h"
 #include "kernels/cpu/conv/direct.h"
+#include "kernels/cpu/conv/f32_amx.h"
 #include "kernels/cpu/conv/group_planes.h"
 #endif
 #include "kernels/cpu/conv/pack_weight.h"
@@ -293,6 +295,65 @@ template <class T> struct DepthwisePath {
   }
 };
 
+#if TT_VEC_BYTES == 64
+struct PiecePath {
+  static void pack(const ConvPlan& p, int64_t begin, int64_t end) {
+    conv_f32_amx_pack(p, begin, end);
+  }
+  static void unit(const ConvPlan& p, int64_t u) {
+    ConvPieceArea area = area_of(p, u);
+    const Phase phase(p, area.phase);
+    const PhaseDim* const dim = phase.dim;
+    area.images = min(area.images, p.s.n - area.image);
+    area.rows = min(area.rows, dim[1].count - area.row);
+    area.width = min(area.width, dim[2].count - area.left);
+    if (area.depth >= dim[0].count || area.rows <= 0 || area.width <= 0) return;
+    if (!conv_f32_amx(p, area)) add_by_vectors(p, phase, area);
+  }
+
+ private:
+  static ConvPieceArea area_of(const ConvPlan& p, int64_t u) {
+    const ConvPieces& b = p.pieces;
+    const auto take = [&u](int64_t count) {
+      const int64_t at = u % count;
+      u /= count;
+      return at;
+    };
+    ConvPieceArea area;
+    area.col_begin = take(b.panel_blocks) * kConvTilesCols;
+    area.col_end = min(area.col_begin + kConvTilesCols, conv_cols(p.s, p.mode));
+    area.group = take(p.s.groups);
+    area.left = take(b.col_blocks) * b.cols;
+    area.row = take(b.row_blocks) * b.rows;
+    area.depth = take(b.depths);
+    area.image = take(b.image_blocks) * b.images;
+    area.phase = u;
+    area.images = b.images;
+    area.rows = b.rows;
+    area.width = b.cols;
+    return area;
+  }
+  static TT_NOINLINE void add_by_vectors(const ConvPlan& p, const Phase& phase,
+                                         const ConvPieceArea& area) {
+    const Room room(p.pieces.rooms);
+    for (int64_t j = area.col_begin; j < area.col_end; j += kConvCols) {
+      ConvTile<float> tile(p, phase, area.group);
+      tile.col_begin = j;
+      tile.col_end = min(j + kConvCols, area.col_end);
+      while (tile.next_terms()) {
+        const auto packed = ColumnPath<float>::pack_current(tile, room.as<float>());
+        for (int64_t i = 0; i < area.images * area.rows; i++) {
+          const int64_t line = (area.image + i / area.rows) * phase.dim[0].count + area.depth;
+          const int64_t row = line * phase.dim[1].count + area.row + i % area.rows;
+          const int64_t begin = row * phase.dim[2].count + area.left;
+          ColumnPath<float>::add_part(&tile, packed, begin, begin + area.width);
+        }
+      }
+    }
+  }
+};
+#endif
+
 template <class Path> void run_path(const ConvPlan& p, int64_t begin, int64_t end) {
   if (p.run.stage == 0) {
     Path::pack(p, begin, end);
@@ -321,6 +382,13 @@ template <class T> int32_t conv_of(const ConvPlan& p, int64_t begin, int64_t end
     case kConvDirect:
 #if TT_VEC_BYTES == 64
       if constexpr (sizeof(T) == 4) run_path<DirectPath>(p, begin, end);
+      break;
+#else
+      return TT_INTERNAL;
+#endif
+    case kConvPieces:
+#if TT_VEC_BYTES == 64
+      if constexpr (kIsSame<T, float>) run_path<PiecePath>(p, begin, end);
       break;
 #else
       return TT_INTERNAL;

@@ -27,12 +27,13 @@ constexpr int64_t kHalfPieceStepBytes = kHalfPieces * kAmxTileBytes;
 TT_INLINE Vec<float> rounded_to_piece(Vec<float> x) {
   return Vec<float>((Vec<uint32_t>(x) + 0x8000u) & 0xffff0000u);
 }
-// Stores the pieces of 16 pairs of numbers, kAmxTileBytes apart.
-template <int kOf = kPieces>
-TT_INLINE void put_pairs_of_pieces(Vec<float> x, Vec<float> y, char* out) {
+// Stores the pieces of 16 pairs of numbers, `next` bytes apart.
+template <int kOf = kPieces> TT_INLINE void put_pairs_of_pieces(Vec<float> x, Vec<float> y,
+                                                                char* out,
+                                                                int64_t next = kAmxTileBytes) {
   using Words = Vec<uint32_t>;
   TT_UNROLL
-  for (int i = 0; i < kOf; i++, out += kAmxTileBytes) {
+  for (int i = 0; i < kOf; i++, out += next) {
     const bool last = i + 1 == kOf;  // exact
     const Vec<float> a = last ? x : rounded_to_piece(x);
     const Vec<float> b = last ? y : rounded_to_piece(y);
@@ -78,6 +79,7 @@ class PieceMagnitudes {
 struct PieceTiles {
   const char* at;
   int64_t next;
+  TT_INLINE void next_step() { at += kPieceStepBytes; }
 };
 
 // Tile `number` of a piece.
@@ -89,7 +91,8 @@ template <int kTile> TT_INLINE void load_piece_once(PieceTiles x, int piece, int
 }
 
 // Adds products of pieces to sums in tiles 0 to 3, of which kHigh by kWide are used; rows are in
-// tiles 4 and 5, columns in 6 and 7. Each tile is loaded right before its products.
+// tiles 4 and 5, columns in 6 and 7. Each tile is loaded right before its products. Rows are
+// PieceTiles, or have a load_piece() and a next_step() of their own.
 template <int kHigh, int kWide> struct PieceSums {
   TT_INLINE static void clear() {
     amx_zero<0>();
@@ -97,7 +100,8 @@ template <int kHigh, int kWide> struct PieceSums {
     if constexpr (kHigh > 1) amx_zero<2>();
     if constexpr (kHigh > 1 && kWide > 1) amx_zero<3>();
   }
-  TT_INLINE static void add(PieceTiles rows, int of_rows, PieceTiles columns, int of_columns) {
+  template <class Rows>
+  TT_INLINE static void add(Rows rows, int of_rows, PieceTiles columns, int of_columns) {
     load_piece_once<6>(columns, of_columns, 0);
     load_piece<4>(rows, of_rows, 0);
     AmxBf16::add<0, 4, 6>();
@@ -123,7 +127,7 @@ template <int kHigh, int kWide> struct PieceSums {
     }
   }
   // With the columns of the products before.
-  TT_INLINE static void add_rows(PieceTiles rows, int of_rows) {
+  template <class Rows> TT_INLINE static void add_rows(Rows rows, int of_rows) {
     load_piece<4>(rows, of_rows, 0);
     AmxBf16::add<0, 4, 6>();
     if constexpr (kWide > 1) AmxBf16::add<1, 4, 7>();
@@ -138,13 +142,13 @@ template <int kHigh, int kWide> struct PieceSums {
 // Leaves the sums of the products of `steps` steps in tiles 0 to 3. Products of first pieces are
 // added last, to sums that are small until then: what is rounded before hardly counts. other.step()
 // is called at each step, for work in the shade of the products.
-template <int kHigh, int kWide, class Else>
-TT_INLINE void multiply_pieces(PieceTiles rows, PieceTiles columns, int64_t steps, Else& other) {
+template <int kHigh, int kWide, class Rows = PieceTiles, class Else>
+TT_INLINE void multiply_pieces(Rows rows, PieceTiles columns, int64_t steps, Else& other) {
   using Sums = PieceSums<kHigh, kWide>;
   Sums::clear();
-  PieceTiles a = rows;
+  Rows a = rows;
   PieceTiles b = columns;
-  for (int64_t s = steps; s > 0; s--, a.at += kPieceStepBytes, b.at += kPieceStepBytes) {
+  for (int64_t s = steps; s > 0; s--, a.next_step(), b.next_step()) {
     Sums::add(a, 0, b, 2);
     Sums::add_columns(b, 1);
     Sums::add_rows(a, 1);
@@ -154,8 +158,8 @@ TT_INLINE void multiply_pieces(PieceTiles rows, PieceTiles columns, int64_t step
   }
   for (int64_t s = steps; s > 0; s--) {
     Sums::add(rows, 0, columns, 0);
-    rows.at += kPieceStepBytes;
-    columns.at += kPieceStepBytes;
+    rows.next_step();
+    columns.next_step();
   }
 }
 

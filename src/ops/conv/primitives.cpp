@@ -89,6 +89,13 @@ static bool takes_tiles(const Conv& c, ConvOperand operand, const Tensor& a, con
   const ConvMode mode = operand == ConvOperand::kY ? kConvForward : kConvData;
   return conv_fills_tiles(pixels, conv_cols(s, mode), s.taps() * conv_depth(s, mode));
 }
+// Whether tiles of AMX multiply f32, as sums of bf16.
+static bool takes_pieces(const Conv& c, ConvMode mode, const Tensor& weight) {
+  constexpr int64_t kMaxStride = 1 << 26;  // of indices of columns
+  return c.device.type == TT_CPU && ctx().isa == kIsaAvx512 && !c.complex &&
+         c.compute == Dtype::kF32 && weight.stride(0) <= kMaxStride &&
+         weight.stride(1) <= kMaxStride && conv_takes_pieces(c.s, mode) && has_amx_products();
+}
 // Makes rooms of `bytes` each for the threads of the pool; none for 0 bytes.
 static Workspace room_for_threads(Rooms* rooms, int64_t bytes, const Conv& c) {
   const int64_t size = build_rooms(rooms, bytes, bytes ? pool_threads(ctx().rt->pool) : 1);
@@ -193,6 +200,7 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   const bool direct = is_direct(c, mode, source);
   const bool groups = !tiles && takes_group_planes(c, mode);
   const bool depthwise = groups || takes_depthwise_planes(c, mode);
+  const bool pieces = !tiles && !direct && !depthwise && takes_pieces(c, mode, weight);
   const Dtype d = tiles ? source.dtype : stored_dtype(c, source);
   const bool apart = !direct && !depthwise && !tiles && separates_groups(c, source);
   TensorRef src;
@@ -205,6 +213,7 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   const Shape& sizes = mode == kConvForward ? c.y : c.x;
   ConvPath forced = direct ? kConvDirect : kConvPixels;
   if (tiles) forced = kConvTiles;
+  if (pieces) forced = kConvPieces;
   if (depthwise) forced = groups ? kConvGroupPlanes : kConvDepthwisePlanes;
   ConvPlan plan;
   build_conv(&plan, c.s, int32_t(d), mode, !c.last && !c.complex, forced);
@@ -229,6 +238,8 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   const Workspace column_rooms =
       room_for_threads(&plan.columns.rooms, conv_columns_room(plan, out->item_size()), c);
   const Workspace tile_rooms = room_for_threads(&plan.tiles.rooms, conv_tiles_room(plan), c);
+  const Workspace piece_rooms =
+      room_for_threads(&plan.pieces.rooms, pieces ? conv_pieces_room_bytes(plan.pieces) : 0, c);
   const int64_t plane_room = depthwise ? conv_depthwise_room_bytes(plan.depthwise.planes) : 0;
   const Workspace plane_rooms = room_for_threads(&plan.depthwise.rooms, plane_room, c);
   set_weight_strides(&plan, *w);
