@@ -62,6 +62,7 @@ KERNEL_KEYS = {
     "row_major": bool,
     "write_shared": str,
     "check": str,
+    "scalar_check": str,
 }
 WAYS = ("kernel", "composite", "impl")
 AUTOCAST = ("lower", "fp32", "promote")

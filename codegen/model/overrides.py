@@ -39,6 +39,7 @@ KEYS = {  # language -> key -> type of its value
         "byte_mask": str,
         "sparse_operands": bool,
         "exact_out": bool,
+        "floats": str,
         "empty_dims_keep": bool,
         "inplace_view": bool,
         "as_method": bool,

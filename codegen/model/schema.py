@@ -321,6 +321,8 @@ def scalar_overload(op):
         f"{op.name}(", f"{op.name}_scalar(", 1
     )
     raw["host"] = op.host
+    if "scalar_check" in raw.get("kernel", {}):
+        raw["kernel"] = raw["kernel"] | {"check": raw["kernel"]["scalar_check"]}
     if isinstance(raw.get("forward_ad"), dict):
         raw["forward_ad"] = {k: v for k, v in raw["forward_ad"].items() if k != which}
     if isinstance(op.grad, dict):

@@ -571,7 +571,8 @@ class Body:
         if beside is None and "dtype" in form.of:
             beside = form.of["dtype"].var
         where += f", {beside}" if beside else ""
-        where += ", True" if beside and form.op.get("dtype") == "float" else ""
+        floats = "True" if form.op.get("dtype") == "float" else form.override("floats")
+        where += f", {floats}" if beside and floats else ""
         return f"call, value = number_form({', '.join(names)}, {where})"
 
     def number_where(self, form, slot):

@@ -104,6 +104,12 @@ static bool have_wide_number(Operands ins, const Param& p0, const Param& p1) {
 static bool is_bool(const Operand& o) {
   return o.t ? o.t->dtype == Dtype::kBool : o.s->kind == TT_SCALAR_BOOL;
 }
+// Whether a number that takes part in promotion must fit the dtype: within() limits integers that
+// are bounds, and a floating exponent may become inf.
+static bool is_checked(const ElementSpec& spec, const Scalar& s, Dtype common) {
+  if (spec.bounds) return category(common) != 1;
+  return !s.is_float() || category(common) < 2;
+}
 static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
   Dtype common =
       spec.rule == DtypeRule::kFirst ? ins.begin()->t->dtype : result_type(ins, spec.masks);
@@ -111,7 +117,7 @@ static Types types_of(const ElementSpec& spec, Operands ins, const Param& p0, co
     for (const Param* p : {&p0, &p1})
       if (p->v.kind) common = combine(common, Scalar(p->v).natural_dtype());
     for (const Param* p : {&p0, &p1})
-      if (p->v.kind && !(spec.bounds && category(common) == 1))  // within() limits them
+      if (p->v.kind && is_checked(spec, p->v, common))
         check_fits(p->v, is_float(common) ? common : compute_dtype(spec, common),
                    arg_name(spec, int64_t(ins.size()) + (p == &p1)));
   }

@@ -239,6 +239,10 @@ def bounds_above(op: str, arg: str) -> bool:
 # Functions that write a number into tensors, or bound elements by it from below
 REFUSING = {"fill_", "full", "full_like", "index_fill", "index_fill_", "masked_fill"}
 REFUSING |= {"masked_fill_", "new_full", "scatter", "scatter_", "clamp_min", "clamp_min_"}
+# Functions that compare, to which an int that fits only uint64 is a float
+COMPARING = {name + end for name in ("eq", "ne", "lt", "le", "gt", "ge") for end in ("", "_")}
+# Functions in which an int that fits only uint64 wraps around where it stands for the first operand
+WRAPPING = {"add", "sub", "mul", "floor_divide", "remainder", "fmod", "rsub"}
 
 
 def number_form(
@@ -254,8 +258,8 @@ def number_form(
     """Returns the C function for a number of x's kind, and x converted for it.
 
     beside: the other operand, a tensor or a dtype. floats: the result is floating. As in PyTorch,
-    an int that fits only uint64 becomes a float beside floating-point numbers; it wraps around
-    beside integers, but is refused where it is stored or a lower bound.
+    an int that fits only uint64 becomes a float beside floating-point numbers and in comparisons;
+    it wraps around beside integers, but is refused where it is stored or a lower bound.
     """
     kind = type(x)
     if kind is float:
@@ -263,7 +267,7 @@ def number_form(
     if kind is int:
         if INT_MAX < x < 2**64 and beside is not None:
             dtype = getattr(beside, "dtype", beside)
-            if floats or dtype.kind in "fc":
+            if floats or dtype.kind in "fc" or (op in COMPARING and dtype.name != "uint64"):
                 return f64, c_double(float(x))
             if bounds_above(op, arg):
                 return i64, c_int64(INT_MAX)
@@ -427,14 +431,26 @@ def number_operand(
     first = next((t for t in others if isinstance(t, Tensor)), None)
     if not is_number(x) or first is None and not alone:
         raise wrong_kind(op, arg, "Tensor", x)
+    if type(x) is int and INT_MAX < x < 2**64 and first is not None:
+        x = x - 2**64 if first.dtype.kind == "i" and op in WRAPPING else float(x)
     number = scalar(x, op, arg)
     kind = number[0] - 1
     if first is None or kind > KINDS.index(first.dtype.kind):
-        return tensor_result("tt_scalar_tensor", number, c_int32(0))  # of the kind's default dtype
+        return number_tensor(number)
     if fit and first.dtype.name not in ("float16", "bfloat16"):
         tensor_result("tt_scalar_tensor", number, c_int32(first.dtype.code))
     t = tensor_result("tt_scalar_tensor", number, c_int32(WIDEST[kind]))
     return t if first.ndim else t.to(first.dtype)
+
+
+def number_tensor(number: bytes) -> Tensor:
+    """Returns a 0-dim tensor of the default dtype of a tt_scalar's kind. A float that is too large
+    for it is inf."""
+    try:
+        return tensor_result("tt_scalar_tensor", number, c_int32(0))
+    except errors.InvalidArgumentError:
+        default = tensor_result("tt_scalar_tensor", scalar(1.0, "", ""), c_int32(0)).dtype
+        return tensor_result("tt_scalar_tensor", number, c_int32(WIDEST[2])).to(default)
 
 
 # ---- results ----

@@ -499,13 +499,16 @@ static constexpr ElementSpec spec_clamp_min_scalar = {&kernel_maximum, DtypeRule
                                                       Compute::kWiden, true, false, false, 0, TT_OK,
                                                       false, "self\0min"};
 TensorRef clamp_min_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& min) {
+  check_bounds(self, &min, nullptr);
   return element_op(spec_clamp_min_scalar, {self, min});
 }
 void clamp_min_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& min) {
+  check_bounds(self, &min, nullptr);
   element_inplace(spec_clamp_min_scalar, self, {self, min});
 }
 void clamp_min_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& min,
                                 Tensor& dst) {
+  check_bounds(self, &min, nullptr);
   element_into(spec_clamp_min_scalar, dst, {self, min});
 }
 
@@ -529,13 +532,16 @@ static constexpr ElementSpec spec_clamp_max_scalar = {&kernel_minimum, DtypeRule
                                                       Compute::kWiden, true, false, false, 0, TT_OK,
                                                       false, "self\0max"};
 TensorRef clamp_max_scalar_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& max) {
+  check_bounds(self, nullptr, &max);
   return element_op(spec_clamp_max_scalar, {self, max});
 }
 void clamp_max_scalar__impl([[maybe_unused]] Call c, Tensor& self, const Scalar& max) {
+  check_bounds(self, nullptr, &max);
   element_inplace(spec_clamp_max_scalar, self, {self, max});
 }
 void clamp_max_scalar_into_impl([[maybe_unused]] Call c, const Tensor& self, const Scalar& max,
                                 Tensor& dst) {
+  check_bounds(self, nullptr, &max);
   element_into(spec_clamp_max_scalar, dst, {self, max});
 }
 

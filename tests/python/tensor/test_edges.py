@@ -1171,3 +1171,25 @@ def test_repeat_interleave_of_numbers_of_copies():
         tt.repeat_interleave(tt.tensor(2))
     with pytest.raises(RuntimeError):
         tt.repeat_interleave(tt.tensor([[1, 2]]))
+
+
+def test_ints_that_fit_only_uint64_and_large_floats():
+    ints, bytes_ = tt.tensor([1, 2]), tt.tensor([1, 2], dtype=tt.uint8)
+    assert tt.div(ints, 2**64 - 1).tolist() == pytest.approx([2.0**-64, 2.0**-63])
+    assert tt.float_power(ints, 2**63).tolist() == [1, math.inf]
+    assert tt.div(2**63, ints).tolist() == [2.0**63, 2.0**62]
+    assert tt.mul(2**63, tt.tensor([1.0, 2.0])).tolist() == [2.0**63, 2.0**64]
+    assert tt.add(2**64 - 1, ints).tolist() == [0, 1]
+    assert (bytes_ < 2**64 - 1).tolist() == [True, True]
+    assert (ints == 2**63).tolist() == [False, False]
+    assert tt.mul(1e300, ints).tolist() == [math.inf, math.inf]
+    assert tt.pow(tt.tensor([1.0, 2.0, 0.0]), 1e300).tolist() == [1, math.inf, 0]
+
+
+@pytest.mark.parametrize("dtype", [tt.int32, tt.uint8])
+def test_bounds_that_no_value_keeps_are_refused(dtype):
+    t = tt.tensor([1, 2], dtype=dtype)
+    for call in (lambda: tt.clamp_min(t, 2**31), lambda: t.clamp_max_(-(2**31) - 1)):
+        with pytest.raises(RuntimeError, match="has no values that"):
+            call()
+    assert tt.clamp_max(t, 2**31).tolist() == tt.clamp_min(t, -(2**31) - 1).tolist() == [1, 2]

@@ -665,13 +665,13 @@ def div(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
             if out is not None:
                 instance(Tensor, out, "div", "out")
                 call, value = number_form(tt_div_f64_into, tt_div_i64_into, tt_div_scalar_into,
-                                          other, "div", "other", input)
+                                          other, "div", "other", input, rounding_mode is None)
                 if call(local.ctx, input, value, opts, out):
                     return refit(out, lambda: div(input, other, rounding_mode=rounding_mode), "div")
                 return out
             h = TensorHandle()
             call, value = number_form(tt_div_f64, tt_div_i64, tt_div_scalar, other, "div", "other",
-                                      input)
+                                      input, rounding_mode is None)
             if call(local.ctx, input, value, opts, byref(h)):
                 fail()
             return wrap(h)
@@ -711,7 +711,7 @@ def div_(self: Tensor, other: Tensor | complex = REQUIRED, *,
             if rounding_mode is not None:
                 opts = _o_div_scalar(1, one_of(ROUNDING, rounding_mode, "div_", "rounding_mode"))
             call, value = number_form(tt_div_f64_, tt_div_i64_, tt_div_scalar_, other, "div_",
-                                      "other", input)
+                                      "other", input, rounding_mode is None)
             if call(local.ctx, input, value, opts):
                 fail()
             return input
@@ -2057,13 +2057,13 @@ def float_power(input: Tensor | complex = REQUIRED, exponent: Tensor | complex =
                 instance(Tensor, out, "float_power", "out")
                 call, value = number_form(tt_float_power_f64_into, tt_float_power_i64_into,
                                           tt_float_power_scalar_into, exponent, "float_power",
-                                          "exponent", input)
+                                          "exponent", input, True)
                 if call(local.ctx, input, value, out):
                     return refit(out, lambda: float_power(input, exponent), "float_power", True)
                 return out
             h = TensorHandle()
             call, value = number_form(tt_float_power_f64, tt_float_power_i64, tt_float_power_scalar,
-                                      exponent, "float_power", "exponent", input)
+                                      exponent, "float_power", "exponent", input, True)
             if call(local.ctx, input, value, byref(h)):
                 fail()
             return wrap(h)
@@ -2094,7 +2094,7 @@ def float_power_(self: Tensor, exponent: Tensor | complex) -> Tensor:
         elif is_number(exponent):
             call, value = number_form(tt_float_power_f64_, tt_float_power_i64_,
                                       tt_float_power_scalar_, exponent, "float_power_", "exponent",
-                                      input)
+                                      input, True)
             if call(local.ctx, input, value):
                 fail()
             return input
