@@ -1188,6 +1188,24 @@ tt_status tt_node_next(tt_ctx *c, const tt_node *n, int64_t input, tt_node **out
    @null out: the input was recorded, too, or needs no gradient */
 tt_status tt_node_leaf(tt_ctx *c, const tt_node *n, int64_t input, tt_tensor **out);
 
+/* Describes the node, what it saved for its gradient included, as JSON whose numbers may be inf and
+   nan, and writes a zero after it. *len gets the length of the text. The members are
+   "name";
+   "outputs": for each input, which output of its operator it is;
+   "released": whether backward has freed what was saved;
+   "saved": values by name, null if absent or freed. A tensor is {"tensor": i}, a list of them
+   {"tensors": [i, n]}, where i is the (first) number for tt_node_saved, a complex number
+   {"complex": [re, im]}, a dtype {"dtype": code}, a device {"device": [type, index]}.
+   Nodes of tt_function_apply have two more members:
+   "user": that of its tt_function_def, as a number;
+   "tensors": the number of tensors that forward saved, which tt_node_saved numbers from 0. */
+tt_status tt_node_describe(tt_ctx *c, const tt_node *n, char *buffer, int64_t cap, int64_t *len);
+
+/* Returns a tensor that the node saved. Fails with TT_AUTOGRAD if backward has freed it, or it was
+   written since.
+   @null out: it is absent */
+tt_status tt_node_saved(tt_ctx *c, const tt_node *n, int64_t i, tt_tensor **out);
+
 /* Registers a callback that sees gradients in backward and may replace them: if pre is set, those
    of the operator's outputs before its formula runs, otherwise those of its inputs afterwards.
    Returns the id of the hook. */

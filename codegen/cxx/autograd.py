@@ -41,6 +41,24 @@ KEEP = {
     "Indices": "SavedIndices",
     "const Rng&": "Rng",
 }
+# type of a saved value -> its SavedKind (autograd/saved_values.h)
+KINDS = {
+    "Saved": "t",
+    "SavedList": "l",
+    "Shape": "s",
+    "SavedInts": "S",
+    "ShapeList": "h",
+    "Scalar": "n",
+    "SavedScalar": "N",
+    "int64_t": "i",
+    "Opt<int64_t>": "I",
+    "double": "f",
+    "Opt<double>": "F",
+    "bool": "b",
+    "Dtype": "d",
+    "Device": "v",
+    "Rng": "r",
+}
 # without a destructor
 PLAIN = {"bool", "double", "int64_t", "Opt<double>", "Opt<int64_t>", "Dtype", "Device", "Scalar"}
 
@@ -103,6 +121,13 @@ class Formula:
         found += [("Saved", f"r{i}") for i in sorted(self.results)]
         first = ("Saved", "Shape", "ShapeList")
         return sorted(found, key=lambda m: first.index(m[0]) if m[0] in first else len(first))
+
+    def member_text(self):
+        """The kinds and names of the members, as applications read them (saved_values.h). Results
+        have their names in the schema, that of a single one is "result"."""
+        outs = self.op.outs
+        results = {f"r{i}": "result" if len(outs) == 1 else o.name for i, o in enumerate(outs)}
+        return ",".join(KINDS[kind] + results.get(name, name) for kind, name in self.members())
 
     def struct(self):
         lines = [f"struct {self.op.name}_saved {{"]
@@ -653,9 +678,12 @@ def generate_op(op, ops, shared, tables):
         lines += shared.struct(op)
         if apply == f"{op.name}_apply":
             lines += shared.with_members(op, f.apply())
+        members = f.member_text()
+        name = f"{op.host}\\0{members}" if members else op.host
+        has_members = str(bool(members)).lower()
         lines.append(
             f"{DENSE} static constinit const NodeType {op.name}_type = "
-            f'{{"{op.host}", {apply}, {f.destroy()}, sizeof({op.name}_saved), false}};'
+            f'{{"{name}", {apply}, {f.destroy()}, sizeof({op.name}_saved), false, {has_members}}};'
         )
     for v in variants_of(op):
         text = autograd_function(op, f, v)

@@ -136,7 +136,12 @@ Ref<Function> make_function(const FunctionDef& def) {
   char* name = reinterpret_cast<char*>(f + 1);
   memcpy(name, def.name, name_bytes);
   f->def.name = name;
-  f->node_type = {name, function_backward, destroy_function_saved, 0, true, release_type};
+  f->node_type = {.name = name,
+                  .apply = function_backward,
+                  .destroy_saved = destroy_function_saved,
+                  .saved_bytes = 0,
+                  .takes_undefined = true,
+                  .release = release_type};
   return Ref<Function>::adopt(f);
 }
 
@@ -366,5 +371,11 @@ TensorRef function_saved(Function& f, int64_t i) {
   TensorRef found = reader.node ? saved.get_opt(*reader.node) : saved_for_jvp(f, saved);
   return f.saved_samples[i] ? batched(f, std::move(found)) : found;
 }
+
+Function* recorded_function(const Node& n) {
+  return n.type->apply == function_backward ? &function_of(n.type) : nullptr;
+}
+const FunctionDef& def_of(const Function& f) { return f.def; }
+Span<const Saved> saved_by(const Function& f) { return {f.saved.data(), f.saved.size()}; }
 
 }  // namespace TT_NS

@@ -1,7 +1,7 @@
 // A differentiable function defined by two callbacks of the application.
 #pragma once
 
-#include "autograd/node.h"
+#include "autograd/saved.h"
 
 struct tt_function;
 
@@ -32,5 +32,10 @@ struct Function;
 void function_save(Function& f, TensorSpan tensors);
 // Called in backward or jvp: returns the i-th of them with its history; empty if NULL was saved.
 TensorRef function_saved(Function& f, int64_t i);
+
+// The function whose call is recorded by n; NULL if n records an operator.
+Function* recorded_function(const Node& n);
+const FunctionDef& def_of(const Function& f);
+Span<const Saved> saved_by(const Function& f);
 
 }  // namespace TT_NS

@@ -75,6 +75,8 @@ class SavedList {
   void get(Node& n, TensorList& out) const {
     for (const Saved& s : items_) out.push_back(s.get_opt(n));
   }
+  int64_t size() const { return items_.size(); }
+  const Saved& operator[](int64_t i) const { return items_[i]; }
 
  private:
   SmallVec<Saved, 4> items_;

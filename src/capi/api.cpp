@@ -249,6 +249,16 @@ void check_list(tt_tensor** outs, int64_t cap, const int64_t* n_outs) {
   if (!n_outs) fail_null("n_outs", -1);
   if (!outs && cap > 0) fail_null("outs", -1);
 }
+void give_text(const Text& text, char* buffer, int64_t cap, int64_t* n) {
+  *n = text.size();
+  const int64_t room = buffer && cap > 0 ? cap : 0;
+  if (*n >= room)
+    fail_arg(TT_BUFFER_TOO_SMALL, "buffer",
+             "buffer has room for {} bytes, the text with its terminating zero needs {}", room,
+             *n + 1);
+  memcpy(buffer, text.c_str(), size_t(*n) + 1);
+}
+
 // Sets *n_outs even if the array is too small.
 void give_list(Ctx& c, tt_tensor** outs, int64_t cap, int64_t* n_outs, TensorList&& l) {
   if (!n_outs) fail_null("n_outs", -1);

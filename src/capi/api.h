@@ -8,6 +8,7 @@ TT_EXPORTS_BEGIN  // the functions of the header, and nothing else
 TT_EXPORTS_END
 
 #include "base/linked.h"
+#include "base/text/text.h"
 #include "core/ctx.h"
 #include "dispatch/value.h"
 
@@ -172,6 +173,19 @@ TT_INLINE void give_inline(Ctx& c, tt_tensor** out, TensorRef&& t) {
 }
 void give_owned(Ctx& c, tt_tensor** out, Tensor* t);
 TT_INLINE void give(Ctx& c, tt_tensor** out, TensorRef&& t) { give_owned(c, out, t.leak()); }
+void give_text(const Text& text, char* buffer, int64_t cap, int64_t* n);
+// A call that writes a text, which f makes: void f(Text&). *n gets its length.
+template <class F>
+tt_status text_call(tt_ctx* h, const char* name, char* buffer, int64_t cap, int64_t* n, F f) {
+  if (n) *n = 0;
+  if (buffer && cap > 0) *buffer = 0;
+  return api_call(h, name, [&](Ctx&) {
+    out_arg(n, "n", 4);
+    Text text;
+    f(text);
+    give_text(text, buffer, cap, n);
+  });
+}
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, TensorPair&& p);
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, TensorTriple&& p);
 void give(Ctx& c, tt_tensor** a, tt_tensor** b, tt_tensor** d, tt_tensor** e, TensorQuad&& p);

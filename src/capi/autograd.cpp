@@ -2,6 +2,7 @@
 #include "autograd/dual.h"
 #include "autograd/engine.h"
 #include "autograd/hook.h"
+#include "autograd/saved_values.h"
 #include "base/finalizer.h"
 #include "capi/api.h"
 #include "tt.h"
@@ -231,6 +232,17 @@ tt_status tt_node_leaf(tt_ctx* h, const tt_node* node, int64_t input, tt_tensor*
       if (e.is_leaf()) leaf = TensorRef::share(e.leaf());
     }
     if (leaf) give(c, out, std::move(leaf));
+  });
+}
+tt_status tt_node_describe(tt_ctx* h, const tt_node* node, char* buffer, int64_t cap, int64_t* n) {
+  return text_call(h, "node_describe", buffer, cap, n,
+                   [&](Text& text) { print_node(node_arg(node, "n", 1), text); });
+}
+tt_status tt_node_saved(tt_ctx* h, const tt_node* node, int64_t i, tt_tensor** out) {
+  clear_out(out);
+  return api_call(h, "node_saved", [&](Ctx& c) {
+    out_arg(out, "out", 3);
+    give(c, out, saved_tensor(node_arg(node, "n", 1), i));
   });
 }
 tt_status tt_node_register_hook(tt_ctx* h, tt_node* node, int32_t pre, tt_node_hook fn, void* user,

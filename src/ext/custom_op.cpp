@@ -180,8 +180,12 @@ CustomOp* make_custom_op(const CustomOpDef& def) {
   op->schema.wide_unsigned = WideUnsigned::kMoves;  // the application looks at dtypes
   op->owned.info = {kTagOp, 0, kBackendKeys | bit(kKeyAutograd) | kModeKeys, &op->schema,
                     call_custom};
-  op->node_type = {parsed.name,         custom_backward, destroy_saved<CustomSaved>,
-                   sizeof(CustomSaved), false,           release_type};
+  op->node_type = {.name = parsed.name,
+                   .apply = custom_backward,
+                   .destroy_saved = destroy_saved<CustomSaved>,
+                   .saved_bytes = sizeof(CustomSaved),
+                   .takes_undefined = false,
+                   .release = release_type};
   ref.leak();
   return op;
 }

@@ -113,6 +113,14 @@ end
 "The nodes of its inputs; nothing for a leaf or no gradient."
 next_functions(n::Node) = [next_function(n, i) for i in 1:num_inputs(n)]
 """
+Describes a node, what it saved for its gradient included, as JSON whose numbers may be inf and nan.
+A tensor among "saved" is {"tensor": i}, a list of them {"tensors": [i, n]}, where i is the number
+for TT.saved.
+"""
+describe(n::Node) = printed(C.tt_node_describe, n)
+"Returns a tensor that a node saved, by its number in TT.describe; nothing if it is absent."
+saved(n::Node, i::Integer) = wrap_or_nothing(handle_out(o -> C.tt_node_saved(ctx(), n, i, o)))
+"""
 Calls f(gradients of the outputs) before n's formula. `TT.register_hook(f, n)` calls f(gradients of
 the inputs) after it.
 """

@@ -418,6 +418,11 @@ class NodeHandle(Handle):
         """Returns the number of differentiable inputs."""
         return quick.tt_node_num_inputs(self)
 
+    def saved(self, i: int) -> Tensor:
+        """Returns a tensor that the node saved. Fails with AutogradError if backward has freed
+        it, or it was written since. It is None if it is absent."""
+        return tensor_result("tt_node_saved", self, c_int64(integer(i, "saved", "i")))
+
     def register_prehook(self, fn: Callable[[tuple[Tensor | None, ...]],
                                             tuple[Tensor | None, ...] | None]) -> HookHandle:
         """Registers a function that sees the gradients of the operator's outputs before its

@@ -85,7 +85,7 @@ def number(kind: int, i: int, re: float, im: float) -> Any:
 
 
 LEFT_OUT: Any = object()  # the default of an argument for which None is a value
-OF_GRAD = ("_kept_grad", "_sparse_grad")  # attributes that tt sets
+OF_GRAD = ("_kept_grad", "_sparse_grad", "_metadata_of_grad")  # attributes that tt sets
 
 
 class Tensor(Arithmetic, TensorLayout):

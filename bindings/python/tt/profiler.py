@@ -33,7 +33,7 @@ from ._handles import (
 from ._hints import Self
 from ._lib import filled, local
 from ._structs import struct
-from .autograd.graph import pytorchs_name
+from .autograd._nodes import pytorchs_name
 
 __all__ = [
     "EventList",
@@ -391,7 +391,7 @@ def shown_name(kind: int, name: bytes) -> str:
     if kind == OP and "::" not in text:
         return f"aten::{OPERATORS.get(text) or OF_NUMBERS.sub('', text)}"
     if kind == NODE:
-        text = pytorchs_name(text, 1, None)
+        text = pytorchs_name(text, 1)
     return NAMES.get(kind, "{}").format(text)
 
 

@@ -59,8 +59,9 @@ static void native_batch_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType native_batch_norm_type = {"native_batch_norm",
-    native_batch_norm_apply, destroy_parts<3, 0>, sizeof(native_batch_norm_saved), false};
+alignas(8) static constinit const NodeType native_batch_norm_type =
+    {"native_batch_norm\0tinput,tweight,tstats,btraining,feps", native_batch_norm_apply,
+     destroy_parts<3, 0>, sizeof(native_batch_norm_saved), false, true};
 static TensorPair native_batch_norm_autograd(Call c, const Tensor& input, const Tensor* weight,
                                              const Tensor* bias, const Tensor* running_mean,
                                              const Tensor* running_var, bool training, double eps) {
@@ -134,8 +135,9 @@ static void batch_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType batch_norm_backward_type = {"batch_norm_backward",
-    batch_norm_backward_apply, destroy_parts<4, 0>, sizeof(batch_norm_backward_saved), false};
+alignas(8) static constinit const NodeType batch_norm_backward_type =
+    {"batch_norm_backward\0tgrad,tinput,tweight,tstats,btraining,feps", batch_norm_backward_apply,
+     destroy_parts<4, 0>, sizeof(batch_norm_backward_saved), false, true};
 static TensorTriple batch_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  const Tensor* weight, const Tensor& stats,
                                                  bool training, double eps, bool want_input,
@@ -233,8 +235,9 @@ static void native_group_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType native_group_norm_type = {"native_group_norm",
-    native_group_norm_apply, destroy_parts<4, 0>, sizeof(native_group_norm_saved), false};
+alignas(8) static constinit const NodeType native_group_norm_type =
+    {"native_group_norm\0tinput,tweight,tmean,trstd,inum_groups,feps", native_group_norm_apply,
+     destroy_parts<4, 0>, sizeof(native_group_norm_saved), false, true};
 static TensorTriple native_group_norm_autograd(Call c, const Tensor& input, int64_t num_groups,
                                                const Tensor* weight, const Tensor* bias,
                                                double eps) {
@@ -305,8 +308,9 @@ static void group_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType group_norm_backward_type = {"group_norm_backward",
-    group_norm_backward_apply, destroy_parts<3, 0>, sizeof(group_norm_backward_saved), false};
+alignas(8) static constinit const NodeType group_norm_backward_type =
+    {"group_norm_backward\0tgrad,tinput,tweight,inum_groups,feps", group_norm_backward_apply,
+     destroy_parts<3, 0>, sizeof(group_norm_backward_saved), false, true};
 static TensorTriple group_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  int64_t num_groups, const Tensor* weight,
                                                  const Tensor& mean, const Tensor& rstd, double eps,
@@ -421,8 +425,8 @@ static void native_rms_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 alignas(8) static constinit const NodeType native_rms_norm_type =
-    {"native_rms_norm", native_rms_norm_apply, destroy_parts<3, 1>, sizeof(native_rms_norm_saved),
-     false};
+    {"native_rms_norm\0tinput,tweight,trstd,snormalized_shape,feps", native_rms_norm_apply,
+     destroy_parts<3, 1>, sizeof(native_rms_norm_saved), false, true};
 static TensorPair native_rms_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
                                            const Tensor* weight, double eps) {
   const bool n0 = needs_grad(input);
@@ -485,8 +489,9 @@ static void rms_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType rms_norm_backward_type = {"rms_norm_backward",
-    rms_norm_backward_apply, destroy_parts<3, 1>, sizeof(rms_norm_backward_saved), false};
+alignas(8) static constinit const NodeType rms_norm_backward_type =
+    {"rms_norm_backward\0tgrad,tinput,tweight,snormalized_shape,feps", rms_norm_backward_apply,
+     destroy_parts<3, 1>, sizeof(rms_norm_backward_saved), false, true};
 static TensorPair rms_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                              Ints normalized_shape, const Tensor* weight,
                                              const Tensor& rstd, double eps, bool want_input,
@@ -579,8 +584,9 @@ static void native_layer_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType native_layer_norm_type = {"native_layer_norm",
-    native_layer_norm_apply, destroy_parts<4, 1>, sizeof(native_layer_norm_saved), false};
+alignas(8) static constinit const NodeType native_layer_norm_type =
+    {"native_layer_norm\0tinput,tweight,tmean,trstd,snormalized_shape,feps",
+     native_layer_norm_apply, destroy_parts<4, 1>, sizeof(native_layer_norm_saved), false, true};
 static TensorTriple native_layer_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
                                                const Tensor* weight, const Tensor* bias,
                                                double eps) {
@@ -650,8 +656,9 @@ static void layer_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType layer_norm_backward_type = {"layer_norm_backward",
-    layer_norm_backward_apply, destroy_parts<3, 1>, sizeof(layer_norm_backward_saved), false};
+alignas(8) static constinit const NodeType layer_norm_backward_type =
+    {"layer_norm_backward\0tgrad,tinput,tweight,snormalized_shape,feps", layer_norm_backward_apply,
+     destroy_parts<3, 1>, sizeof(layer_norm_backward_saved), false, true};
 static TensorTriple layer_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  Ints normalized_shape, const Tensor& mean,
                                                  const Tensor& rstd, const Tensor* weight,

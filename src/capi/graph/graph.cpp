@@ -149,26 +149,9 @@ tt_status tt_graph_get_storage(tt_ctx* h, const tt_graph* handle, int64_t i,
 
 // ---- text ----
 
-static void give_text(const Text& text, char* buffer, int64_t cap, int64_t* n) {
-  *n = text.size();
-  const int64_t room = buffer && cap > 0 ? cap : 0;
-  if (*n >= room)
-    fail_arg(TT_BUFFER_TOO_SMALL, "buffer",
-             "buffer has room for {} bytes, the text with its terminating zero needs {}", room,
-             *n + 1);
-  memcpy(buffer, text.c_str(), size_t(*n) + 1);
-}
 static tt_status write_text(tt_ctx* h, const char* call, const tt_graph* handle, char* buffer,
                             int64_t cap, int64_t* n, void (*print)(const Graph&, Text&)) {
-  if (n) *n = 0;
-  if (buffer && cap > 0) *buffer = 0;
-  return api_call(h, call, [&](Ctx&) {
-    const Graph& g = graph_arg(handle);
-    out_arg(n, "n", 4);
-    Text text;
-    print(g, text);
-    give_text(text, buffer, cap, n);
-  });
+  return text_call(h, call, buffer, cap, n, [&](Text& text) { print(graph_arg(handle), text); });
 }
 tt_status tt_graph_print(tt_ctx* h, const tt_graph* g, char* buffer, int64_t cap, int64_t* n) {
   return write_text(h, "graph_print", g, buffer, cap, n, print_graph);

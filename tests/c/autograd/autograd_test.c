@@ -608,6 +608,45 @@ static void test_nodes(void** state) {
   assert_null(n);
 }
 
+static void describes(const tt_node* n, const char* want) {
+  char text[512];
+  int64_t length = 0;
+  OK(tt_node_describe(c, n, text, sizeof text, &length));
+  assert_string_equal(text, want);
+  assert_int_equal(length, strlen(want));
+}
+
+static void test_saved_values(void** state) {
+  tt_tensor *x = leaf(DATA(1, 2)), *y, *z, *total, *saved;
+  tt_node* n;
+  int64_t length = 0;
+  char small[8];
+  (void)state;
+  y = mul(x, x);
+  OK(tt_tensor_grad_fn(c, y, &n));
+  describes(n,
+            "{\"name\":\"mul\",\"outputs\":[0,0],\"released\":false,"
+            "\"saved\":{\"self\":{\"tensor\":0},\"other\":{\"tensor\":1}}}");
+  FAILS(tt_node_describe(c, n, small, sizeof small, &length), TT_BUFFER_TOO_SMALL, "8 bytes");
+  OK(tt_node_saved(c, n, 1, &saved));
+  assert_ptr_equal(saved, x);
+  FAILS(tt_node_saved(c, n, 2, &saved), TT_INDEX, "2 tensors");
+  assert_null(saved);
+  OK(tt_sum(c, y, NULL, &total));
+  OK(tt_backward(c, total, NULL));
+  describes(n,
+            "{\"name\":\"mul\",\"outputs\":[0,0],\"released\":true,"
+            "\"saved\":{\"self\":null,\"other\":null}}");
+  FAILS(tt_node_saved(c, n, 0, &saved), TT_AUTOGRAD, "freed");
+  tt_node_release(n);
+  OK(tt_pow_f64(c, x, INFINITY, &z));
+  OK(tt_tensor_grad_fn(c, z, &n));
+  describes(n,
+            "{\"name\":\"pow_number\",\"outputs\":[0],\"released\":false,"
+            "\"saved\":{\"self\":{\"tensor\":0},\"exponent\":inf}}");
+  tt_node_release(n);
+}
+
 /* ---- order and memory ---- */
 
 enum { kUses = 1000, kWide = 16384 };
@@ -805,6 +844,7 @@ int main(void) {
       SCOPED(test_set_data_of_a_view),
       SCOPED(test_views_keep_their_memory),
       SCOPED(test_nodes),
+      SCOPED(test_saved_values),
       SCOPED(test_thousand_uses_hold_two_gradients),
       SCOPED(test_leaves_fire_early),
       SCOPED(test_deep_chain),

@@ -3516,6 +3516,7 @@ tt_nn_upsampling_nearest2d
 tt_nn_zero_pad1d
 tt_nn_zero_pad2d
 tt_nn_zero_pad3d
+tt_node_describe
 tt_node_leaf
 tt_node_name
 tt_node_next
@@ -3524,6 +3525,7 @@ tt_node_register_hook
 tt_node_release
 tt_node_remove_hook
 tt_node_retain
+tt_node_saved
 tt_nonzero
 tt_nonzero_into
 tt_nonzero_static
@@ -4045,7 +4047,7 @@ tt_zeta_into
 """)
 
 # Addresses of the functions, in the order of NAMES.
-const FN = fill(C_NULL, 1848)
+const FN = fill(C_NULL, 1850)
 address_of(i::Int) = @inbounds FN[i]
 
 @inline tt_abs(c, self, out) = ccall(address_of(1), Int32,
@@ -6955,1096 +6957,1100 @@ n_kernel_size, opts, out)
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
 @inline tt_nn_zero_pad3d(c, padding, n_padding, out) = ccall(address_of(1322), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_node_leaf(c, n, input, out) = ccall(address_of(1323), Int32,
+@inline tt_node_describe(c, n, buffer, cap, len) = ccall(address_of(1323), Int32,
+(Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, n, buffer, cap, len)
+@inline tt_node_leaf(c, n, input, out) = ccall(address_of(1324), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, n, input, out)
-@inline tt_node_name(n) = ccall(address_of(1324), Ptr{UInt8}, (Ptr{Cvoid},), n)
-@inline tt_node_next(c, n, input, out) = ccall(address_of(1325), Int32,
+@inline tt_node_name(n) = ccall(address_of(1325), Ptr{UInt8}, (Ptr{Cvoid},), n)
+@inline tt_node_next(c, n, input, out) = ccall(address_of(1326), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, n, input, out)
-@inline tt_node_num_inputs(n) = ccall(address_of(1326), Int64, (Ptr{Cvoid},), n)
-@inline tt_node_register_hook(c, n, pre, fn, user, drop, id) = ccall(address_of(1327), Int32,
+@inline tt_node_num_inputs(n) = ccall(address_of(1327), Int64, (Ptr{Cvoid},), n)
+@inline tt_node_register_hook(c, n, pre, fn, user, drop, id) = ccall(address_of(1328), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, n, pre, fn,
 user, drop, id)
-@inline tt_node_release(n) = ccall(address_of(1328), Cvoid, (Ptr{Cvoid},), n)
-@inline tt_node_remove_hook(c, n, id) = ccall(address_of(1329), Int32,
+@inline tt_node_release(n) = ccall(address_of(1329), Cvoid, (Ptr{Cvoid},), n)
+@inline tt_node_remove_hook(c, n, id) = ccall(address_of(1330), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, n, id)
-@inline tt_node_retain(n) = ccall(address_of(1330), Cvoid, (Ptr{Cvoid},), n)
-@inline tt_nonzero(c, self, out) = ccall(address_of(1331), Int32,
+@inline tt_node_retain(n) = ccall(address_of(1331), Cvoid, (Ptr{Cvoid},), n)
+@inline tt_node_saved(c, n, i, out) = ccall(address_of(1332), Int32,
+(Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, n, i, out)
+@inline tt_nonzero(c, self, out) = ccall(address_of(1333), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_nonzero_into(c, self, dst) = ccall(address_of(1332), Int32,
+@inline tt_nonzero_into(c, self, dst) = ccall(address_of(1334), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_nonzero_static(c, self, size, opts, out) = ccall(address_of(1333), Int32,
+@inline tt_nonzero_static(c, self, size, opts, out) = ccall(address_of(1335), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_nonzero_static_opts}, Ptr{Ptr{Cvoid}}), c, self, size, opts,
 out)
-@inline tt_norm(c, self, p, dim, n_dim, opts, out) = ccall(address_of(1334), Int32,
+@inline tt_norm(c, self, p, dim, n_dim, opts, out) = ccall(address_of(1336), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Int64}, Int64, Ptr{tt_norm_opts}, Ptr{Ptr{Cvoid}}), c, self,
 p, dim, n_dim, opts, out)
-@inline tt_norm_into(c, self, p, dim, n_dim, opts, dst) = ccall(address_of(1335), Int32,
+@inline tt_norm_into(c, self, p, dim, n_dim, opts, dst) = ccall(address_of(1337), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Int64}, Int64, Ptr{tt_norm_opts}, Ptr{Cvoid}), c, self, p,
 dim, n_dim, opts, dst)
-@inline tt_normal(c, mean, std, opts, out) = ccall(address_of(1336), Int32,
+@inline tt_normal(c, mean, std, opts, out) = ccall(address_of(1338), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_normal_opts}, Ptr{Ptr{Cvoid}}), c, mean, std, opts, out)
-@inline tt_normal_(c, self, mean, std, opts) = ccall(address_of(1337), Int32,
+@inline tt_normal_(c, self, mean, std, opts) = ccall(address_of(1339), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Float64, Ptr{tt_normal__opts}), c, self, mean, std, opts)
-@inline tt_normal_into(c, mean, std, opts, dst) = ccall(address_of(1338), Int32,
+@inline tt_normal_into(c, mean, std, opts, dst) = ccall(address_of(1340), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_normal_opts}, Ptr{Cvoid}), c, mean, std, opts, dst)
-@inline tt_normal_mean(c, mean, std, opts, out) = ccall(address_of(1339), Int32,
+@inline tt_normal_mean(c, mean, std, opts, out) = ccall(address_of(1341), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_normal_mean_opts}, Ptr{Ptr{Cvoid}}), c, mean, std, opts,
 out)
-@inline tt_normal_mean_into(c, mean, std, opts, dst) = ccall(address_of(1340), Int32,
+@inline tt_normal_mean_into(c, mean, std, opts, dst) = ccall(address_of(1342), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_normal_mean_opts}, Ptr{Cvoid}), c, mean, std, opts, dst)
-@inline tt_normal_size(c, mean, std, size, n_size, opts, out) = ccall(address_of(1341), Int32,
+@inline tt_normal_size(c, mean, std, size, n_size, opts, out) = ccall(address_of(1343), Int32,
 (Ptr{Cvoid}, Float64, Float64, Ptr{Int64}, Int64, Ptr{tt_normal_size_opts}, Ptr{Ptr{Cvoid}}), c,
 mean, std, size, n_size, opts, out)
-@inline tt_normal_std(c, mean, std, opts, out) = ccall(address_of(1342), Int32,
+@inline tt_normal_std(c, mean, std, opts, out) = ccall(address_of(1344), Int32,
 (Ptr{Cvoid}, Float64, Ptr{Cvoid}, Ptr{tt_normal_std_opts}, Ptr{Ptr{Cvoid}}), c, mean, std, opts,
 out)
-@inline tt_normal_std_into(c, mean, std, opts, dst) = ccall(address_of(1343), Int32,
+@inline tt_normal_std_into(c, mean, std, opts, dst) = ccall(address_of(1345), Int32,
 (Ptr{Cvoid}, Float64, Ptr{Cvoid}, Ptr{tt_normal_std_opts}, Ptr{Cvoid}), c, mean, std, opts, dst)
-@inline tt_normalize(c, input, opts, out) = ccall(address_of(1344), Int32,
+@inline tt_normalize(c, input, opts, out) = ccall(address_of(1346), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_normalize_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_normalize_into(c, input, opts, dst) = ccall(address_of(1345), Int32,
+@inline tt_normalize_into(c, input, opts, dst) = ccall(address_of(1347), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_normalize_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_npy_load(c, path, out) = ccall(address_of(1346), Int32,
+@inline tt_npy_load(c, path, out) = ccall(address_of(1348), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_npz_load(c, path, out) = ccall(address_of(1347), Int32,
+@inline tt_npz_load(c, path, out) = ccall(address_of(1349), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_nuclear_norm(c, self, opts, out) = ccall(address_of(1348), Int32,
+@inline tt_nuclear_norm(c, self, opts, out) = ccall(address_of(1350), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_nuclear_norm_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_nuclear_norm_into(c, self, opts, dst) = ccall(address_of(1349), Int32,
+@inline tt_nuclear_norm_into(c, self, opts, dst) = ccall(address_of(1351), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_nuclear_norm_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_num_threads(c) = ccall(address_of(1350), Int32, (Ptr{Cvoid},), c)
-@inline tt_one_hot(c, self, opts, out) = ccall(address_of(1351), Int32,
+@inline tt_num_threads(c) = ccall(address_of(1352), Int32, (Ptr{Cvoid},), c)
+@inline tt_one_hot(c, self, opts, out) = ccall(address_of(1353), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_one_hot_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_ones(c, size, n_size, opts, out) = ccall(address_of(1352), Int32,
+@inline tt_ones(c, size, n_size, opts, out) = ccall(address_of(1354), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_ones_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_ones_like(c, self, opts, out) = ccall(address_of(1353), Int32,
+@inline tt_ones_like(c, self, opts, out) = ccall(address_of(1355), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_ones_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_op_call(c, op, args, n_args, outs, cap, n_outs) = ccall(address_of(1354), Int32,
+@inline tt_op_call(c, op, args, n_args, outs, cap, n_outs) = ccall(address_of(1356), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_value}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, op, args,
 n_args, outs, cap, n_outs)
-@inline tt_op_find(c, name, out) = ccall(address_of(1355), Int32,
+@inline tt_op_find(c, name, out) = ccall(address_of(1357), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, name, out)
-@inline tt_op_name(op) = ccall(address_of(1356), Ptr{UInt8}, (Ptr{Cvoid},), op)
-@inline tt_op_register(c, def) = ccall(address_of(1357), Int32, (Ptr{Cvoid}, Ptr{tt_op_def}), c,
+@inline tt_op_name(op) = ccall(address_of(1358), Ptr{UInt8}, (Ptr{Cvoid},), op)
+@inline tt_op_register(c, def) = ccall(address_of(1359), Int32, (Ptr{Cvoid}, Ptr{tt_op_def}), c,
 def)
-@inline tt_op_schema(op) = ccall(address_of(1358), Ptr{UInt8}, (Ptr{Cvoid},), op)
-@inline tt_optim_adadelta(c, params, n_params, opts, out) = ccall(address_of(1359), Int32,
+@inline tt_op_schema(op) = ccall(address_of(1360), Ptr{UInt8}, (Ptr{Cvoid},), op)
+@inline tt_optim_adadelta(c, params, n_params, opts, out) = ccall(address_of(1361), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adadelta_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_adafactor(c, params, n_params, opts, out) = ccall(address_of(1360), Int32,
+@inline tt_optim_adafactor(c, params, n_params, opts, out) = ccall(address_of(1362), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adafactor_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_adagrad(c, params, n_params, opts, out) = ccall(address_of(1361), Int32,
+@inline tt_optim_adagrad(c, params, n_params, opts, out) = ccall(address_of(1363), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adagrad_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_adam(c, params, n_params, opts, out) = ccall(address_of(1362), Int32,
+@inline tt_optim_adam(c, params, n_params, opts, out) = ccall(address_of(1364), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adam_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_adamax(c, params, n_params, opts, out) = ccall(address_of(1363), Int32,
+@inline tt_optim_adamax(c, params, n_params, opts, out) = ccall(address_of(1365), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adamax_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_adamw(c, params, n_params, opts, out) = ccall(address_of(1364), Int32,
+@inline tt_optim_adamw(c, params, n_params, opts, out) = ccall(address_of(1366), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_adamw_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_add_param_group(c, opt, params, n) = ccall(address_of(1365), Int32,
+@inline tt_optim_add_param_group(c, opt, params, n) = ccall(address_of(1367), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64), c, opt, params, n)
-@inline tt_optim_asgd(c, params, n_params, opts, out) = ccall(address_of(1366), Int32,
+@inline tt_optim_asgd(c, params, n_params, opts, out) = ccall(address_of(1368), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_asgd_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_get_f64(c, opt, group, name, out) = ccall(address_of(1367), Int32,
+@inline tt_optim_get_f64(c, opt, group, name, out) = ccall(address_of(1369), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Ptr{Float64}), c, opt, group, name, out)
-@inline tt_optim_get_state(c, opt, param, name, out) = ccall(address_of(1368), Int32,
+@inline tt_optim_get_state(c, opt, param, name, out) = ccall(address_of(1370), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Ptr{Ptr{Cvoid}}), c, opt, param, name, out)
-@inline tt_optim_group_size(opt, group) = ccall(address_of(1369), Int64, (Ptr{Cvoid}, Int64), opt,
+@inline tt_optim_group_size(opt, group) = ccall(address_of(1371), Int64, (Ptr{Cvoid}, Int64), opt,
 group)
-@inline tt_optim_lbfgs(c, params, n_params, opts, out) = ccall(address_of(1370), Int32,
+@inline tt_optim_lbfgs(c, params, n_params, opts, out) = ccall(address_of(1372), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_lbfgs_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_lion(c, params, n_params, opts, out) = ccall(address_of(1371), Int32,
+@inline tt_optim_lion(c, params, n_params, opts, out) = ccall(address_of(1373), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_lion_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_load_number(c, opt, name, value) = ccall(address_of(1372), Int32,
+@inline tt_optim_load_number(c, opt, name, value) = ccall(address_of(1374), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Float64), c, opt, name, value)
-@inline tt_optim_load_tensor(c, opt, name, value) = ccall(address_of(1373), Int32,
+@inline tt_optim_load_tensor(c, opt, name, value) = ccall(address_of(1375), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}), c, opt, name, value)
-@inline tt_optim_muon(c, params, n_params, opts, out) = ccall(address_of(1374), Int32,
+@inline tt_optim_muon(c, params, n_params, opts, out) = ccall(address_of(1376), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_muon_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_nadam(c, params, n_params, opts, out) = ccall(address_of(1375), Int32,
+@inline tt_optim_nadam(c, params, n_params, opts, out) = ccall(address_of(1377), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_nadam_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_num_groups(opt) = ccall(address_of(1376), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_num_numbers(opt) = ccall(address_of(1377), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_num_params(opt) = ccall(address_of(1378), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_num_tensors(opt) = ccall(address_of(1379), Int64, (Ptr{Cvoid},), opt)
-@inline tt_optim_number_at(c, opt, i, name, cap, out) = ccall(address_of(1380), Int32,
+@inline tt_optim_num_groups(opt) = ccall(address_of(1378), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_num_numbers(opt) = ccall(address_of(1379), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_num_params(opt) = ccall(address_of(1380), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_num_tensors(opt) = ccall(address_of(1381), Int64, (Ptr{Cvoid},), opt)
+@inline tt_optim_number_at(c, opt, i, name, cap, out) = ccall(address_of(1382), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{UInt8}, Int64, Ptr{Float64}), c, opt, i, name, cap, out)
-@inline tt_optim_param(c, opt, param, out) = ccall(address_of(1381), Int32,
+@inline tt_optim_param(c, opt, param, out) = ccall(address_of(1383), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, opt, param, out)
-@inline tt_optim_radam(c, params, n_params, opts, out) = ccall(address_of(1382), Int32,
+@inline tt_optim_radam(c, params, n_params, opts, out) = ccall(address_of(1384), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_radam_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_release(opt) = ccall(address_of(1383), Cvoid, (Ptr{Cvoid},), opt)
-@inline tt_optim_retain(opt) = ccall(address_of(1384), Cvoid, (Ptr{Cvoid},), opt)
-@inline tt_optim_rmsprop(c, params, n_params, opts, out) = ccall(address_of(1385), Int32,
+@inline tt_optim_release(opt) = ccall(address_of(1385), Cvoid, (Ptr{Cvoid},), opt)
+@inline tt_optim_retain(opt) = ccall(address_of(1386), Cvoid, (Ptr{Cvoid},), opt)
+@inline tt_optim_rmsprop(c, params, n_params, opts, out) = ccall(address_of(1387), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_rmsprop_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_rprop(c, params, n_params, opts, out) = ccall(address_of(1386), Int32,
+@inline tt_optim_rprop(c, params, n_params, opts, out) = ccall(address_of(1388), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_rprop_opts}, Ptr{Ptr{Cvoid}}), c, params,
 n_params, opts, out)
-@inline tt_optim_set_f64(c, opt, group, name, value) = ccall(address_of(1387), Int32,
+@inline tt_optim_set_f64(c, opt, group, name, value) = ccall(address_of(1389), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Float64), c, opt, group, name, value)
-@inline tt_optim_set_state(c, opt, param, name, value) = ccall(address_of(1388), Int32,
+@inline tt_optim_set_state(c, opt, param, name, value) = ccall(address_of(1390), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Cstring, Ptr{Cvoid}), c, opt, param, name, value)
-@inline tt_optim_sgd(c, params, n_params, opts, out) = ccall(address_of(1389), Int32,
+@inline tt_optim_sgd(c, params, n_params, opts, out) = ccall(address_of(1391), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_optim_sgd_opts}, Ptr{Ptr{Cvoid}}), c, params, n_params,
 opts, out)
-@inline tt_optim_step(c, opt) = ccall(address_of(1390), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, opt)
-@inline tt_optim_step_closure(c, opt, fn, user, drop, loss) = ccall(address_of(1391), Int32,
+@inline tt_optim_step(c, opt) = ccall(address_of(1392), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, opt)
+@inline tt_optim_step_closure(c, opt, fn, user, drop, loss) = ccall(address_of(1393), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, opt, fn, user,
 drop, loss)
-@inline tt_optim_tensor_at(c, opt, i, name, cap, out) = ccall(address_of(1392), Int32,
+@inline tt_optim_tensor_at(c, opt, i, name, cap, out) = ccall(address_of(1394), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{UInt8}, Int64, Ptr{Ptr{Cvoid}}), c, opt, i, name, cap, out)
-@inline tt_optim_zero_grad(c, opt, set_to_none) = ccall(address_of(1393), Int32,
+@inline tt_optim_zero_grad(c, opt, set_to_none) = ccall(address_of(1395), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, opt, set_to_none)
-@inline tt_orgqr(c, self, input2, out) = ccall(address_of(1394), Int32,
+@inline tt_orgqr(c, self, input2, out) = ccall(address_of(1396), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, input2, out)
-@inline tt_orgqr_into(c, self, input2, dst) = ccall(address_of(1395), Int32,
+@inline tt_orgqr_into(c, self, input2, dst) = ccall(address_of(1397), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, input2, dst)
-@inline tt_outer(c, self, vec2, out) = ccall(address_of(1396), Int32,
+@inline tt_outer(c, self, vec2, out) = ccall(address_of(1398), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, vec2, out)
-@inline tt_outer_into(c, self, vec2, dst) = ccall(address_of(1397), Int32,
+@inline tt_outer_into(c, self, vec2, dst) = ccall(address_of(1399), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, vec2, dst)
-@inline tt_pad(c, input, pad, n_pad, opts, out) = ccall(address_of(1398), Int32,
+@inline tt_pad(c, input, pad, n_pad, opts, out) = ccall(address_of(1400), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_pad_opts}, Ptr{Ptr{Cvoid}}), c, input, pad,
 n_pad, opts, out)
-@inline tt_pairwise_distance(c, x1, x2, opts, out) = ccall(address_of(1399), Int32,
+@inline tt_pairwise_distance(c, x1, x2, opts, out) = ccall(address_of(1401), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_pairwise_distance_opts}, Ptr{Ptr{Cvoid}}), c, x1, x2,
 opts, out)
-@inline tt_pdist(c, self, opts, out) = ccall(address_of(1400), Int32,
+@inline tt_pdist(c, self, opts, out) = ccall(address_of(1402), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_pdist_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_permute(c, self, dims, n_dims, out) = ccall(address_of(1401), Int32,
+@inline tt_permute(c, self, dims, n_dims, out) = ccall(address_of(1403), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dims, n_dims, out)
-@inline tt_pin_memory(c, t, device, out) = ccall(address_of(1402), Int32,
+@inline tt_pin_memory(c, t, device, out) = ccall(address_of(1404), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_device}, Ptr{Ptr{Cvoid}}), c, t, device, out)
-@inline tt_pinverse(c, self, opts, out) = ccall(address_of(1403), Int32,
+@inline tt_pinverse(c, self, opts, out) = ccall(address_of(1405), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_pinverse_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_pixel_shuffle(c, self, upscale_factor, out) = ccall(address_of(1404), Int32,
+@inline tt_pixel_shuffle(c, self, upscale_factor, out) = ccall(address_of(1406), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, upscale_factor, out)
-@inline tt_pixel_unshuffle(c, self, downscale_factor, out) = ccall(address_of(1405), Int32,
+@inline tt_pixel_unshuffle(c, self, downscale_factor, out) = ccall(address_of(1407), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, downscale_factor, out)
-@inline tt_plan_new(c, g, opts, out) = ccall(address_of(1406), Int32,
+@inline tt_plan_new(c, g, opts, out) = ccall(address_of(1408), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_plan_opts}, Ptr{Ptr{Cvoid}}), c, g, opts, out)
-@inline tt_plan_release(p) = ccall(address_of(1407), Cvoid, (Ptr{Cvoid},), p)
-@inline tt_plan_retain(p) = ccall(address_of(1408), Cvoid, (Ptr{Cvoid},), p)
-@inline tt_plan_run(c, p) = ccall(address_of(1409), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, p)
-@inline tt_plan_run_for(c, p, ns, done) = ccall(address_of(1410), Int32,
+@inline tt_plan_release(p) = ccall(address_of(1409), Cvoid, (Ptr{Cvoid},), p)
+@inline tt_plan_retain(p) = ccall(address_of(1410), Cvoid, (Ptr{Cvoid},), p)
+@inline tt_plan_run(c, p) = ccall(address_of(1411), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, p)
+@inline tt_plan_run_for(c, p, ns, done) = ccall(address_of(1412), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int32}), c, p, ns, done)
-@inline tt_plan_slot(c, p, output, i, out) = ccall(address_of(1411), Int32,
+@inline tt_plan_slot(c, p, output, i, out) = ccall(address_of(1413), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Int64, Ptr{Ptr{Cvoid}}), c, p, output, i, out)
-@inline tt_poisson_nll_loss(c, input, target, opts, out) = ccall(address_of(1412), Int32,
+@inline tt_poisson_nll_loss(c, input, target, opts, out) = ccall(address_of(1414), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_poisson_nll_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_polar(c, abs, angle, out) = ccall(address_of(1413), Int32,
+@inline tt_polar(c, abs, angle, out) = ccall(address_of(1415), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, abs, angle, out)
-@inline tt_polar_into(c, abs, angle, dst) = ccall(address_of(1414), Int32,
+@inline tt_polar_into(c, abs, angle, dst) = ccall(address_of(1416), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, abs, angle, dst)
-@inline tt_polygamma(c, n, self, out) = ccall(address_of(1415), Int32,
+@inline tt_polygamma(c, n, self, out) = ccall(address_of(1417), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, n, self, out)
-@inline tt_polygamma_into(c, n, self, dst) = ccall(address_of(1416), Int32,
+@inline tt_polygamma_into(c, n, self, dst) = ccall(address_of(1418), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, n, self, dst)
-@inline tt_positive(c, self, out) = ccall(address_of(1417), Int32,
+@inline tt_positive(c, self, out) = ccall(address_of(1419), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_pow(c, self, exponent, out) = ccall(address_of(1418), Int32,
+@inline tt_pow(c, self, exponent, out) = ccall(address_of(1420), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_(c, self, exponent) = ccall(address_of(1419), Int32,
+@inline tt_pow_(c, self, exponent) = ccall(address_of(1421), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent)
-@inline tt_pow_base_f64(c, self, exponent, out) = ccall(address_of(1420), Int32,
+@inline tt_pow_base_f64(c, self, exponent, out) = ccall(address_of(1422), Int32,
 (Ptr{Cvoid}, Float64, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_base_f64_into(c, self, exponent, dst) = ccall(address_of(1421), Int32,
+@inline tt_pow_base_f64_into(c, self, exponent, dst) = ccall(address_of(1423), Int32,
 (Ptr{Cvoid}, Float64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_base_i64(c, self, exponent, out) = ccall(address_of(1422), Int32,
+@inline tt_pow_base_i64(c, self, exponent, out) = ccall(address_of(1424), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_base_i64_into(c, self, exponent, dst) = ccall(address_of(1423), Int32,
+@inline tt_pow_base_i64_into(c, self, exponent, dst) = ccall(address_of(1425), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_base_scalar(c, self, exponent, out) = ccall(address_of(1424), Int32,
+@inline tt_pow_base_scalar(c, self, exponent, out) = ccall(address_of(1426), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_base_scalar_into(c, self, exponent, dst) = ccall(address_of(1425), Int32,
+@inline tt_pow_base_scalar_into(c, self, exponent, dst) = ccall(address_of(1427), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_f64(c, self, exponent, out) = ccall(address_of(1426), Int32,
+@inline tt_pow_f64(c, self, exponent, out) = ccall(address_of(1428), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_f64_(c, self, exponent) = ccall(address_of(1427), Int32,
+@inline tt_pow_f64_(c, self, exponent) = ccall(address_of(1429), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, exponent)
-@inline tt_pow_f64_into(c, self, exponent, dst) = ccall(address_of(1428), Int32,
+@inline tt_pow_f64_into(c, self, exponent, dst) = ccall(address_of(1430), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_i64(c, self, exponent, out) = ccall(address_of(1429), Int32,
+@inline tt_pow_i64(c, self, exponent, out) = ccall(address_of(1431), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_i64_(c, self, exponent) = ccall(address_of(1430), Int32,
+@inline tt_pow_i64_(c, self, exponent) = ccall(address_of(1432), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, exponent)
-@inline tt_pow_i64_into(c, self, exponent, dst) = ccall(address_of(1431), Int32,
+@inline tt_pow_i64_into(c, self, exponent, dst) = ccall(address_of(1433), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_into(c, self, exponent, dst) = ccall(address_of(1432), Int32,
+@inline tt_pow_into(c, self, exponent, dst) = ccall(address_of(1434), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_pow_scalar(c, self, exponent, out) = ccall(address_of(1433), Int32,
+@inline tt_pow_scalar(c, self, exponent, out) = ccall(address_of(1435), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, exponent, out)
-@inline tt_pow_scalar_(c, self, exponent) = ccall(address_of(1434), Int32,
+@inline tt_pow_scalar_(c, self, exponent) = ccall(address_of(1436), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, exponent)
-@inline tt_pow_scalar_into(c, self, exponent, dst) = ccall(address_of(1435), Int32,
+@inline tt_pow_scalar_into(c, self, exponent, dst) = ccall(address_of(1437), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, exponent, dst)
-@inline tt_prelu(c, self, weight, out) = ccall(address_of(1436), Int32,
+@inline tt_prelu(c, self, weight, out) = ccall(address_of(1438), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, weight, out)
-@inline tt_prod(c, self, opts, out) = ccall(address_of(1437), Int32,
+@inline tt_prod(c, self, opts, out) = ccall(address_of(1439), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_prod_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_prod_dim(c, self, dim, opts, out) = ccall(address_of(1438), Int32,
+@inline tt_prod_dim(c, self, dim, opts, out) = ccall(address_of(1440), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_prod_dim_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_prod_dim_into(c, self, dim, opts, dst) = ccall(address_of(1439), Int32,
+@inline tt_prod_dim_into(c, self, dim, opts, dst) = ccall(address_of(1441), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_prod_dim_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_profiler_begin(c, kind, name, out) = ccall(address_of(1440), Int32,
+@inline tt_profiler_begin(c, kind, name, out) = ccall(address_of(1442), Int32,
 (Ptr{Cvoid}, Int32, Cstring, Ptr{Int64}), c, kind, name, out)
-@inline tt_profiler_chrome_trace(c, path) = ccall(address_of(1441), Int32, (Ptr{Cvoid}, Cstring), c,
+@inline tt_profiler_chrome_trace(c, path) = ccall(address_of(1443), Int32, (Ptr{Cvoid}, Cstring), c,
 path)
-@inline tt_profiler_dropped(c, out) = ccall(address_of(1442), Int32, (Ptr{Cvoid}, Ptr{Int64}), c,
+@inline tt_profiler_dropped(c, out) = ccall(address_of(1444), Int32, (Ptr{Cvoid}, Ptr{Int64}), c,
 out)
-@inline tt_profiler_end(c, event) = ccall(address_of(1443), Int32, (Ptr{Cvoid}, Int64), c, event)
-@inline tt_profiler_events(c, rows, cap, n) = ccall(address_of(1444), Int32,
+@inline tt_profiler_end(c, event) = ccall(address_of(1445), Int32, (Ptr{Cvoid}, Int64), c, event)
+@inline tt_profiler_events(c, rows, cap, n) = ccall(address_of(1446), Int32,
 (Ptr{Cvoid}, Ptr{tt_profile_event}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_profiler_rows(c, rows, cap, n) = ccall(address_of(1445), Int32,
+@inline tt_profiler_rows(c, rows, cap, n) = ccall(address_of(1447), Int32,
 (Ptr{Cvoid}, Ptr{tt_profile_row}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_profiler_start(c) = ccall(address_of(1446), Int32, (Ptr{Cvoid},), c)
-@inline tt_profiler_start_ex(c, opts) = ccall(address_of(1447), Int32,
+@inline tt_profiler_start(c) = ccall(address_of(1448), Int32, (Ptr{Cvoid},), c)
+@inline tt_profiler_start_ex(c, opts) = ccall(address_of(1449), Int32,
 (Ptr{Cvoid}, Ptr{tt_profiler_start_opts}), c, opts)
-@inline tt_profiler_stop(c) = ccall(address_of(1448), Int32, (Ptr{Cvoid},), c)
-@inline tt_profiler_sums(c, rows, cap, n) = ccall(address_of(1449), Int32,
+@inline tt_profiler_stop(c) = ccall(address_of(1450), Int32, (Ptr{Cvoid},), c)
+@inline tt_profiler_sums(c, rows, cap, n) = ccall(address_of(1451), Int32,
 (Ptr{Cvoid}, Ptr{tt_profile_sum}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_put(c, self, index, source, accumulate, out) = ccall(address_of(1450), Int32,
+@inline tt_put(c, self, index, source, accumulate, out) = ccall(address_of(1452), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, self, index, source,
 accumulate, out)
-@inline tt_put_(c, self, index, source, accumulate) = ccall(address_of(1451), Int32,
+@inline tt_put_(c, self, index, source, accumulate) = ccall(address_of(1453), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, self, index, source, accumulate)
-@inline tt_qr(c, self, opts, Q, R) = ccall(address_of(1452), Int32,
+@inline tt_qr(c, self, opts, Q, R) = ccall(address_of(1454), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_qr_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, opts, Q, R)
-@inline tt_qr_into(c, self, opts, dst_Q, dst_R) = ccall(address_of(1453), Int32,
+@inline tt_qr_into(c, self, opts, dst_Q, dst_R) = ccall(address_of(1455), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_qr_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_Q, dst_R)
-@inline tt_quantile(c, self, q, opts, out) = ccall(address_of(1454), Int32,
+@inline tt_quantile(c, self, q, opts, out) = ccall(address_of(1456), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_quantile_opts}, Ptr{Ptr{Cvoid}}), c, self, q, opts, out)
-@inline tt_quantile_into(c, self, q, opts, dst) = ccall(address_of(1455), Int32,
+@inline tt_quantile_into(c, self, q, opts, dst) = ccall(address_of(1457), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_quantile_opts}, Ptr{Cvoid}), c, self, q, opts, dst)
-@inline tt_quantile_scalar(c, self, q, opts, out) = ccall(address_of(1456), Int32,
+@inline tt_quantile_scalar(c, self, q, opts, out) = ccall(address_of(1458), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_quantile_scalar_opts}, Ptr{Ptr{Cvoid}}), c, self, q, opts,
 out)
-@inline tt_quantile_scalar_into(c, self, q, opts, dst) = ccall(address_of(1457), Int32,
+@inline tt_quantile_scalar_into(c, self, q, opts, dst) = ccall(address_of(1459), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{tt_quantile_scalar_opts}, Ptr{Cvoid}), c, self, q, opts, dst)
-@inline tt_quantize_blockwise(c, input, format, out) = ccall(address_of(1458), Int32,
+@inline tt_quantize_blockwise(c, input, format, out) = ccall(address_of(1460), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, input, format, out)
 @inline tt_quantize_per_channel(c, input, scales, zero_points, axis, quant_min, quant_max, dtype,
-out) = ccall(address_of(1459), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64,
+out) = ccall(address_of(1461), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64,
 Int64, Int32, Ptr{Ptr{Cvoid}}), c, input, scales, zero_points, axis, quant_min, quant_max, dtype,
 out)
 @inline tt_quantize_per_tensor(c, input, scale, zero_point, quant_min, quant_max, dtype, out) =
-ccall(address_of(1460), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Int64, Int64, Int32,
+ccall(address_of(1462), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Int64, Int64, Int32,
 Ptr{Ptr{Cvoid}}), c, input, scale, zero_point, quant_min, quant_max, dtype, out)
 @inline tt_quantized_conv2d(c, input, input_scale, input_zero_point, weight, weight_scale, opts,
-out) = ccall(address_of(1461), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Ptr{Cvoid},
+out) = ccall(address_of(1463), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Ptr{Cvoid},
 Ptr{Cvoid}, Ptr{tt_quantized_conv2d_opts}, Ptr{Ptr{Cvoid}}), c, input, input_scale,
 input_zero_point, weight, weight_scale, opts, out)
 @inline tt_quantized_linear(c, input, input_scale, input_zero_point, weight, weight_scale, opts,
-out) = ccall(address_of(1462), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+out) = ccall(address_of(1464), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Cvoid}, Ptr{tt_quantized_linear_opts}, Ptr{Ptr{Cvoid}}), c, input, input_scale,
 input_zero_point, weight, weight_scale, opts, out)
-@inline tt_rad2deg(c, self, out) = ccall(address_of(1463), Int32,
+@inline tt_rad2deg(c, self, out) = ccall(address_of(1465), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_rad2deg_(c, self) = ccall(address_of(1464), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_rad2deg_into(c, self, dst) = ccall(address_of(1465), Int32,
+@inline tt_rad2deg_(c, self) = ccall(address_of(1466), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_rad2deg_into(c, self, dst) = ccall(address_of(1467), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_rand(c, size, n_size, opts, out) = ccall(address_of(1466), Int32,
+@inline tt_rand(c, size, n_size, opts, out) = ccall(address_of(1468), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_rand_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_rand_like(c, self, opts, out) = ccall(address_of(1467), Int32,
+@inline tt_rand_like(c, self, opts, out) = ccall(address_of(1469), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rand_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_randint(c, low, high, size, n_size, opts, out) = ccall(address_of(1468), Int32,
+@inline tt_randint(c, low, high, size, n_size, opts, out) = ccall(address_of(1470), Int32,
 (Ptr{Cvoid}, Int64, Int64, Ptr{Int64}, Int64, Ptr{tt_randint_opts}, Ptr{Ptr{Cvoid}}), c, low, high,
 size, n_size, opts, out)
-@inline tt_randint_like(c, self, low, high, opts, out) = ccall(address_of(1469), Int32,
+@inline tt_randint_like(c, self, low, high, opts, out) = ccall(address_of(1471), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{tt_randint_like_opts}, Ptr{Ptr{Cvoid}}), c, self, low,
 high, opts, out)
-@inline tt_randn(c, size, n_size, opts, out) = ccall(address_of(1470), Int32,
+@inline tt_randn(c, size, n_size, opts, out) = ccall(address_of(1472), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_randn_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_randn_like(c, self, opts, out) = ccall(address_of(1471), Int32,
+@inline tt_randn_like(c, self, opts, out) = ccall(address_of(1473), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_randn_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_random_(c, self, low, opts) = ccall(address_of(1472), Int32,
+@inline tt_random_(c, self, low, opts) = ccall(address_of(1474), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_random__opts}), c, self, low, opts)
-@inline tt_randperm(c, n, opts, out) = ccall(address_of(1473), Int32,
+@inline tt_randperm(c, n, opts, out) = ccall(address_of(1475), Int32,
 (Ptr{Cvoid}, Int64, Ptr{tt_randperm_opts}, Ptr{Ptr{Cvoid}}), c, n, opts, out)
-@inline tt_ravel(c, self, out) = ccall(address_of(1474), Int32,
+@inline tt_ravel(c, self, out) = ccall(address_of(1476), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_real(c, self, out) = ccall(address_of(1475), Int32,
+@inline tt_real(c, self, out) = ccall(address_of(1477), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_reciprocal(c, self, out) = ccall(address_of(1476), Int32,
+@inline tt_reciprocal(c, self, out) = ccall(address_of(1478), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_reciprocal_(c, self) = ccall(address_of(1477), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_reciprocal_into(c, self, dst) = ccall(address_of(1478), Int32,
+@inline tt_reciprocal_(c, self) = ccall(address_of(1479), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_reciprocal_into(c, self, dst) = ccall(address_of(1480), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_register_accumulate_hook(c, leaf, fn, user, drop, id) = ccall(address_of(1479), Int32,
+@inline tt_register_accumulate_hook(c, leaf, fn, user, drop, id) = ccall(address_of(1481), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, leaf, fn, user, drop,
 id)
-@inline tt_register_hook(c, self, fn, user, drop, id) = ccall(address_of(1480), Int32,
+@inline tt_register_hook(c, self, fn, user, drop, id) = ccall(address_of(1482), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, self, fn, user, drop,
 id)
-@inline tt_relu(c, self, out) = ccall(address_of(1481), Int32,
+@inline tt_relu(c, self, out) = ccall(address_of(1483), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_relu6(c, input, out) = ccall(address_of(1482), Int32,
+@inline tt_relu6(c, input, out) = ccall(address_of(1484), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_relu6_(c, input) = ccall(address_of(1483), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_relu_(c, self) = ccall(address_of(1484), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_remainder(c, self, other, out) = ccall(address_of(1485), Int32,
+@inline tt_relu6_(c, input) = ccall(address_of(1485), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_relu_(c, self) = ccall(address_of(1486), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_remainder(c, self, other, out) = ccall(address_of(1487), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_(c, self, other) = ccall(address_of(1486), Int32,
+@inline tt_remainder_(c, self, other) = ccall(address_of(1488), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_remainder_f64(c, self, other, out) = ccall(address_of(1487), Int32,
+@inline tt_remainder_f64(c, self, other, out) = ccall(address_of(1489), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_f64_(c, self, other) = ccall(address_of(1488), Int32,
+@inline tt_remainder_f64_(c, self, other) = ccall(address_of(1490), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_remainder_f64_into(c, self, other, dst) = ccall(address_of(1489), Int32,
+@inline tt_remainder_f64_into(c, self, other, dst) = ccall(address_of(1491), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_i64(c, self, other, out) = ccall(address_of(1490), Int32,
+@inline tt_remainder_i64(c, self, other, out) = ccall(address_of(1492), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_i64_(c, self, other) = ccall(address_of(1491), Int32,
+@inline tt_remainder_i64_(c, self, other) = ccall(address_of(1493), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_remainder_i64_into(c, self, other, dst) = ccall(address_of(1492), Int32,
+@inline tt_remainder_i64_into(c, self, other, dst) = ccall(address_of(1494), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_into(c, self, other, dst) = ccall(address_of(1493), Int32,
+@inline tt_remainder_into(c, self, other, dst) = ccall(address_of(1495), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remainder_scalar(c, self, other, out) = ccall(address_of(1494), Int32,
+@inline tt_remainder_scalar(c, self, other, out) = ccall(address_of(1496), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_remainder_scalar_(c, self, other) = ccall(address_of(1495), Int32,
+@inline tt_remainder_scalar_(c, self, other) = ccall(address_of(1497), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_remainder_scalar_into(c, self, other, dst) = ccall(address_of(1496), Int32,
+@inline tt_remainder_scalar_into(c, self, other, dst) = ccall(address_of(1498), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_remove_hook(c, self, id) = ccall(address_of(1497), Int32,
+@inline tt_remove_hook(c, self, id) = ccall(address_of(1499), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, id)
-@inline tt_renorm(c, self, p, dim, maxnorm, out) = ccall(address_of(1498), Int32,
+@inline tt_renorm(c, self, p, dim, maxnorm, out) = ccall(address_of(1500), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64, Ptr{Ptr{Cvoid}}), c, self, p, dim, maxnorm, out)
-@inline tt_renorm_(c, self, p, dim, maxnorm) = ccall(address_of(1499), Int32,
+@inline tt_renorm_(c, self, p, dim, maxnorm) = ccall(address_of(1501), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64), c, self, p, dim, maxnorm)
-@inline tt_renorm_into(c, self, p, dim, maxnorm, dst) = ccall(address_of(1500), Int32,
+@inline tt_renorm_into(c, self, p, dim, maxnorm, dst) = ccall(address_of(1502), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Int64, Float64, Ptr{Cvoid}), c, self, p, dim, maxnorm, dst)
-@inline tt_repeat(c, self, repeats, n_repeats, out) = ccall(address_of(1501), Int32,
+@inline tt_repeat(c, self, repeats, n_repeats, out) = ccall(address_of(1503), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, repeats, n_repeats, out)
-@inline tt_repeat_interleave(c, self, repeats, opts, out) = ccall(address_of(1502), Int32,
+@inline tt_repeat_interleave(c, self, repeats, opts, out) = ccall(address_of(1504), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_repeat_interleave_opts}, Ptr{Ptr{Cvoid}}), c, self, repeats,
 opts, out)
-@inline tt_repeat_interleave_tensor(c, self, repeats, opts, out) = ccall(address_of(1503), Int32,
+@inline tt_repeat_interleave_tensor(c, self, repeats, opts, out) = ccall(address_of(1505), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_repeat_interleave_tensor_opts}, Ptr{Ptr{Cvoid}}), c,
 self, repeats, opts, out)
-@inline tt_requires_grad_(c, self, on) = ccall(address_of(1504), Int32,
+@inline tt_requires_grad_(c, self, on) = ccall(address_of(1506), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32), c, self, on)
-@inline tt_reshape(c, self, shape, n_shape, out) = ccall(address_of(1505), Int32,
+@inline tt_reshape(c, self, shape, n_shape, out) = ccall(address_of(1507), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, shape, n_shape, out)
-@inline tt_resolve_conj(c, self, out) = ccall(address_of(1506), Int32,
+@inline tt_resolve_conj(c, self, out) = ccall(address_of(1508), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_resolve_neg(c, self, out) = ccall(address_of(1507), Int32,
+@inline tt_resolve_neg(c, self, out) = ccall(address_of(1509), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_retain_grad(c, self) = ccall(address_of(1508), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_retain_grad(c, self) = ccall(address_of(1510), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
 @inline tt_rms_norm(c, input, normalized_shape, n_normalized_shape, weight, opts, out) =
-ccall(address_of(1509), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Cvoid},
+ccall(address_of(1511), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Cvoid},
 Ptr{tt_rms_norm_opts}, Ptr{Ptr{Cvoid}}), c, input, normalized_shape, n_normalized_shape, weight,
 opts, out)
 @inline tt_rnn_relu(c, input, hx, params, n_params, has_biases, num_layers, dropout, train,
-bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1510), Int32,
+bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1512), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Int32, Int64, Float64, Int32, Int32,
 Int32, Ptr{tt_rnn_relu_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, input, hx, params, n_params,
 has_biases, num_layers, dropout, train, bidirectional, batch_first, opts, output, h_n)
-@inline tt_rnn_relu_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1511), Int32,
+@inline tt_rnn_relu_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1513), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}), c, input, hx, w_ih, w_hh, b_ih, b_hh, out)
 @inline tt_rnn_tanh(c, input, hx, params, n_params, has_biases, num_layers, dropout, train,
-bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1512), Int32,
+bidirectional, batch_first, opts, output, h_n) = ccall(address_of(1514), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Int32, Int64, Float64, Int32, Int32,
 Int32, Ptr{tt_rnn_tanh_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, input, hx, params, n_params,
 has_biases, num_layers, dropout, train, bidirectional, batch_first, opts, output, h_n)
-@inline tt_rnn_tanh_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1513), Int32,
+@inline tt_rnn_tanh_cell(c, input, hx, w_ih, w_hh, b_ih, b_hh, out) = ccall(address_of(1515), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}), c, input, hx, w_ih, w_hh, b_ih, b_hh, out)
-@inline tt_roll(c, self, shifts, n_shifts, dims, n_dims, out) = ccall(address_of(1514), Int32,
+@inline tt_roll(c, self, shifts, n_shifts, dims, n_dims, out) = ccall(address_of(1516), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, shifts,
 n_shifts, dims, n_dims, out)
-@inline tt_rot90(c, self, k, dims, n_dims, out) = ccall(address_of(1515), Int32,
+@inline tt_rot90(c, self, k, dims, n_dims, out) = ccall(address_of(1517), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, k, dims, n_dims, out)
-@inline tt_round(c, self, opts, out) = ccall(address_of(1516), Int32,
+@inline tt_round(c, self, opts, out) = ccall(address_of(1518), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_round_(c, self, opts) = ccall(address_of(1517), Int32,
+@inline tt_round_(c, self, opts) = ccall(address_of(1519), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}), c, self, opts)
-@inline tt_round_into(c, self, opts, dst) = ccall(address_of(1518), Int32,
+@inline tt_round_into(c, self, opts, dst) = ccall(address_of(1520), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_round_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_rrelu(c, self, opts, out) = ccall(address_of(1519), Int32,
+@inline tt_rrelu(c, self, opts, out) = ccall(address_of(1521), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rrelu_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_rrelu_(c, self, opts) = ccall(address_of(1520), Int32,
+@inline tt_rrelu_(c, self, opts) = ccall(address_of(1522), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rrelu_opts}), c, self, opts)
-@inline tt_rsqrt(c, self, out) = ccall(address_of(1521), Int32,
+@inline tt_rsqrt(c, self, out) = ccall(address_of(1523), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_rsqrt_(c, self) = ccall(address_of(1522), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_rsqrt_into(c, self, dst) = ccall(address_of(1523), Int32,
+@inline tt_rsqrt_(c, self) = ccall(address_of(1524), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_rsqrt_into(c, self, dst) = ccall(address_of(1525), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_rsub(c, self, other, out) = ccall(address_of(1524), Int32,
+@inline tt_rsub(c, self, other, out) = ccall(address_of(1526), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_ex(c, self, other, opts, out) = ccall(address_of(1525), Int32,
+@inline tt_rsub_ex(c, self, other, opts, out) = ccall(address_of(1527), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_rsub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_rsub_f64(c, self, other, out) = ccall(address_of(1526), Int32,
+@inline tt_rsub_f64(c, self, other, out) = ccall(address_of(1528), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_i64(c, self, other, out) = ccall(address_of(1527), Int32,
+@inline tt_rsub_i64(c, self, other, out) = ccall(address_of(1529), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_scalar(c, self, other, out) = ccall(address_of(1528), Int32,
+@inline tt_rsub_scalar(c, self, other, out) = ccall(address_of(1530), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_rsub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1529), Int32,
+@inline tt_rsub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1531), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_rsub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_runtime_live(c, rows, cap, n) = ccall(address_of(1530), Int32,
+@inline tt_runtime_live(c, rows, cap, n) = ccall(address_of(1532), Int32,
 (Ptr{Cvoid}, Ptr{tt_live_row}, Int64, Ptr{Int64}), c, rows, cap, n)
-@inline tt_runtime_manual_seed(rt, seed) = ccall(address_of(1531), Int32, (Ptr{Cvoid}, UInt64), rt,
+@inline tt_runtime_manual_seed(rt, seed) = ccall(address_of(1533), Int32, (Ptr{Cvoid}, UInt64), rt,
 seed)
-@inline tt_runtime_new(opts, out) = ccall(address_of(1532), Int32,
+@inline tt_runtime_new(opts, out) = ccall(address_of(1534), Int32,
 (Ptr{tt_runtime_opts}, Ptr{Ptr{Cvoid}}), opts, out)
-@inline tt_runtime_poll(rt) = ccall(address_of(1533), Int64, (Ptr{Cvoid},), rt)
-@inline tt_runtime_release(rt) = ccall(address_of(1534), Cvoid, (Ptr{Cvoid},), rt)
-@inline tt_runtime_retain(rt) = ccall(address_of(1535), Cvoid, (Ptr{Cvoid},), rt)
-@inline tt_runtime_rng_state(rt, state) = ccall(address_of(1536), Int32, (Ptr{Cvoid}, Ptr{UInt64}),
+@inline tt_runtime_poll(rt) = ccall(address_of(1535), Int64, (Ptr{Cvoid},), rt)
+@inline tt_runtime_release(rt) = ccall(address_of(1536), Cvoid, (Ptr{Cvoid},), rt)
+@inline tt_runtime_retain(rt) = ccall(address_of(1537), Cvoid, (Ptr{Cvoid},), rt)
+@inline tt_runtime_rng_state(rt, state) = ccall(address_of(1538), Int32, (Ptr{Cvoid}, Ptr{UInt64}),
 rt, state)
-@inline tt_runtime_set_rng_state(rt, state) = ccall(address_of(1537), Int32,
+@inline tt_runtime_set_rng_state(rt, state) = ccall(address_of(1539), Int32,
 (Ptr{Cvoid}, Ptr{UInt64}), rt, state)
-@inline tt_safetensors_find(c, f, name, out) = ccall(address_of(1538), Int32,
+@inline tt_safetensors_find(c, f, name, out) = ccall(address_of(1540), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Int64}), c, f, name, out)
-@inline tt_safetensors_get(c, f, i, out) = ccall(address_of(1539), Int32,
+@inline tt_safetensors_get(c, f, i, out) = ccall(address_of(1541), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, f, i, out)
-@inline tt_safetensors_map(c, path, out) = ccall(address_of(1540), Int32,
+@inline tt_safetensors_map(c, path, out) = ccall(address_of(1542), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_safetensors_metadata_key(f, i) = ccall(address_of(1541), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
+@inline tt_safetensors_metadata_key(f, i) = ccall(address_of(1543), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
 f, i)
-@inline tt_safetensors_metadata_size(f) = ccall(address_of(1542), Int64, (Ptr{Cvoid},), f)
-@inline tt_safetensors_metadata_value(f, i) = ccall(address_of(1543), Ptr{UInt8},
+@inline tt_safetensors_metadata_size(f) = ccall(address_of(1544), Int64, (Ptr{Cvoid},), f)
+@inline tt_safetensors_metadata_value(f, i) = ccall(address_of(1545), Ptr{UInt8},
 (Ptr{Cvoid}, Int64), f, i)
-@inline tt_safetensors_name(f, i) = ccall(address_of(1544), Ptr{UInt8}, (Ptr{Cvoid}, Int64), f, i)
-@inline tt_safetensors_open(c, path, out) = ccall(address_of(1545), Int32,
+@inline tt_safetensors_name(f, i) = ccall(address_of(1546), Ptr{UInt8}, (Ptr{Cvoid}, Int64), f, i)
+@inline tt_safetensors_open(c, path, out) = ccall(address_of(1547), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_safetensors_release(f) = ccall(address_of(1546), Cvoid, (Ptr{Cvoid},), f)
-@inline tt_safetensors_retain(f) = ccall(address_of(1547), Cvoid, (Ptr{Cvoid},), f)
-@inline tt_safetensors_save(c, path, names, tensors, n, opts) = ccall(address_of(1548), Int32,
+@inline tt_safetensors_release(f) = ccall(address_of(1548), Cvoid, (Ptr{Cvoid},), f)
+@inline tt_safetensors_retain(f) = ccall(address_of(1549), Cvoid, (Ptr{Cvoid},), f)
+@inline tt_safetensors_save(c, path, names, tensors, n, opts) = ccall(address_of(1550), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{UInt8}}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_safetensors_save_opts}), c,
 path, names, tensors, n, opts)
-@inline tt_safetensors_size(f) = ccall(address_of(1549), Int64, (Ptr{Cvoid},), f)
+@inline tt_safetensors_size(f) = ccall(address_of(1551), Int64, (Ptr{Cvoid},), f)
 @inline tt_sampler_distributed(c, n, rank, size, shuffle, drop_last, seed, out) =
-ccall(address_of(1550), Int32, (Ptr{Cvoid}, Int64, Int32, Int32, Int32, Int32, Int64,
+ccall(address_of(1552), Int32, (Ptr{Cvoid}, Int64, Int32, Int32, Int32, Int32, Int64,
 Ptr{Ptr{Cvoid}}), c, n, rank, size, shuffle, drop_last, seed, out)
-@inline tt_sampler_length(s) = ccall(address_of(1551), Int64, (Ptr{Cvoid},), s)
-@inline tt_sampler_next(c, s, indices, cap, n) = ccall(address_of(1552), Int32,
+@inline tt_sampler_length(s) = ccall(address_of(1553), Int64, (Ptr{Cvoid},), s)
+@inline tt_sampler_next(c, s, indices, cap, n) = ccall(address_of(1554), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64}), c, s, indices, cap, n)
-@inline tt_sampler_random(c, n, replacement, num_samples, seed, out) = ccall(address_of(1553),
+@inline tt_sampler_random(c, n, replacement, num_samples, seed, out) = ccall(address_of(1555),
 Int32, (Ptr{Cvoid}, Int64, Int32, Int64, Int64, Ptr{Ptr{Cvoid}}), c, n, replacement, num_samples,
 seed, out)
-@inline tt_sampler_release(s) = ccall(address_of(1554), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_sampler_retain(s) = ccall(address_of(1555), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_sampler_sequential(c, n, out) = ccall(address_of(1556), Int32,
+@inline tt_sampler_release(s) = ccall(address_of(1556), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_sampler_retain(s) = ccall(address_of(1557), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_sampler_sequential(c, n, out) = ccall(address_of(1558), Int32,
 (Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, n, out)
-@inline tt_sampler_set_state(c, s, state) = ccall(address_of(1557), Int32,
+@inline tt_sampler_set_state(c, s, state) = ccall(address_of(1559), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, s, state)
-@inline tt_sampler_state(c, s, state) = ccall(address_of(1558), Int32,
+@inline tt_sampler_state(c, s, state) = ccall(address_of(1560), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}), c, s, state)
-@inline tt_sampler_subset(c, indices, n, shuffle, seed, out) = ccall(address_of(1559), Int32,
+@inline tt_sampler_subset(c, indices, n, shuffle, seed, out) = ccall(address_of(1561), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Int32, Int64, Ptr{Ptr{Cvoid}}), c, indices, n, shuffle, seed, out)
 @inline tt_sampler_weighted(c, weights, n, num_samples, replacement, seed, out) =
-ccall(address_of(1560), Int32, (Ptr{Cvoid}, Ptr{Float64}, Int64, Int64, Int32, Int64,
+ccall(address_of(1562), Int32, (Ptr{Cvoid}, Ptr{Float64}, Int64, Int64, Int32, Int64,
 Ptr{Ptr{Cvoid}}), c, weights, n, num_samples, replacement, seed, out)
-@inline tt_saved_tensors_pop(c) = ccall(address_of(1561), Int32, (Ptr{Cvoid},), c)
-@inline tt_saved_tensors_push(c, def) = ccall(address_of(1562), Int32,
+@inline tt_saved_tensors_pop(c) = ccall(address_of(1563), Int32, (Ptr{Cvoid},), c)
+@inline tt_saved_tensors_push(c, def) = ccall(address_of(1564), Int32,
 (Ptr{Cvoid}, Ptr{tt_saved_tensors_def}), c, def)
-@inline tt_scalar_tensor(c, value, dtype, out) = ccall(address_of(1563), Int32,
+@inline tt_scalar_tensor(c, value, dtype, out) = ccall(address_of(1565), Int32,
 (Ptr{Cvoid}, Ptr{tt_scalar}, Int32, Ptr{Ptr{Cvoid}}), c, value, dtype, out)
 @inline tt_scaled_dot_product_attention(c, query, key, value, attn_mask, opts, out) =
-ccall(address_of(1564), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+ccall(address_of(1566), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{tt_scaled_dot_product_attention_opts}, Ptr{Ptr{Cvoid}}), c, query, key, value, attn_mask, opts,
 out)
-@inline tt_scatter(c, self, dim, index, src, opts, out) = ccall(address_of(1565), Int32,
+@inline tt_scatter(c, self, dim, index, src, opts, out) = ccall(address_of(1567), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c,
 self, dim, index, src, opts, out)
-@inline tt_scatter_(c, self, dim, index, src, opts) = ccall(address_of(1566), Int32,
+@inline tt_scatter_(c, self, dim, index, src, opts) = ccall(address_of(1568), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}), c, self, dim, index,
 src, opts)
-@inline tt_scatter_add(c, self, dim, index, src, out) = ccall(address_of(1567), Int32,
+@inline tt_scatter_add(c, self, dim, index, src, out) = ccall(address_of(1569), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, dim, index, src,
 out)
-@inline tt_scatter_add_(c, self, dim, index, src) = ccall(address_of(1568), Int32,
+@inline tt_scatter_add_(c, self, dim, index, src) = ccall(address_of(1570), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, src)
-@inline tt_scatter_add_into(c, self, dim, index, src, dst) = ccall(address_of(1569), Int32,
+@inline tt_scatter_add_into(c, self, dim, index, src, dst) = ccall(address_of(1571), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dim, index, src, dst)
-@inline tt_scatter_f64(c, self, dim, index, value, opts, out) = ccall(address_of(1570), Int32,
+@inline tt_scatter_f64(c, self, dim, index, value, opts, out) = ccall(address_of(1572), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c,
 self, dim, index, value, opts, out)
-@inline tt_scatter_f64_(c, self, dim, index, value, opts) = ccall(address_of(1571), Int32,
+@inline tt_scatter_f64_(c, self, dim, index, value, opts) = ccall(address_of(1573), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}), c, self, dim, index,
 value, opts)
-@inline tt_scatter_f64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1572), Int32,
+@inline tt_scatter_f64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1574), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Float64, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self,
 dim, index, value, opts, dst)
-@inline tt_scatter_i64(c, self, dim, index, value, opts, out) = ccall(address_of(1573), Int32,
+@inline tt_scatter_i64(c, self, dim, index, value, opts, out) = ccall(address_of(1575), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}), c, self,
 dim, index, value, opts, out)
-@inline tt_scatter_i64_(c, self, dim, index, value, opts) = ccall(address_of(1574), Int32,
+@inline tt_scatter_i64_(c, self, dim, index, value, opts) = ccall(address_of(1576), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}), c, self, dim, index,
 value, opts)
-@inline tt_scatter_i64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1575), Int32,
+@inline tt_scatter_i64_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1577), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Int64, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self, dim,
 index, value, opts, dst)
-@inline tt_scatter_into(c, self, dim, index, src, opts, dst) = ccall(address_of(1576), Int32,
+@inline tt_scatter_into(c, self, dim, index, src, opts, dst) = ccall(address_of(1578), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scatter_opts}, Ptr{Cvoid}), c, self,
 dim, index, src, opts, dst)
-@inline tt_scatter_reduce(c, self, dim, index, src, reduce, opts, out) = ccall(address_of(1577),
+@inline tt_scatter_reduce(c, self, dim, index, src, reduce, opts, out) = ccall(address_of(1579),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{tt_scatter_reduce_opts},
 Ptr{Ptr{Cvoid}}), c, self, dim, index, src, reduce, opts, out)
-@inline tt_scatter_reduce_(c, self, dim, index, src, reduce, opts) = ccall(address_of(1578), Int32,
+@inline tt_scatter_reduce_(c, self, dim, index, src, reduce, opts) = ccall(address_of(1580), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{tt_scatter_reduce_opts}), c,
 self, dim, index, src, reduce, opts)
 @inline tt_scatter_reduce_into(c, self, dim, index, src, reduce, opts, dst) =
-ccall(address_of(1579), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32,
+ccall(address_of(1581), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{Cvoid}, Int32,
 Ptr{tt_scatter_reduce_opts}, Ptr{Cvoid}), c, self, dim, index, src, reduce, opts, dst)
-@inline tt_scatter_scalar(c, self, dim, index, value, opts, out) = ccall(address_of(1580), Int32,
+@inline tt_scatter_scalar(c, self, dim, index, value, opts, out) = ccall(address_of(1582), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts}, Ptr{Ptr{Cvoid}}),
 c, self, dim, index, value, opts, out)
-@inline tt_scatter_scalar_(c, self, dim, index, value, opts) = ccall(address_of(1581), Int32,
+@inline tt_scatter_scalar_(c, self, dim, index, value, opts) = ccall(address_of(1583), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts}), c, self, dim,
 index, value, opts)
-@inline tt_scatter_scalar_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1582),
+@inline tt_scatter_scalar_into(c, self, dim, index, value, opts, dst) = ccall(address_of(1584),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scatter_opts},
 Ptr{Cvoid}), c, self, dim, index, value, opts, dst)
-@inline tt_scheduler_get_last_lr(c, s, lrs, cap, n) = ccall(address_of(1583), Int32,
+@inline tt_scheduler_get_last_lr(c, s, lrs, cap, n) = ccall(address_of(1585), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Float64}, Int64, Ptr{Int64}), c, s, lrs, cap, n)
-@inline tt_scheduler_last_epoch(s) = ccall(address_of(1584), Int64, (Ptr{Cvoid},), s)
-@inline tt_scheduler_load_number(c, s, name, value) = ccall(address_of(1585), Int32,
+@inline tt_scheduler_last_epoch(s) = ccall(address_of(1586), Int64, (Ptr{Cvoid},), s)
+@inline tt_scheduler_load_number(c, s, name, value) = ccall(address_of(1587), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Float64), c, s, name, value)
-@inline tt_scheduler_num_numbers(s) = ccall(address_of(1586), Int64, (Ptr{Cvoid},), s)
-@inline tt_scheduler_number_at(c, s, i, name, cap, out) = ccall(address_of(1587), Int32,
+@inline tt_scheduler_num_numbers(s) = ccall(address_of(1588), Int64, (Ptr{Cvoid},), s)
+@inline tt_scheduler_number_at(c, s, i, name, cap, out) = ccall(address_of(1589), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{UInt8}, Int64, Ptr{Float64}), c, s, i, name, cap, out)
-@inline tt_scheduler_release(s) = ccall(address_of(1588), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_scheduler_retain(s) = ccall(address_of(1589), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_scheduler_step(c, s) = ccall(address_of(1590), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
-@inline tt_scheduler_step_metric(c, s, metric) = ccall(address_of(1591), Int32,
+@inline tt_scheduler_release(s) = ccall(address_of(1590), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_scheduler_retain(s) = ccall(address_of(1591), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_scheduler_step(c, s) = ccall(address_of(1592), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
+@inline tt_scheduler_step_metric(c, s, metric) = ccall(address_of(1593), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, s, metric)
-@inline tt_scheduler_step_to(c, s, epoch) = ccall(address_of(1592), Int32,
+@inline tt_scheduler_step_to(c, s, epoch) = ccall(address_of(1594), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, s, epoch)
-@inline tt_scope_pop(c, keep, n) = ccall(address_of(1593), Int32,
+@inline tt_scope_pop(c, keep, n) = ccall(address_of(1595), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64), c, keep, n)
-@inline tt_scope_push(c) = ccall(address_of(1594), Int32, (Ptr{Cvoid},), c)
-@inline tt_searchsorted(c, sorted_sequence, self, opts, out) = ccall(address_of(1595), Int32,
+@inline tt_scope_push(c) = ccall(address_of(1596), Int32, (Ptr{Cvoid},), c)
+@inline tt_searchsorted(c, sorted_sequence, self, opts, out) = ccall(address_of(1597), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_searchsorted_opts}, Ptr{Ptr{Cvoid}}), c,
 sorted_sequence, self, opts, out)
-@inline tt_searchsorted_into(c, sorted_sequence, self, opts, dst) = ccall(address_of(1596), Int32,
+@inline tt_searchsorted_into(c, sorted_sequence, self, opts, dst) = ccall(address_of(1598), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_searchsorted_opts}, Ptr{Cvoid}), c, sorted_sequence,
 self, opts, dst)
-@inline tt_select(c, self, dim, index, out) = ccall(address_of(1597), Int32,
+@inline tt_select(c, self, dim, index, out) = ccall(address_of(1599), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, index, out)
-@inline tt_select_scatter(c, self, src, dim, index, out) = ccall(address_of(1598), Int32,
+@inline tt_select_scatter(c, self, src, dim, index, out) = ccall(address_of(1600), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, src, dim, index, out)
 @inline tt_selective_checkpoint_function(c, fn, user, drop, inputs, n_inputs, ops, n_ops, outs, cap,
-n_outs) = ccall(address_of(1599), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+n_outs) = ccall(address_of(1601), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, fn, user,
 drop, inputs, n_inputs, ops, n_ops, outs, cap, n_outs)
-@inline tt_selu(c, input, out) = ccall(address_of(1600), Int32,
+@inline tt_selu(c, input, out) = ccall(address_of(1602), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_selu_(c, input) = ccall(address_of(1601), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_set_anomaly_enabled(c, enabled, previous) = ccall(address_of(1602), Int32,
+@inline tt_selu_(c, input) = ccall(address_of(1603), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_set_anomaly_enabled(c, enabled, previous) = ccall(address_of(1604), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, enabled, previous)
-@inline tt_set_grad_enabled(c, enabled, previous) = ccall(address_of(1603), Int32,
+@inline tt_set_grad_enabled(c, enabled, previous) = ccall(address_of(1605), Int32,
 (Ptr{Cvoid}, Int32, Ptr{Int32}), c, enabled, previous)
-@inline tt_set_memory_limit(c, bytes) = ccall(address_of(1604), Int32, (Ptr{Cvoid}, Int64), c,
+@inline tt_set_memory_limit(c, bytes) = ccall(address_of(1606), Int32, (Ptr{Cvoid}, Int64), c,
 bytes)
-@inline tt_set_num_threads(c, n) = ccall(address_of(1605), Int32, (Ptr{Cvoid}, Int32), c, n)
-@inline tt_sgn(c, self, out) = ccall(address_of(1606), Int32,
+@inline tt_set_num_threads(c, n) = ccall(address_of(1607), Int32, (Ptr{Cvoid}, Int32), c, n)
+@inline tt_sgn(c, self, out) = ccall(address_of(1608), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sgn_(c, self) = ccall(address_of(1607), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sgn_into(c, self, dst) = ccall(address_of(1608), Int32,
+@inline tt_sgn_(c, self) = ccall(address_of(1609), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sgn_into(c, self, dst) = ccall(address_of(1610), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sigmoid(c, self, out) = ccall(address_of(1609), Int32,
+@inline tt_sigmoid(c, self, out) = ccall(address_of(1611), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sigmoid_(c, self) = ccall(address_of(1610), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sigmoid_into(c, self, dst) = ccall(address_of(1611), Int32,
+@inline tt_sigmoid_(c, self) = ccall(address_of(1612), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sigmoid_into(c, self, dst) = ccall(address_of(1613), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sign(c, self, out) = ccall(address_of(1612), Int32,
+@inline tt_sign(c, self, out) = ccall(address_of(1614), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sign_(c, self) = ccall(address_of(1613), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sign_into(c, self, dst) = ccall(address_of(1614), Int32,
+@inline tt_sign_(c, self) = ccall(address_of(1615), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sign_into(c, self, dst) = ccall(address_of(1616), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_signbit(c, self, out) = ccall(address_of(1615), Int32,
+@inline tt_signbit(c, self, out) = ccall(address_of(1617), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_signbit_into(c, self, dst) = ccall(address_of(1616), Int32,
+@inline tt_signbit_into(c, self, dst) = ccall(address_of(1618), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_silu(c, input, out) = ccall(address_of(1617), Int32,
+@inline tt_silu(c, input, out) = ccall(address_of(1619), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_silu_(c, input) = ccall(address_of(1618), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
-@inline tt_sin(c, self, out) = ccall(address_of(1619), Int32,
+@inline tt_silu_(c, input) = ccall(address_of(1620), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, input)
+@inline tt_sin(c, self, out) = ccall(address_of(1621), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sin_(c, self) = ccall(address_of(1620), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sin_into(c, self, dst) = ccall(address_of(1621), Int32,
+@inline tt_sin_(c, self) = ccall(address_of(1622), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sin_into(c, self, dst) = ccall(address_of(1623), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sinc(c, self, out) = ccall(address_of(1622), Int32,
+@inline tt_sinc(c, self, out) = ccall(address_of(1624), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sinc_(c, self) = ccall(address_of(1623), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sinc_into(c, self, dst) = ccall(address_of(1624), Int32,
+@inline tt_sinc_(c, self) = ccall(address_of(1625), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sinc_into(c, self, dst) = ccall(address_of(1626), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_sinh(c, self, out) = ccall(address_of(1625), Int32,
+@inline tt_sinh(c, self, out) = ccall(address_of(1627), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sinh_(c, self) = ccall(address_of(1626), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sinh_into(c, self, dst) = ccall(address_of(1627), Int32,
+@inline tt_sinh_(c, self) = ccall(address_of(1628), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sinh_into(c, self, dst) = ccall(address_of(1629), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_slice(c, self, dim, opts, out) = ccall(address_of(1628), Int32,
+@inline tt_slice(c, self, dim, opts, out) = ccall(address_of(1630), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_slice_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_slice_scatter(c, self, src, opts, out) = ccall(address_of(1629), Int32,
+@inline tt_slice_scatter(c, self, src, opts, out) = ccall(address_of(1631), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_slice_scatter_opts}, Ptr{Ptr{Cvoid}}), c, self, src,
 opts, out)
-@inline tt_slice_scatter_into(c, self, src, opts, dst) = ccall(address_of(1630), Int32,
+@inline tt_slice_scatter_into(c, self, src, opts, dst) = ccall(address_of(1632), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_slice_scatter_opts}, Ptr{Cvoid}), c, self, src, opts,
 dst)
-@inline tt_slogdet(c, self, sign, logabsdet) = ccall(address_of(1631), Int32,
+@inline tt_slogdet(c, self, sign, logabsdet) = ccall(address_of(1633), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, sign, logabsdet)
-@inline tt_slogdet_into(c, self, dst_sign, dst_logabsdet) = ccall(address_of(1632), Int32,
+@inline tt_slogdet_into(c, self, dst_sign, dst_logabsdet) = ccall(address_of(1634), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst_sign, dst_logabsdet)
-@inline tt_smooth_l1_loss(c, input, target, opts, out) = ccall(address_of(1633), Int32,
+@inline tt_smooth_l1_loss(c, input, target, opts, out) = ccall(address_of(1635), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_smooth_l1_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_soft_margin_loss(c, input, target, opts, out) = ccall(address_of(1634), Int32,
+@inline tt_soft_margin_loss(c, input, target, opts, out) = ccall(address_of(1636), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_soft_margin_loss_opts}, Ptr{Ptr{Cvoid}}), c, input,
 target, opts, out)
-@inline tt_softmax(c, self, dim, opts, out) = ccall(address_of(1635), Int32,
+@inline tt_softmax(c, self, dim, opts, out) = ccall(address_of(1637), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmax_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, opts, out)
-@inline tt_softmax_into(c, self, dim, opts, dst) = ccall(address_of(1636), Int32,
+@inline tt_softmax_into(c, self, dim, opts, dst) = ccall(address_of(1638), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmax_opts}, Ptr{Cvoid}), c, self, dim, opts, dst)
-@inline tt_softmin(c, input, dim, opts, out) = ccall(address_of(1637), Int32,
+@inline tt_softmin(c, input, dim, opts, out) = ccall(address_of(1639), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_softmin_opts}, Ptr{Ptr{Cvoid}}), c, input, dim, opts, out)
-@inline tt_softplus(c, input, opts, out) = ccall(address_of(1638), Int32,
+@inline tt_softplus(c, input, opts, out) = ccall(address_of(1640), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softplus_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_softplus_into(c, input, opts, dst) = ccall(address_of(1639), Int32,
+@inline tt_softplus_into(c, input, opts, dst) = ccall(address_of(1641), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softplus_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_softshrink(c, input, opts, out) = ccall(address_of(1640), Int32,
+@inline tt_softshrink(c, input, opts, out) = ccall(address_of(1642), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softshrink_opts}, Ptr{Ptr{Cvoid}}), c, input, opts, out)
-@inline tt_softshrink_into(c, input, opts, dst) = ccall(address_of(1641), Int32,
+@inline tt_softshrink_into(c, input, opts, dst) = ccall(address_of(1643), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_softshrink_opts}, Ptr{Cvoid}), c, input, opts, dst)
-@inline tt_softsign(c, input, out) = ccall(address_of(1642), Int32,
+@inline tt_softsign(c, input, out) = ccall(address_of(1644), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_sort(c, self, opts, values, indices) = ccall(address_of(1643), Int32,
+@inline tt_sort(c, self, opts, values, indices) = ccall(address_of(1645), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sort_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, opts,
 values, indices)
-@inline tt_sort_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(1644), Int32,
+@inline tt_sort_into(c, self, opts, dst_values, dst_indices) = ccall(address_of(1646), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sort_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts, dst_values,
 dst_indices)
-@inline tt_split(c, self, split_size, opts, outs, cap, n_outs) = ccall(address_of(1645), Int32,
+@inline tt_split(c, self, split_size, opts, outs, cap, n_outs) = ccall(address_of(1647), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 split_size, opts, outs, cap, n_outs)
 @inline tt_split_with_sizes(c, self, split_sizes, n_split_sizes, opts, outs, cap, n_outs) =
-ccall(address_of(1646), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1648), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_split_with_sizes_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, split_sizes,
 n_split_sizes, opts, outs, cap, n_outs)
-@inline tt_sqrt(c, self, out) = ccall(address_of(1647), Int32,
+@inline tt_sqrt(c, self, out) = ccall(address_of(1649), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_sqrt_(c, self) = ccall(address_of(1648), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_sqrt_into(c, self, dst) = ccall(address_of(1649), Int32,
+@inline tt_sqrt_(c, self) = ccall(address_of(1650), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_sqrt_into(c, self, dst) = ccall(address_of(1651), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_square(c, self, out) = ccall(address_of(1650), Int32,
+@inline tt_square(c, self, out) = ccall(address_of(1652), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_square_(c, self) = ccall(address_of(1651), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_square_into(c, self, dst) = ccall(address_of(1652), Int32,
+@inline tt_square_(c, self) = ccall(address_of(1653), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_square_into(c, self, dst) = ccall(address_of(1654), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_squeeze(c, self, out) = ccall(address_of(1653), Int32,
+@inline tt_squeeze(c, self, out) = ccall(address_of(1655), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_squeeze_dims(c, self, dim, n_dim, out) = ccall(address_of(1654), Int32,
+@inline tt_squeeze_dims(c, self, dim, n_dim, out) = ccall(address_of(1656), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, out)
-@inline tt_stack(c, tensors, n_tensors, opts, out) = ccall(address_of(1655), Int32,
+@inline tt_stack(c, tensors, n_tensors, opts, out) = ccall(address_of(1657), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_stack_opts}, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors,
 opts, out)
-@inline tt_stack_into(c, tensors, n_tensors, opts, dst) = ccall(address_of(1656), Int32,
+@inline tt_stack_into(c, tensors, n_tensors, opts, dst) = ccall(address_of(1658), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{tt_stack_opts}, Ptr{Cvoid}), c, tensors, n_tensors, opts,
 dst)
-@inline tt_state_dict_find(c, state, name, out) = ccall(address_of(1657), Int32,
+@inline tt_state_dict_find(c, state, name, out) = ccall(address_of(1659), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Int64}), c, state, name, out)
-@inline tt_state_dict_get(c, state, i, out) = ccall(address_of(1658), Int32,
+@inline tt_state_dict_get(c, state, i, out) = ccall(address_of(1660), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, state, i, out)
-@inline tt_state_dict_name(state, i) = ccall(address_of(1659), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
+@inline tt_state_dict_name(state, i) = ccall(address_of(1661), Ptr{UInt8}, (Ptr{Cvoid}, Int64),
 state, i)
-@inline tt_state_dict_new(c, out) = ccall(address_of(1660), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
+@inline tt_state_dict_new(c, out) = ccall(address_of(1662), Int32, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c,
 out)
-@inline tt_state_dict_release(state) = ccall(address_of(1661), Cvoid, (Ptr{Cvoid},), state)
-@inline tt_state_dict_retain(state) = ccall(address_of(1662), Cvoid, (Ptr{Cvoid},), state)
-@inline tt_state_dict_set(c, state, name, tensor) = ccall(address_of(1663), Int32,
+@inline tt_state_dict_release(state) = ccall(address_of(1663), Cvoid, (Ptr{Cvoid},), state)
+@inline tt_state_dict_retain(state) = ccall(address_of(1664), Cvoid, (Ptr{Cvoid},), state)
+@inline tt_state_dict_set(c, state, name, tensor) = ccall(address_of(1665), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Cstring, Ptr{Cvoid}), c, state, name, tensor)
-@inline tt_state_dict_size(state) = ccall(address_of(1664), Int64, (Ptr{Cvoid},), state)
-@inline tt_state_dict_structure(state) = ccall(address_of(1665), Ptr{UInt8}, (Ptr{Cvoid},), state)
-@inline tt_status_name(s) = ccall(address_of(1666), Ptr{UInt8}, (Int32,), s)
-@inline tt_std(c, self, dim, n_dim, opts, out) = ccall(address_of(1667), Int32,
+@inline tt_state_dict_size(state) = ccall(address_of(1666), Int64, (Ptr{Cvoid},), state)
+@inline tt_state_dict_structure(state) = ccall(address_of(1667), Ptr{UInt8}, (Ptr{Cvoid},), state)
+@inline tt_status_name(s) = ccall(address_of(1668), Ptr{UInt8}, (Int32,), s)
+@inline tt_std(c, self, dim, n_dim, opts, out) = ccall(address_of(1669), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_std_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1668), Int32,
+@inline tt_std_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1670), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_std_mean(c, self, dim, n_dim, opts, std, mean) = ccall(address_of(1669), Int32,
+@inline tt_std_mean(c, self, dim, n_dim, opts, std, mean) = ccall(address_of(1671), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_std_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, std, mean)
-@inline tt_stft(c, self, n_fft, opts, out) = ccall(address_of(1670), Int32,
+@inline tt_stft(c, self, n_fft, opts, out) = ccall(address_of(1672), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_stft_opts}, Ptr{Ptr{Cvoid}}), c, self, n_fft, opts, out)
-@inline tt_stream_current(c, device, out) = ccall(address_of(1671), Int32,
+@inline tt_stream_current(c, device, out) = ccall(address_of(1673), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{Ptr{Cvoid}}), c, device, out)
-@inline tt_stream_default(c, device, out) = ccall(address_of(1672), Int32,
+@inline tt_stream_default(c, device, out) = ccall(address_of(1674), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{Ptr{Cvoid}}), c, device, out)
-@inline tt_stream_device_index(s) = ccall(address_of(1673), Int32, (Ptr{Cvoid},), s)
-@inline tt_stream_handle(s) = ccall(address_of(1674), Ptr{Cvoid}, (Ptr{Cvoid},), s)
-@inline tt_stream_import(c, device, handle, out) = ccall(address_of(1675), Int32,
+@inline tt_stream_device_index(s) = ccall(address_of(1675), Int32, (Ptr{Cvoid},), s)
+@inline tt_stream_handle(s) = ccall(address_of(1676), Ptr{Cvoid}, (Ptr{Cvoid},), s)
+@inline tt_stream_import(c, device, handle, out) = ccall(address_of(1677), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, device, handle, out)
-@inline tt_stream_new(c, device, priority, out) = ccall(address_of(1676), Int32,
+@inline tt_stream_new(c, device, priority, out) = ccall(address_of(1678), Int32,
 (Ptr{Cvoid}, Ptr{tt_device}, Int32, Ptr{Ptr{Cvoid}}), c, device, priority, out)
-@inline tt_stream_query(c, s, out) = ccall(address_of(1677), Int32,
+@inline tt_stream_query(c, s, out) = ccall(address_of(1679), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, s, out)
-@inline tt_stream_release(s) = ccall(address_of(1678), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_stream_retain(s) = ccall(address_of(1679), Cvoid, (Ptr{Cvoid},), s)
-@inline tt_stream_set(c, s) = ccall(address_of(1680), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
-@inline tt_stream_synchronize(c, s) = ccall(address_of(1681), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
-@inline tt_stream_wait_event(c, s, e) = ccall(address_of(1682), Int32,
+@inline tt_stream_release(s) = ccall(address_of(1680), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_stream_retain(s) = ccall(address_of(1681), Cvoid, (Ptr{Cvoid},), s)
+@inline tt_stream_set(c, s) = ccall(address_of(1682), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
+@inline tt_stream_synchronize(c, s) = ccall(address_of(1683), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, s)
+@inline tt_stream_wait_event(c, s, e) = ccall(address_of(1684), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, s, e)
-@inline tt_stream_wait_stream(c, s, other) = ccall(address_of(1683), Int32,
+@inline tt_stream_wait_stream(c, s, other) = ccall(address_of(1685), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, s, other)
-@inline tt_sub(c, self, other, out) = ccall(address_of(1684), Int32,
+@inline tt_sub(c, self, other, out) = ccall(address_of(1686), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_(c, self, other) = ccall(address_of(1685), Int32,
+@inline tt_sub_(c, self, other) = ccall(address_of(1687), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_sub_ex(c, self, other, opts, out) = ccall(address_of(1686), Int32,
+@inline tt_sub_ex(c, self, other, opts, out) = ccall(address_of(1688), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts, out)
-@inline tt_sub_ex_(c, self, other, opts) = ccall(address_of(1687), Int32,
+@inline tt_sub_ex_(c, self, other, opts) = ccall(address_of(1689), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}), c, self, other, opts)
-@inline tt_sub_ex_into(c, self, other, opts, dst) = ccall(address_of(1688), Int32,
+@inline tt_sub_ex_into(c, self, other, opts, dst) = ccall(address_of(1690), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sub_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_sub_f64(c, self, other, out) = ccall(address_of(1689), Int32,
+@inline tt_sub_f64(c, self, other, out) = ccall(address_of(1691), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_f64_(c, self, other) = ccall(address_of(1690), Int32,
+@inline tt_sub_f64_(c, self, other) = ccall(address_of(1692), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_sub_f64_into(c, self, other, dst) = ccall(address_of(1691), Int32,
+@inline tt_sub_f64_into(c, self, other, dst) = ccall(address_of(1693), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_i64(c, self, other, out) = ccall(address_of(1692), Int32,
+@inline tt_sub_i64(c, self, other, out) = ccall(address_of(1694), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_i64_(c, self, other) = ccall(address_of(1693), Int32,
+@inline tt_sub_i64_(c, self, other) = ccall(address_of(1695), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_sub_i64_into(c, self, other, dst) = ccall(address_of(1694), Int32,
+@inline tt_sub_i64_into(c, self, other, dst) = ccall(address_of(1696), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_into(c, self, other, dst) = ccall(address_of(1695), Int32,
+@inline tt_sub_into(c, self, other, dst) = ccall(address_of(1697), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sub_scalar(c, self, other, out) = ccall(address_of(1696), Int32,
+@inline tt_sub_scalar(c, self, other, out) = ccall(address_of(1698), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_sub_scalar_(c, self, other) = ccall(address_of(1697), Int32,
+@inline tt_sub_scalar_(c, self, other) = ccall(address_of(1699), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_sub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1698), Int32,
+@inline tt_sub_scalar_ex(c, self, other, opts, out) = ccall(address_of(1700), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}, Ptr{Ptr{Cvoid}}), c, self, other, opts,
 out)
-@inline tt_sub_scalar_ex_(c, self, other, opts) = ccall(address_of(1699), Int32,
+@inline tt_sub_scalar_ex_(c, self, other, opts) = ccall(address_of(1701), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}), c, self, other, opts)
-@inline tt_sub_scalar_ex_into(c, self, other, opts, dst) = ccall(address_of(1700), Int32,
+@inline tt_sub_scalar_ex_into(c, self, other, opts, dst) = ccall(address_of(1702), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_sub_opts}, Ptr{Cvoid}), c, self, other, opts, dst)
-@inline tt_sub_scalar_into(c, self, other, dst) = ccall(address_of(1701), Int32,
+@inline tt_sub_scalar_into(c, self, other, dst) = ccall(address_of(1703), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_sum(c, self, opts, out) = ccall(address_of(1702), Int32,
+@inline tt_sum(c, self, opts, out) = ccall(address_of(1704), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_sum_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_sum_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(1703), Int32,
+@inline tt_sum_dim(c, self, dim, n_dim, opts, out) = ccall(address_of(1705), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_sum_dim_opts}, Ptr{Ptr{Cvoid}}), c, self, dim,
 n_dim, opts, out)
-@inline tt_sum_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1704), Int32,
+@inline tt_sum_dim_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1706), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_sum_dim_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_sum_to_size(c, self, size, n_size, out) = ccall(address_of(1705), Int32,
+@inline tt_sum_to_size(c, self, size, n_size, out) = ccall(address_of(1707), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_svd(c, self, opts, U, S, V) = ccall(address_of(1706), Int32,
+@inline tt_svd(c, self, opts, U, S, V) = ccall(address_of(1708), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_svd_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, opts, U, S, V)
-@inline tt_svd_into(c, self, opts, dst_U, dst_S, dst_V) = ccall(address_of(1707), Int32,
+@inline tt_svd_into(c, self, opts, dst_U, dst_S, dst_V) = ccall(address_of(1709), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_svd_opts}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, opts,
 dst_U, dst_S, dst_V)
-@inline tt_synchronize(c, device) = ccall(address_of(1708), Int32, (Ptr{Cvoid}, Ptr{tt_device}), c,
+@inline tt_synchronize(c, device) = ccall(address_of(1710), Int32, (Ptr{Cvoid}, Ptr{tt_device}), c,
 device)
-@inline tt_t(c, self, out) = ccall(address_of(1709), Int32,
+@inline tt_t(c, self, out) = ccall(address_of(1711), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_take(c, self, index, out) = ccall(address_of(1710), Int32,
+@inline tt_take(c, self, index, out) = ccall(address_of(1712), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, index, out)
-@inline tt_take_along_dim(c, self, indices, opts, out) = ccall(address_of(1711), Int32,
+@inline tt_take_along_dim(c, self, indices, opts, out) = ccall(address_of(1713), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_take_along_dim_opts}, Ptr{Ptr{Cvoid}}), c, self,
 indices, opts, out)
-@inline tt_take_along_dim_into(c, self, indices, opts, dst) = ccall(address_of(1712), Int32,
+@inline tt_take_along_dim_into(c, self, indices, opts, dst) = ccall(address_of(1714), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_take_along_dim_opts}, Ptr{Cvoid}), c, self, indices,
 opts, dst)
-@inline tt_take_into(c, self, index, dst) = ccall(address_of(1713), Int32,
+@inline tt_take_into(c, self, index, dst) = ccall(address_of(1715), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, index, dst)
-@inline tt_tan(c, self, out) = ccall(address_of(1714), Int32,
+@inline tt_tan(c, self, out) = ccall(address_of(1716), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tan_(c, self) = ccall(address_of(1715), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_tan_into(c, self, dst) = ccall(address_of(1716), Int32,
+@inline tt_tan_(c, self) = ccall(address_of(1717), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_tan_into(c, self, dst) = ccall(address_of(1718), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_tanh(c, self, out) = ccall(address_of(1717), Int32,
+@inline tt_tanh(c, self, out) = ccall(address_of(1719), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tanh_(c, self) = ccall(address_of(1718), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_tanh_into(c, self, dst) = ccall(address_of(1719), Int32,
+@inline tt_tanh_(c, self) = ccall(address_of(1720), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_tanh_into(c, self, dst) = ccall(address_of(1721), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_tanhshrink(c, input, out) = ccall(address_of(1720), Int32,
+@inline tt_tanhshrink(c, input, out) = ccall(address_of(1722), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, input, out)
-@inline tt_tensor_base(c, self, out) = ccall(address_of(1721), Int32,
+@inline tt_tensor_base(c, self, out) = ccall(address_of(1723), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_data(t) = ccall(address_of(1722), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_index(t) = ccall(address_of(1723), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_device_type(t) = ccall(address_of(1724), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_dtype(t) = ccall(address_of(1725), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(1726), Int32,
+@inline tt_tensor_data(t) = ccall(address_of(1724), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_index(t) = ccall(address_of(1725), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_device_type(t) = ccall(address_of(1726), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_dtype(t) = ccall(address_of(1727), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_from_data(c, data, dtype, shape, ndim, out) = ccall(address_of(1728), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim,
 out)
-@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(1727), Int32,
+@inline tt_tensor_from_dlpack(c, managed, major, out) = ccall(address_of(1729), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, managed, major, out)
-@inline tt_tensor_get_info(t, out) = ccall(address_of(1728), Cvoid,
+@inline tt_tensor_get_info(t, out) = ccall(address_of(1730), Cvoid,
 (Ptr{Cvoid}, Ptr{tt_tensor_info}), t, out)
-@inline tt_tensor_grad(c, self, out) = ccall(address_of(1729), Int32,
+@inline tt_tensor_grad(c, self, out) = ccall(address_of(1731), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(1730), Int32,
+@inline tt_tensor_grad_fn(c, self, out) = ccall(address_of(1732), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
 @inline tt_tensor_import(c, data, dtype, shape, ndim, strides, writable, deleter, user, out) =
-ccall(address_of(1731), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
+ccall(address_of(1733), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Int64}, Int64, Ptr{Int64}, Int32,
 Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, data, dtype, shape, ndim, strides, writable, deleter,
 user, out)
-@inline tt_tensor_is_contiguous(t) = ccall(address_of(1732), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_leaf(t) = ccall(address_of(1733), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_pinned(t) = ccall(address_of(1734), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_view(t) = ccall(address_of(1735), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_is_writable(t) = ccall(address_of(1736), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_ndim(t) = ccall(address_of(1737), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_numel(t) = ccall(address_of(1738), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_offset(t) = ccall(address_of(1739), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(1740), Int32,
+@inline tt_tensor_is_contiguous(t) = ccall(address_of(1734), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_leaf(t) = ccall(address_of(1735), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_pinned(t) = ccall(address_of(1736), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_view(t) = ccall(address_of(1737), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_is_writable(t) = ccall(address_of(1738), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_ndim(t) = ccall(address_of(1739), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_numel(t) = ccall(address_of(1740), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_offset(t) = ccall(address_of(1741), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_print(c, t, buffer, cap, n) = ccall(address_of(1742), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, t, buffer, cap, n)
-@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(1741), Int32,
+@inline tt_tensor_read(c, t, dst, bytes) = ccall(address_of(1743), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, t, dst, bytes)
-@inline tt_tensor_release(t) = ccall(address_of(1742), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_requires_grad(t) = ccall(address_of(1743), Int32, (Ptr{Cvoid},), t)
-@inline tt_tensor_retain(t) = ccall(address_of(1744), Cvoid, (Ptr{Cvoid},), t)
-@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(1745), Int32,
+@inline tt_tensor_release(t) = ccall(address_of(1744), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_requires_grad(t) = ccall(address_of(1745), Int32, (Ptr{Cvoid},), t)
+@inline tt_tensor_retain(t) = ccall(address_of(1746), Cvoid, (Ptr{Cvoid},), t)
+@inline tt_tensor_set_data(c, leaf, src) = ccall(address_of(1747), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, leaf, src)
-@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(1746), Int32,
+@inline tt_tensor_set_grad(c, self, grad) = ccall(address_of(1748), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, grad)
-@inline tt_tensor_shape(t) = ccall(address_of(1747), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_size(t, dim) = ccall(address_of(1748), Int64, (Ptr{Cvoid}, Int64), t, dim)
-@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1749), Int32,
+@inline tt_tensor_shape(t) = ccall(address_of(1749), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_size(t, dim) = ccall(address_of(1750), Int64, (Ptr{Cvoid}, Int64), t, dim)
+@inline tt_tensor_split(c, self, sections, opts, outs, cap, n_outs) = ccall(address_of(1751), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_tensor_split_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c,
 self, sections, opts, outs, cap, n_outs)
 @inline tt_tensor_split_indices(c, self, indices, n_indices, opts, outs, cap, n_outs) =
-ccall(address_of(1750), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
+ccall(address_of(1752), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64,
 Ptr{tt_tensor_split_indices_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, indices, n_indices,
 opts, outs, cap, n_outs)
 @inline tt_tensor_split_tensor(c, self, tensor_indices_or_sections, opts, outs, cap, n_outs) =
-ccall(address_of(1751), Int32,
+ccall(address_of(1753), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tensor_split_tensor_opts}, Ptr{Ptr{Cvoid}}, Int64,
 Ptr{Int64}), c, self, tensor_indices_or_sections, opts, outs, cap, n_outs)
-@inline tt_tensor_storage_bytes(t) = ccall(address_of(1752), Int64, (Ptr{Cvoid},), t)
-@inline tt_tensor_storage_data(t) = ccall(address_of(1753), Ptr{Cvoid}, (Ptr{Cvoid},), t)
-@inline tt_tensor_strides(t) = ccall(address_of(1754), Ptr{Int64}, (Ptr{Cvoid},), t)
-@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1755), Int32,
+@inline tt_tensor_storage_bytes(t) = ccall(address_of(1754), Int64, (Ptr{Cvoid},), t)
+@inline tt_tensor_storage_data(t) = ccall(address_of(1755), Ptr{Cvoid}, (Ptr{Cvoid},), t)
+@inline tt_tensor_strides(t) = ccall(address_of(1756), Ptr{Int64}, (Ptr{Cvoid},), t)
+@inline tt_tensor_to_dlpack(c, t, major, out) = ccall(address_of(1757), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int32, Ptr{Ptr{Cvoid}}), c, t, major, out)
-@inline tt_tensor_variable_data(c, self, out) = ccall(address_of(1756), Int32,
+@inline tt_tensor_variable_data(c, self, out) = ccall(address_of(1758), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_tensor_version(t) = ccall(address_of(1757), UInt32, (Ptr{Cvoid},), t)
-@inline tt_tensorboard_add_histogram(c, path, tag, values, global_step) = ccall(address_of(1758),
+@inline tt_tensor_version(t) = ccall(address_of(1759), UInt32, (Ptr{Cvoid},), t)
+@inline tt_tensorboard_add_histogram(c, path, tag, values, global_step) = ccall(address_of(1760),
 Int32, (Ptr{Cvoid}, Cstring, Cstring, Ptr{Cvoid}, Int64), c, path, tag, values, global_step)
-@inline tt_tensorboard_add_image(c, path, tag, img_tensor, global_step) = ccall(address_of(1759),
+@inline tt_tensorboard_add_image(c, path, tag, img_tensor, global_step) = ccall(address_of(1761),
 Int32, (Ptr{Cvoid}, Cstring, Cstring, Ptr{Cvoid}, Int64), c, path, tag, img_tensor, global_step)
-@inline tt_tensorboard_add_scalar(c, path, tag, scalar_value, global_step) = ccall(address_of(1760),
+@inline tt_tensorboard_add_scalar(c, path, tag, scalar_value, global_step) = ccall(address_of(1762),
 Int32, (Ptr{Cvoid}, Cstring, Cstring, Float64, Int64), c, path, tag, scalar_value, global_step)
-@inline tt_tensorboard_add_text(c, path, tag, text_string, global_step) = ccall(address_of(1761),
+@inline tt_tensorboard_add_text(c, path, tag, text_string, global_step) = ccall(address_of(1763),
 Int32, (Ptr{Cvoid}, Cstring, Cstring, Cstring, Int64), c, path, tag, text_string, global_step)
 @inline tt_tensordot(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out) =
-ccall(address_of(1762), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1764), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Ptr{Cvoid}}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, out)
 @inline tt_tensordot_into(c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst) =
-ccall(address_of(1763), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
+ccall(address_of(1765), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Int64},
 Int64, Ptr{Cvoid}), c, self, other, dims_self, n_dims_self, dims_other, n_dims_other, dst)
-@inline tt_threshold(c, self, threshold, value, out) = ccall(address_of(1764), Int32,
+@inline tt_threshold(c, self, threshold, value, out) = ccall(address_of(1766), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, threshold,
 value, out)
-@inline tt_threshold_(c, self, threshold, value) = ccall(address_of(1765), Int32,
+@inline tt_threshold_(c, self, threshold, value) = ccall(address_of(1767), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}), c, self, threshold, value)
-@inline tt_threshold_into(c, self, threshold, value, dst) = ccall(address_of(1766), Int32,
+@inline tt_threshold_into(c, self, threshold, value, dst) = ccall(address_of(1768), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, threshold, value,
 dst)
-@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1767), Int32,
+@inline tt_tile(c, self, dims, n_dims, out) = ccall(address_of(1769), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dims, n_dims, out)
-@inline tt_to(c, self, opts, out) = ccall(address_of(1768), Int32,
+@inline tt_to(c, self, opts, out) = ccall(address_of(1770), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_to_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1769), Int32,
+@inline tt_topk(c, self, k, opts, values, indices) = ccall(address_of(1771), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, k,
 opts, values, indices)
-@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1770), Int32,
+@inline tt_topk_into(c, self, k, opts, dst_values, dst_indices) = ccall(address_of(1772), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{tt_topk_opts}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, k, opts,
 dst_values, dst_indices)
-@inline tt_torch_load(c, path, out) = ccall(address_of(1771), Int32,
+@inline tt_torch_load(c, path, out) = ccall(address_of(1773), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Ptr{Cvoid}}), c, path, out)
-@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1772), Int32,
+@inline tt_torch_save(c, path, tensors, structure) = ccall(address_of(1774), Int32,
 (Ptr{Cvoid}, Cstring, Ptr{Cvoid}, Cstring), c, path, tensors, structure)
-@inline tt_trace(c, self, out) = ccall(address_of(1773), Int32,
+@inline tt_trace(c, self, out) = ccall(address_of(1775), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1774), Int32,
+@inline tt_transpose(c, self, dim0, dim1, out) = ccall(address_of(1776), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dim0, dim1, out)
-@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1775), Int32,
+@inline tt_trapezoid(c, y, x, opts, out) = ccall(address_of(1777), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_trapezoid_opts}, Ptr{Ptr{Cvoid}}), c, y, x, opts, out)
 @inline tt_triangular_solve(c, self, A, opts, solution, cloned_coefficient) =
-ccall(address_of(1776), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triangular_solve_opts},
+ccall(address_of(1778), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triangular_solve_opts},
 Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, A, opts, solution, cloned_coefficient)
-@inline tt_tril(c, self, opts, out) = ccall(address_of(1777), Int32,
+@inline tt_tril(c, self, opts, out) = ccall(address_of(1779), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_tril_(c, self, opts) = ccall(address_of(1778), Int32,
+@inline tt_tril_(c, self, opts) = ccall(address_of(1780), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}), c, self, opts)
-@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1779), Int32,
+@inline tt_tril_indices(c, row, col, offset, opts, out) = ccall(address_of(1781), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_tril_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1780), Int32,
+@inline tt_tril_into(c, self, opts, dst) = ccall(address_of(1782), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_tril_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trim(c) = ccall(address_of(1781), Int32, (Ptr{Cvoid},), c)
-@inline tt_triplet_margin_loss(c, anchor, positive, negative, opts, out) = ccall(address_of(1782),
+@inline tt_trim(c) = ccall(address_of(1783), Int32, (Ptr{Cvoid},), c)
+@inline tt_triplet_margin_loss(c, anchor, positive, negative, opts, out) = ccall(address_of(1784),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triplet_margin_loss_opts},
 Ptr{Ptr{Cvoid}}), c, anchor, positive, negative, opts, out)
-@inline tt_triu(c, self, opts, out) = ccall(address_of(1783), Int32,
+@inline tt_triu(c, self, opts, out) = ccall(address_of(1785), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_triu_(c, self, opts) = ccall(address_of(1784), Int32,
+@inline tt_triu_(c, self, opts) = ccall(address_of(1786), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}), c, self, opts)
-@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1785), Int32,
+@inline tt_triu_indices(c, row, col, offset, opts, out) = ccall(address_of(1787), Int32,
 (Ptr{Cvoid}, Int64, Int64, Int64, Ptr{tt_triu_indices_opts}, Ptr{Ptr{Cvoid}}), c, row, col, offset,
 opts, out)
-@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1786), Int32,
+@inline tt_triu_into(c, self, opts, dst) = ccall(address_of(1788), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_triu_opts}, Ptr{Cvoid}), c, self, opts, dst)
-@inline tt_trunc(c, self, out) = ccall(address_of(1787), Int32,
+@inline tt_trunc(c, self, out) = ccall(address_of(1789), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_trunc_(c, self) = ccall(address_of(1788), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_trunc_into(c, self, dst) = ccall(address_of(1789), Int32,
+@inline tt_trunc_(c, self) = ccall(address_of(1790), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_trunc_into(c, self, dst) = ccall(address_of(1791), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, dst)
-@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1790), Int32,
+@inline tt_unbind(c, self, opts, outs, cap, n_outs) = ccall(address_of(1792), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unbind_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, opts,
 outs, cap, n_outs)
-@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1791), Int32,
+@inline tt_unflatten(c, self, dim, sizes, n_sizes, out) = ccall(address_of(1793), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, sizes, n_sizes,
 out)
-@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1792), Int32,
+@inline tt_unfold(c, self, dimension, size, step, out) = ccall(address_of(1794), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Int64, Int64, Ptr{Ptr{Cvoid}}), c, self, dimension, size, step, out)
-@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1793), Int32,
+@inline tt_uniform_(c, self, low, high, opts) = ccall(address_of(1795), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Float64, Ptr{tt_uniform__opts}), c, self, low, high, opts)
-@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1794), Int32,
+@inline tt_unique(c, self, opts, values, inverse, counts) = ccall(address_of(1796), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c,
 self, opts, values, inverse, counts)
-@inline tt_unique_consecutive(c, self, opts, values, inverse, counts) = ccall(address_of(1795),
+@inline tt_unique_consecutive(c, self, opts, values, inverse, counts) = ccall(address_of(1797),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_unique_consecutive_opts}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, opts, values, inverse, counts)
-@inline tt_unpack_dual(c, self, primal, tangent) = ccall(address_of(1796), Int32,
+@inline tt_unpack_dual(c, self, primal, tangent) = ccall(address_of(1798), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Ptr{Ptr{Cvoid}}), c, self, primal, tangent)
-@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1797),
+@inline tt_unravel_index(c, indices, shape, n_shape, outs, cap, n_outs) = ccall(address_of(1799),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, indices,
 shape, n_shape, outs, cap, n_outs)
-@inline tt_unscale_grads_(c, params, n, factor, found_inf) = ccall(address_of(1798), Int32,
+@inline tt_unscale_grads_(c, params, n, factor, found_inf) = ccall(address_of(1800), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Float64, Ptr{Int32}), c, params, n, factor, found_inf)
-@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1799), Int32,
+@inline tt_unsqueeze(c, self, dim, out) = ccall(address_of(1801), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, dim, out)
-@inline tt_vander(c, x, opts, out) = ccall(address_of(1800), Int32,
+@inline tt_vander(c, x, opts, out) = ccall(address_of(1802), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_vander_opts}, Ptr{Ptr{Cvoid}}), c, x, opts, out)
-@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1801), Int32,
+@inline tt_var(c, self, dim, n_dim, opts, out) = ccall(address_of(1803), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Ptr{Cvoid}}), c, self, dim, n_dim,
 opts, out)
-@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1802), Int32,
+@inline tt_var_into(c, self, dim, n_dim, opts, dst) = ccall(address_of(1804), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_opts}, Ptr{Cvoid}), c, self, dim, n_dim,
 opts, dst)
-@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1803), Int32,
+@inline tt_var_mean(c, self, dim, n_dim, opts, var, mean) = ccall(address_of(1805), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_var_mean_opts}, Ptr{Ptr{Cvoid}},
 Ptr{Ptr{Cvoid}}), c, self, dim, n_dim, opts, var, mean)
-@inline tt_vdot(c, self, other, out) = ccall(address_of(1804), Int32,
+@inline tt_vdot(c, self, other, out) = ccall(address_of(1806), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1805), Int32,
+@inline tt_vdot_into(c, self, other, dst) = ccall(address_of(1807), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_version() = ccall(address_of(1806), Ptr{UInt8}, ())
-@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1807), Int32,
+@inline tt_version() = ccall(address_of(1808), Ptr{UInt8}, ())
+@inline tt_view(c, self, size, n_size, out) = ccall(address_of(1809), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, self, size, n_size, out)
-@inline tt_view_as_complex(c, self, out) = ccall(address_of(1808), Int32,
+@inline tt_view_as_complex(c, self, out) = ccall(address_of(1810), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
-@inline tt_view_as_real(c, self, out) = ccall(address_of(1809), Int32,
+@inline tt_view_as_real(c, self, out) = ccall(address_of(1811), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, out)
 @inline tt_vjp(c, fn, user, drop, inputs, n_inputs, cotangents, n_cotangents, outs, cap, n_outs,
-grads) = ccall(address_of(1810), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
+grads) = ccall(address_of(1812), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid},
 Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64},
 Ptr{Ptr{Cvoid}}), c, fn, user, drop, inputs, n_inputs, cotangents, n_cotangents, outs, cap, n_outs,
 grads)
 @inline tt_vmap(c, fn, user, drop, inputs, n_inputs, opts, outs, cap, n_outs) =
-ccall(address_of(1811), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
+ccall(address_of(1813), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}},
 Int64, Ptr{tt_vmap_opts}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, fn, user, drop, inputs, n_inputs,
 opts, outs, cap, n_outs)
-@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1812), Int32,
+@inline tt_vsplit(c, self, sections, outs, cap, n_outs) = ccall(address_of(1814), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self, sections, outs, cap,
 n_outs)
-@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1813),
+@inline tt_vsplit_indices(c, self, indices, n_indices, outs, cap, n_outs) = ccall(address_of(1815),
 Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}, Int64, Ptr{Int64}), c, self,
 indices, n_indices, outs, cap, n_outs)
-@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1814), Int32,
+@inline tt_vstack(c, tensors, n_tensors, out) = ccall(address_of(1816), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Ptr{Cvoid}}), c, tensors, n_tensors, out)
-@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1815), Int32,
+@inline tt_vstack_into(c, tensors, n_tensors, dst) = ccall(address_of(1817), Int32,
 (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}, Int64, Ptr{Cvoid}), c, tensors, n_tensors, dst)
-@inline tt_where(c, condition, self, other, out) = ccall(address_of(1816), Int32,
+@inline tt_where(c, condition, self, other, out) = ccall(address_of(1818), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, condition, self, other, out)
-@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1817), Int32,
+@inline tt_where_into(c, condition, self, other, dst) = ccall(address_of(1819), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, condition, self, other, dst)
-@inline tt_work_on_done(c, w, fn, user, drop) = ccall(address_of(1818), Int32,
+@inline tt_work_on_done(c, w, fn, user, drop) = ccall(address_of(1820), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, w, fn, user, drop)
-@inline tt_work_release(w) = ccall(address_of(1819), Cvoid, (Ptr{Cvoid},), w)
-@inline tt_work_retain(w) = ccall(address_of(1820), Cvoid, (Ptr{Cvoid},), w)
-@inline tt_work_source(c, w, out) = ccall(address_of(1821), Int32,
+@inline tt_work_release(w) = ccall(address_of(1821), Cvoid, (Ptr{Cvoid},), w)
+@inline tt_work_retain(w) = ccall(address_of(1822), Cvoid, (Ptr{Cvoid},), w)
+@inline tt_work_source(c, w, out) = ccall(address_of(1823), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, w, out)
-@inline tt_work_test(c, w, out) = ccall(address_of(1822), Int32,
+@inline tt_work_test(c, w, out) = ccall(address_of(1824), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Int32}), c, w, out)
-@inline tt_work_wait(c, w, timeout_ms) = ccall(address_of(1823), Int32,
+@inline tt_work_wait(c, w, timeout_ms) = ccall(address_of(1825), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, w, timeout_ms)
-@inline tt_xlog1py(c, self, other, out) = ccall(address_of(1824), Int32,
+@inline tt_xlog1py(c, self, other, out) = ccall(address_of(1826), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_f64(c, self, other, out) = ccall(address_of(1825), Int32,
+@inline tt_xlog1py_f64(c, self, other, out) = ccall(address_of(1827), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_f64_into(c, self, other, dst) = ccall(address_of(1826), Int32,
+@inline tt_xlog1py_f64_into(c, self, other, dst) = ccall(address_of(1828), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_i64(c, self, other, out) = ccall(address_of(1827), Int32,
+@inline tt_xlog1py_i64(c, self, other, out) = ccall(address_of(1829), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_i64_into(c, self, other, dst) = ccall(address_of(1828), Int32,
+@inline tt_xlog1py_i64_into(c, self, other, dst) = ccall(address_of(1830), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_into(c, self, other, dst) = ccall(address_of(1829), Int32,
+@inline tt_xlog1py_into(c, self, other, dst) = ccall(address_of(1831), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlog1py_scalar(c, self, other, out) = ccall(address_of(1830), Int32,
+@inline tt_xlog1py_scalar(c, self, other, out) = ccall(address_of(1832), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlog1py_scalar_into(c, self, other, dst) = ccall(address_of(1831), Int32,
+@inline tt_xlog1py_scalar_into(c, self, other, dst) = ccall(address_of(1833), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy(c, self, other, out) = ccall(address_of(1832), Int32,
+@inline tt_xlogy(c, self, other, out) = ccall(address_of(1834), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_(c, self, other) = ccall(address_of(1833), Int32,
+@inline tt_xlogy_(c, self, other) = ccall(address_of(1835), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other)
-@inline tt_xlogy_f64(c, self, other, out) = ccall(address_of(1834), Int32,
+@inline tt_xlogy_f64(c, self, other, out) = ccall(address_of(1836), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_f64_(c, self, other) = ccall(address_of(1835), Int32,
+@inline tt_xlogy_f64_(c, self, other) = ccall(address_of(1837), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64), c, self, other)
-@inline tt_xlogy_f64_into(c, self, other, dst) = ccall(address_of(1836), Int32,
+@inline tt_xlogy_f64_into(c, self, other, dst) = ccall(address_of(1838), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Float64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_i64(c, self, other, out) = ccall(address_of(1837), Int32,
+@inline tt_xlogy_i64(c, self, other, out) = ccall(address_of(1839), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_i64_(c, self, other) = ccall(address_of(1838), Int32,
+@inline tt_xlogy_i64_(c, self, other) = ccall(address_of(1840), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64), c, self, other)
-@inline tt_xlogy_i64_into(c, self, other, dst) = ccall(address_of(1839), Int32,
+@inline tt_xlogy_i64_into(c, self, other, dst) = ccall(address_of(1841), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_into(c, self, other, dst) = ccall(address_of(1840), Int32,
+@inline tt_xlogy_into(c, self, other, dst) = ccall(address_of(1842), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_xlogy_scalar(c, self, other, out) = ccall(address_of(1841), Int32,
+@inline tt_xlogy_scalar(c, self, other, out) = ccall(address_of(1843), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_xlogy_scalar_(c, self, other) = ccall(address_of(1842), Int32,
+@inline tt_xlogy_scalar_(c, self, other) = ccall(address_of(1844), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}), c, self, other)
-@inline tt_xlogy_scalar_into(c, self, other, dst) = ccall(address_of(1843), Int32,
+@inline tt_xlogy_scalar_into(c, self, other, dst) = ccall(address_of(1845), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_scalar}, Ptr{Cvoid}), c, self, other, dst)
-@inline tt_zero_(c, self) = ccall(address_of(1844), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
-@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1845), Int32,
+@inline tt_zero_(c, self) = ccall(address_of(1846), Int32, (Ptr{Cvoid}, Ptr{Cvoid}), c, self)
+@inline tt_zeros(c, size, n_size, opts, out) = ccall(address_of(1847), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{tt_zeros_opts}, Ptr{Ptr{Cvoid}}), c, size, n_size, opts, out)
-@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1846), Int32,
+@inline tt_zeros_like(c, self, opts, out) = ccall(address_of(1848), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{tt_zeros_like_opts}, Ptr{Ptr{Cvoid}}), c, self, opts, out)
-@inline tt_zeta(c, self, other, out) = ccall(address_of(1847), Int32,
+@inline tt_zeta(c, self, other, out) = ccall(address_of(1849), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), c, self, other, out)
-@inline tt_zeta_into(c, self, other, dst) = ccall(address_of(1848), Int32,
+@inline tt_zeta_into(c, self, other, dst) = ccall(address_of(1850), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), c, self, other, dst)
 
 const STRUCTS = (

@@ -2,18 +2,21 @@
 from __future__ import annotations
 
 import re
-from ctypes import c_int64
+from ctypes import c_char, c_int64
 from functools import partial
+from json import loads
 from threading import Lock, get_ident
 from typing import Any, Callable, Iterable, Sequence
 from weakref import WeakSet, WeakValueDictionary
 
 from .._handles import NodeHandle
 from .._hooks import HookHandle
-from .._lib import result
-from .._tensor import Tensor
+from .._lib import filled, kept, result
+from .._tensor import Tensor, tensor_result
+from .._types import DTYPES, device
 from ._edges import GradientEdge, get_gradient_edge
 from ._modes import allow_mutation_on_saved_tensors, node_creation_hook
+from ._nodes import DEPENDS_ON_SAVED, WITH_NUMBER, computed, pytorchs_name, value_names
 from ._saved import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 
 __all__ = [
@@ -30,72 +33,20 @@ __all__ = [
 ]
 
 
-NAMES = {  # of an operator's node in PyTorch, where it is not made of the operator's name
-    "clamp": "ClampBackward1",
-    "copy_": "CopyBackwards",
-    "copy_slices": "CopySlices",
-    "div_true": "DivBackward0",
-    "gated": "GluBackward0",
-    "gelu_exact": "GeluBackward0",
-    "linear_rows": "AddmmBackward0",
-    "logsigmoid": "LogSigmoidBackward0",
-    "matmul_stack": "MmBackward0",
-    "max_pool2d": "MaxPool2DWithIndicesBackward0",
-    "max_pool3d": "MaxPool3DWithIndicesBackward0",
-    "native_attention": "ScaledDotProductFlashAttentionForCpuBackward0",
-    "native_cross_entropy": "NllLossBackward0",
-    "native_ctc_loss": "CtcLossBackward0",
-    "native_hardtanh": "HardtanhBackward0",
-    "native_inv": "LinalgInvExBackward0",
-    "native_log_softmax": "LogSoftmaxBackward0",
-    "native_nll_loss": "NllLossBackward0",
-    "native_softmax": "SoftmaxBackward0",
-    "native_solve": "LinalgSolveExBackward0",
-    "norm": "LinalgVectorNormBackward0",
-    "pow_number": "PowBackward0",
-    "rest_floor": "RemainderBackward0",
-    "rest_trunc": "FmodBackward0",
-    "round_even": "RoundBackward0",
-    "rsub": "RsubBackward1",
-    "scatter_fill": "ScatterBackward1",
-    "selu": "EluBackward0",
-    "to_dtype": "ToCopyBackward0",
-}
-OF_PAIRS = {"max": "MaximumBackward0", "min": "MinimumBackward0"}
-REDUCED = {"max": "10", "min": "10", "sum": "01", "mean": "01", "prod": "01"}  # to 0-d; by dim
-LINALG = ("native_det", "native_eig", "native_eigh", "native_qr", "native_slogdet", "native_svd")
 classes: dict[str, type[Node]] = {}
-
-
-def pytorchs_name(op: str, num_inputs: int, ndim: int | None) -> str:
-    """Returns PyTorch's name of an operator's node.
-
-    ndim: the number of dimensions of the result; None if it is not at hand.
-    """
-    if op[:1].isupper():  # a Function
-        return op + "Backward"
-    if num_inputs == 2 and op in OF_PAIRS:
-        return OF_PAIRS[op]
-    if op == "matmul_stack" and ndim is not None and ndim > 2:
-        return "BmmBackward0"
-    if op in NAMES:
-        return NAMES[op]
-    if op in LINALG:
-        op = op.replace("native", "linalg")
-    words = re.sub(r"(?<=\d)[a-z]", lambda letter: letter[0].upper(), op).split("_")
-    form = REDUCED[op][bool(ndim)] if op in REDUCED and ndim is not None else "0"
-    return "".join(word[:1].upper() + word[1:] for word in words) + "Backward" + form
 
 
 def grad_fn_of(tensor: Tensor) -> Node | None:
     """Returns the operator that computed a tensor."""
     node = result(Node, "tt_tensor_grad_fn", tensor)
-    return None if node is None else named(node, tensor.ndim)
+    return None if node is None else named(node)
 
 
-def named(node: Node, ndim: int | None = None) -> Node:
+def named(node: Node) -> Node:
     """Gives a node the class of PyTorch's name: scripts print type(node).__name__."""
-    name = pytorchs_name(NodeHandle.name(node), node.num_inputs(), ndim)
+    op = NodeHandle.name(node)
+    saved = node._described()["saved"] if op in DEPENDS_ON_SAVED else None
+    name = pytorchs_name(op, node.num_inputs(), saved)
     if name not in classes:
         classes[name] = type(name, (Node,), {"__slots__": (), "__module__": __name__})
     node.__class__ = classes[name]
@@ -117,8 +68,26 @@ class Outputs(dict[int, Any]):
 watching: WeakValueDictionary[int, WeakSet[Outputs]] = WeakValueDictionary()
 
 
+class Metadata(dict[Any, Any]):
+    """The metadata of a node."""
+
+    __slots__ = ("__weakref__",)
+
+    def ignore(self, _: Any) -> None:
+        """A hook that sees gradients."""
+
+
+metadata_of: WeakValueDictionary[int, Metadata] = WeakValueDictionary()  # by address of the node
+NOT_FINITE = re.compile(r"(?<=[:,\[])-?(inf|nan)")
+FOR_JSON = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+
+
 class Node(NodeHandle):
-    """A node of the autograd graph: a recorded operator."""
+    """A node of the autograd graph: a recorded operator.
+
+    _saved_self, _saved_result, …: what it saved for its gradient, by PyTorch's names. A Function's
+    node has the attributes of its ctx.
+    """
 
     __slots__ = ()
 
@@ -130,11 +99,92 @@ class Node(NodeHandle):
         name = type(self).__name__
         return f"torch::autograd::{name}" if name.startswith("Copy") else name
 
+    def _described(self) -> dict[str, Any]:
+        """Returns what C knows of the node."""
+        text = filled(c_char, "tt_node_describe", self, cap=1024).decode()
+        return loads(NOT_FINITE.sub(lambda m: FOR_JSON[m[0]], text))
+
+    def _value(self, x: Any) -> Any:
+        """Returns a saved value in Python's form."""
+        if isinstance(x, list):
+            return tuple(map(self._value, x))
+        if not isinstance(x, dict):
+            return x
+        ((kind, content),) = x.items()
+        if kind == "tensor":
+            return self.saved(content)
+        if kind == "tensors":
+            first, n = content
+            return tuple(self.saved(first + i) for i in range(n))
+        if kind == "complex":
+            return complex(*content)
+        return DTYPES[content] if kind == "dtype" else device.of(*content)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            return self._find(name[len("_saved_") :])
+        ctx = None if name.startswith("__") else self._function_ctx()
+        if ctx is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(ctx, name)
+
+    def _find(self, name: str) -> Any:
+        """Returns a value that the operator saved, by its name in PyTorch."""
+        op, about = NodeHandle.name(self), self._described()
+        saved = about["saved"]
+        with_number = op in WITH_NUMBER and self.num_inputs() == 1
+        if with_number and name == "self":
+            return None
+        follow, names = computed(op, saved), value_names(op, saved)
+        if name not in follow and name not in names:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute '_saved_{name}'")
+        if about["released"]:
+            self.saved(0)  # raises
+        if name in follow:
+            return follow[name]({member: self._value(x) for member, x in saved.items()})
+        from .._create import tensor
+
+        value = self._value(saved[names[name]])
+        return tensor(value) if with_number and name == "other" else value
+
+    def _function_ctx(self) -> Any:
+        """Returns the ctx of a Function's node; None for an operator's."""
+        if not NodeHandle.name(self)[:1].isupper():
+            return None
+        call = kept.get(self._described().get("user", 0))
+        return None if call is None else getattr(call, "ctx", None)
+
+    def __dir__(self) -> list[str]:
+        op, saved = NodeHandle.name(self), self._described()["saved"]
+        names = {*value_names(op, saved), *computed(op, saved)}
+        if op in WITH_NUMBER and "other" in names:
+            names.add("self")
+        return [*super().__dir__(), *sorted(f"_saved_{name}" for name in names)]
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """The tensors that a Function saved for backward."""
+        if self._function_ctx() is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'saved_tensors'")
+        about = self._described()
+        n = 1 if about["released"] else about["tensors"]  # then the first raises
+        return tuple(self.saved(i) for i in range(n))
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict for the application, which lives as long as the node."""
+        address = self._address or 0
+        found = metadata_of.get(address)
+        if found is None:
+            found = metadata_of[address] = Metadata()
+            super().register_prehook(found.ignore)  # C owns it with the hook
+        return found
+
     @property
     def next_functions(self) -> tuple[tuple[Node | AccumulateGrad | None, int], ...]:
-        """(node, 0) for each input: an AccumulateGrad for a leaf, None for an input that requires
-        no gradient."""
-        from .._tensor import known_leaf, tensor_result
+        """(node, number of its result) for each input: an AccumulateGrad for a leaf, None for an
+        input that requires no gradient."""
+        from .._tensor import known_leaf
 
         functions: list[Node | AccumulateGrad | None] = []
         for i in range(self.num_inputs()):
@@ -144,7 +194,10 @@ class Node(NodeHandle):
                 functions.append(None if leaf is None else AccumulateGrad(known_leaf(leaf)))
             else:
                 functions.append(named(node))
-        return tuple((function, 0) for function in functions)
+        numbers = [*self._described()["outputs"]]
+        if NodeHandle.name(self) in WITH_NUMBER and len(functions) == 1:
+            functions, numbers = [*functions, None], [*numbers, 0]
+        return tuple(zip(functions, numbers))
 
     def register_hook(self, fn: Callable[..., Any]) -> HookHandle:
         """Calls fn(grad_inputs, grad_outputs) after the operator's formula has run. A result other
@@ -205,10 +258,14 @@ class AccumulateGrad:
     __slots__ = ("variable",)
 
     next_functions = ()
-    metadata: dict[Any, Any] = {}
 
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict for the application, which lives as long as the leaf."""
+        return self.variable.__dict__.setdefault("_metadata_of_grad", {})
 
     def name(self) -> str:
         """Returns "torch::autograd::AccumulateGrad", as PyTorch does."""

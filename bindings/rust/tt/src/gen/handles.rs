@@ -1485,6 +1485,12 @@ impl Node {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call_opt(|c, out| sys::tt_node_leaf(c, self.raw(), input, out)) }
     }
+    /// Returns a tensor that the node saved. Fails with `Status::Autograd` if backward has freed
+    /// it, or it was written since. It is None if it is absent.
+    pub fn saved(&self, i: i64) -> Result<Option<Tensor>> {
+        // SAFETY: handles, lists and texts are valid during the call.
+        unsafe { call_opt(|c, out| sys::tt_node_saved(c, self.raw(), i, out)) }
+    }
     /// Registers a callback that sees gradients in backward and may replace them: if pre is set,
     /// those of the operator's outputs before its formula runs, otherwise those of its inputs
     /// afterwards. Returns the id of the hook.

@@ -1,0 +1,39 @@
+// What a node saved for its gradient, under the names of the operator's arguments and results.
+#pragma once
+
+#include "autograd/node.h"
+#include "base/text/text.h"
+
+namespace TT_NS {
+
+// The kinds of members that generated nodes have. NodeType::name is followed, after its zero, by
+// the kind and the name of each member, separated by commas: "mul\0tself,tother".
+enum class SavedKind : char {
+  kTensor = 't',
+  kTensors = 'l',
+  kInts = 's',
+  kOptInts = 'S',
+  kShapes = 'h',
+  kScalar = 'n',
+  kOptScalar = 'N',
+  kInt = 'i',
+  kOptInt = 'I',
+  kFloat = 'f',
+  kOptFloat = 'F',
+  kBool = 'b',
+  kDtype = 'd',
+  kDevice = 'v',
+  kRng = 'r',
+};
+
+// Writes a node as JSON, whose numbers may be inf and nan: "name", "outputs", "released", "saved".
+// outputs: which result of its operator each input is. saved: name -> number, list, null,
+// {"tensor": i}, {"tensors": [i, n]}, {"complex": [re, im]}, {"dtype": code}, {"device": [type,
+// index]}; null if released. Nodes of functions of the application also have "user" and "tensors",
+// the number of tensors saved.
+void print_node(Node& n, Text& out);
+// Returns tensor i of those that print_node counts, empty if it is absent. Fails with AUTOGRAD if
+// the graph was freed or the tensor overwritten.
+TensorRef saved_tensor(Node& n, int64_t i);
+
+}  // namespace TT_NS
