@@ -53,20 +53,23 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
 // With rooms the CPU computes up to kMatrixGroup matrices at once; the grain is then a multiple of
 // kMatrixGroup, so that groups do not depend on the number of threads. With rooms, cholesky,
 // lu_factor (without det) and eigh also take float32 or complex64 matrices, which they compute in
-// double precision.
+// double precision, and lu_factor, if b is not NULL, also replaces b, (n, k), of the same dtype, by
+// the solution of A X = b. householder_qr with rooms and vectors reads such a, and writes Q to b, of
+// min(m, n) columns, and R to w, of as many rows, in the dtype of a.
 constexpr int64_t kMatrixGroup = 8;
 struct MatrixPlan {
   Stages run;
   bool complex;
   bool upper;     // which triangle is read
-  bool unit;      // solve_triangular: the diagonal is 1
+  bool unit;      // solve_triangular: the diagonal is 1; lu_factor: b becomes the inverse of a, and
+                  // a any numbers
   bool adjoint;   // lu_solve: solve with the conjugate transpose; ldl: Hermitian, not symmetric
-  bool vectors;   // eigh, eig: compute the eigenvectors
+  bool vectors;   // eigh, eig: compute the eigenvectors; householder_qr: Q
   bool real;      // eig: the elements of the matrices are real
   uint16_t math;  // bits of CudaMath
   int64_t m, n, k;
   double* a;
-  const float* floats;  // NULL, or the matrices: a, of eigh b, then gets float32 results
+  const float* floats;  // NULL, or the matrices: a, or b or w of those, then get float32 results
   double* b;
   double* work;  // `work_size` doubles for each matrix
   int64_t work_size;

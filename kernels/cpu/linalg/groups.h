@@ -90,11 +90,16 @@ template <class N> TT_INLINE void read_matrices(N* room, const MatrixPlan& p, in
   if (p.floats) read_group(room, p.floats + first * parts, parts);
   else read_numbers(room, p.a, first, p.m * p.n);
 }
+// Writes `count` numbers of each matrix to `of`, which has floats where the plan's matrices are.
+template <class N> TT_INLINE void write_results(const MatrixPlan& p, double* of, int64_t first,
+                                                const N* room, int64_t count) {
+  const int64_t parts = count * kPartsOf<N>;
+  if (p.floats) write_group(reinterpret_cast<float*>(of) + first * parts, room, parts);
+  else write_numbers(of, first, room, count);
+}
 template <class N>
 TT_INLINE void write_matrices(const MatrixPlan& p, int64_t first, const N* room) {
-  const int64_t parts = p.m * p.n * kPartsOf<N>;
-  if (p.floats) write_group(float_results(p) + first * parts, room, parts);
-  else write_numbers(p.a, first, room, p.m * p.n);
+  write_results(p, p.a, first, room, p.m * p.n);
 }
 
 // Calls f(first, width) for n columns, `width` at a time, then `width` / kShrink of what is left; f
@@ -141,16 +146,25 @@ TT_NOINLINE int32_t run_singly(const MatrixPlan& p, int64_t begin, int64_t end, 
   one.n = p.n;
   one.a = room;
   one.complex = p.complex;
-  const int64_t count = p.m * p.n * (p.complex ? 2 : 1);
+  one.unit = p.unit;
+  one.k = p.k;
+  const int64_t parts = p.complex ? 2 : 1;
+  const int64_t count = p.m * p.n * parts;
+  const int64_t count_b = p.n * p.k * parts;
+  float* const floats_b = reinterpret_cast<float*>(p.b);
   for (int64_t i = begin; i < end; i++) {
     if (p.floats) {
       convert_floats(room, p.floats + i * count, count);
       if (p.pivots) one.pivots = p.pivots + i * min(p.m, p.n);
       one.info = p.info + i;
+      if (p.b) one.b = room + count;
+      if (p.b && !p.unit) convert_floats(one.b, floats_b + i * count_b, count_b);
     }
     const int64_t at = p.floats ? 0 : i;
     each_matrix<One>(p.floats ? &one : &p, at, at + 1);
-    if (p.floats) convert_doubles(float_results(p) + i * count, room, count);
+    if (!p.floats) continue;
+    if (!p.unit) convert_doubles(float_results(p) + i * count, room, count);
+    if (p.b) convert_doubles(floats_b + i * count_b, one.b, count_b);
   }
   return TT_OK;
 }

@@ -5,35 +5,65 @@
 
 TT_ISA_BEGIN
 
+#if TT_VEC_BYTES > 16
+// Replaces b, (n, k), by the solution of U X = b.
+template <class N> static void substitute_back(N* b, const N* a, int64_t n, int64_t k) {
+  for (int64_t i = n - 1; i >= 0; i--) {
+    subtract_rows(b, i, a + i * n, i + 1, n, k);
+    const N by = inverse_of(a[i * n + i]);
+    for (int64_t c = 0; c < k; c++) b[i * k + c] = b[i * k + c] * by;
+  }
+}
+#endif
+
 struct LuFactorGroup {
   static constexpr bool kReadsFloats = true;
 #if TT_VEC_BYTES > 16
-  // room: (m, n). A pivot of 0 leaves its row as it is, which a group cannot.
+  // room: (m, n), and (n, k), B, if it is to be solved with. A pivot of 0 leaves its row as it is,
+  // which a group cannot.
   template <class N> static bool run(const MatrixPlan& p, int64_t first, N* a) {
     if constexpr (kPartsOf<N> == 2 && L < 8) return false;  // one by one is as quick
     const int64_t m = p.m;
     const int64_t n = p.n;
     const int64_t steps = min(m, n);
+    N* const b = a + m * n;
     read_matrices(a, p, first);
+    if (p.b) read_sides(b, p, first);
     for (int64_t k = 0; k < steps; k++) {
       N pivot = a[k * n + k];
       const F best = find_pivot(a, k, m, n, &pivot);
       for (int64_t lane = 0; lane < L; lane++)
         p.pivots[(first + lane) * steps + k] = int32_t(best[lane]) + 1;
       if (any_of(size_of(pivot) == 0)) return false;
-      eliminate(a, best, pivot, k, m, n);
+      make_factors(a, best, pivot, k, m, n);
+      eliminate(a + k + 1, n - k - 1, n, best, a + k, k, m, n);
+      if (p.b) eliminate(b, p.k, p.k, best, a + k, k, m, n);
     }
+    if (p.b) {
+      substitute_back(b, a, n, p.k);
+      write_results(p, p.b, first, b, n * p.k);
+    }
+    if (!p.unit) write_factors(p, first, a);
+    for (int64_t lane = 0; lane < L; lane++) p.info[first + lane] = 0;
+    return true;
+  }
+  template <class N> static void read_sides(N* b, const MatrixPlan& p, int64_t first) {
+    const int64_t parts = p.n * p.k * kPartsOf<N>;
+    if (p.floats && !p.unit) read_group(b, reinterpret_cast<float*>(p.b) + first * parts, parts);
+    else if (!p.unit) read_group(b, p.b + first * parts, parts);
+    for (int64_t i = 0; p.unit && i < p.n; i++)
+      for (int64_t j = 0; j < p.k; j++)
+        b[i * p.k + j] = from_real_lanes<N>(splat(i == j ? 1.0 : 0.0));
+  }
+  template <class N> static void write_factors(const MatrixPlan& p, int64_t first, const N* a) {
     write_matrices(p, first, a);
     const int64_t words = kPartsOf<N> * (p.floats ? 1 : 2);
-    auto* results = reinterpret_cast<int32_t*>(p.a) + first * m * n * words;
-    exchange_factors(results, p.pivots + first * steps, p, words);
-    for (int64_t lane = 0; lane < L; lane++) {
-      p.info[first + lane] = 0;
-      if (!p.det) continue;
+    auto* results = reinterpret_cast<int32_t*>(p.a) + first * p.m * p.n * words;
+    exchange_factors(results, p.pivots + first * min(p.m, p.n), p, words);
+    for (int64_t lane = 0; p.det && lane < L; lane++) {
       if constexpr (kPartsOf<N> == 2) write_sign<c128>(p, first + lane);
       else write_sign<double>(p, first + lane);
     }
-    return true;
   }
   // Returns the first row from k on whose element of column k, the pivot, is largest, nan only in
   // row k. `pivot` is the element of row k before.
@@ -52,9 +82,10 @@ struct LuFactorGroup {
     }
     return best;
   }
-  // Exchanges row k of each matrix with row `best`, from column k on, and subtracts its multiples
-  // from the rows below. The factors left of column k wait for exchange_factors().
-  template <class N> static void eliminate(N* a, F best, N pivot, int64_t k, int64_t m, int64_t n) {
+  // Makes column k, below the diagonal, the factors of the rows below, after an exchange of row k
+  // with row `best`. Those left of column k wait for exchange_factors().
+  template <class N>
+  static void make_factors(N* a, F best, N pivot, int64_t k, int64_t m, int64_t n) {
     const N corner = a[k * n + k];
     const N by = inverse_of(pivot);
     a[k * n + k] = pivot;
@@ -62,19 +93,25 @@ struct LuFactorGroup {
       N& factor = a[i * n + k];
       factor = chosen(here, corner, factor) * by;
     });
+  }
+  // Exchanges row k of `width` columns, of rows `stride` apart, with row `best`, and subtracts its
+  // multiples from the rows below, of which the factors are n apart.
+  template <class N> static TT_ONE_BODY void eliminate(N* all, int64_t width, int64_t stride,
+                                                       F best, const N* factors, int64_t k,
+                                                       int64_t m, int64_t n) {
     constexpr int kWide = L == 8 ? kColumns<N> : min(kColumns<N>, 4);
-    each_columns<kWide, kShrink<N>>(n - k - 1, [&]<int kWidth>(int64_t at) TT_INLINE_BODY {
-      N* columns = a + k + 1 + at;
+    each_columns<kWide, kShrink<N>>(width, [&]<int kWidth>(int64_t at) TT_INLINE_BODY {
+      N* columns = all + at;
       N old[kWidth];
       N top[kWidth];
-      for (int c = 0; c < kWidth; c++) old[c] = top[c] = columns[k * n + c];
+      for (int c = 0; c < kWidth; c++) old[c] = top[c] = columns[k * stride + c];
       each_below(best, k, m, [&](int64_t i, Mask here) TT_INLINE_BODY {
-        for (int c = 0; c < kWidth; c++) top[c] = chosen(here, columns[i * n + c], top[c]);
+        for (int c = 0; c < kWidth; c++) top[c] = chosen(here, columns[i * stride + c], top[c]);
       });
-      for (int c = 0; c < kWidth; c++) columns[k * n + c] = top[c];
+      for (int c = 0; c < kWidth; c++) columns[k * stride + c] = top[c];
       each_below(best, k, m, [&](int64_t i, Mask here) TT_INLINE_BODY {
-        const N factor = a[i * n + k];
-        N* row = columns + i * n;
+        const N factor = factors[i * n];
+        N* row = columns + i * stride;
         for (int c = 0; c < kWidth; c++)
           row[c] = take_product(factor, top[c], chosen(here, old[c], row[c]));
       });
@@ -133,15 +170,21 @@ struct LuSolveGroup {
     read_numbers(a, p.a, first, n * n);
     read_numbers(b, p.b, first, n * k);
     for (int64_t i = 1; i < n; i++) subtract_rows(b, i, a + i * n, 0, i, k);
-    for (int64_t i = n - 1; i >= 0; i--) {
-      subtract_rows(b, i, a + i * n, i + 1, n, k);
-      const N by = inverse_of(a[i * n + i]);
-      for (int64_t c = 0; c < k; c++) b[i * k + c] = b[i * k + c] * by;
-    }
+    substitute_back(b, a, n, k);
     write_numbers(p.b, first, b, n * k);
     return true;
   }
 #endif
+};
+
+// lu_factor of one matrix, and, if there is b, lu_solve.
+struct LuFactorAndSolve {
+  template <class T> static void run(Team t, const MatrixPlan& p, int64_t at) {
+    LuFactor::run<T>(t, p, at);
+    if (!p.b) return;
+    if (p.unit) set_identity(t, matrix_of<T>(p.b, at, p.n * p.k), p.n, p.k);
+    LuSolve::run<T>(t, p, at);
+  }
 };
 
 TT_ISA_END
@@ -149,7 +192,7 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 
 TT_KERNEL(lu_factor)(const void* plan, int64_t begin, int64_t end) noexcept {
-  return in_groups<LuFactorGroup, LuFactor>(plan, begin, end);
+  return in_groups<LuFactorGroup, LuFactorAndSolve>(plan, begin, end);
 }
 TT_KERNEL(lu_solve)(const void* plan, int64_t begin, int64_t end) noexcept {
   return in_groups<LuSolveGroup, LuSolve>(plan, begin, end);

@@ -41,7 +41,7 @@ TT_INLINE c128 take_product(c128 a, c128 x, c128 y) {
 }
 #endif
 
-// y -= a * x. On the CPU many places share one body for doubles.
+// y -= a * x. On the CPU many places share one body.
 template <class T> TT_TEAM TT_INLINE void subtract_row(T* TT_RESTRICT y, const T* TT_RESTRICT x,
                                                        int64_t n, T a, Along along) {
   for (int64_t i = along.from(); i < n; i += along.step()) y[i] = take_product(a, x[i], y[i]);
@@ -49,6 +49,10 @@ template <class T> TT_TEAM TT_INLINE void subtract_row(T* TT_RESTRICT y, const T
 #if !TT_ON_DEVICE
 template <> inline TT_ONE_BODY void subtract_row(double* TT_RESTRICT y, const double* TT_RESTRICT x,
                                                  int64_t n, double a, Along) {
+  for (int64_t i = 0; i < n; i++) y[i] = take_product(a, x[i], y[i]);
+}
+template <> inline TT_ONE_BODY void subtract_row(c128* TT_RESTRICT y, const c128* TT_RESTRICT x,
+                                                 int64_t n, c128 a, Along) {
   for (int64_t i = 0; i < n; i++) y[i] = take_product(a, x[i], y[i]);
 }
 #endif

@@ -42,18 +42,23 @@ static void write_determinant(int64_t n, int64_t parts, const double* a, const i
   out[4] = log;
 }
 
-// floats: NULL, or the matrices instead of a
-static void factor_by_kernel(const Tensor& a, const Tensor& pivots, const Tensor& info,
-                             const TensorRef& det, const float* floats = nullptr) {
+static MatrixPlan factor_plan(const Tensor& a, const Tensor& pivots, const Tensor& info) {
   const int64_t m = a.size(-2);
   const int64_t n = a.size(-1);
   MatrixPlan plan = matrix_plan(a, info.numel, m * n * TT_NS::min(m, n));
   plan.pivots = pivots.as<int32_t>();
   plan.info = info.as<int32_t>();
+  return plan;
+}
+static void launch_factor(MatrixPlan& plan, Device device, int64_t batch) {
+  const Workspace rooms = group_rooms(plan, device, batch, plan.n * (plan.m + plan.k));
+  launch_stages(kernel_lu_factor, device, &plan.run);
+}
+static void factor_by_kernel(const Tensor& a, const Tensor& pivots, const Tensor& info,
+                             const TensorRef& det) {
+  MatrixPlan plan = factor_plan(a, pivots, info);
   if (det) plan.det = doubles(*det);
-  plan.floats = floats;
-  const Workspace rooms = group_rooms(plan, a.device, info.numel, m * n);
-  launch_stages(kernel_lu_factor, a.device, &plan.run);
+  launch_factor(plan, a.device, info.numel);
 }
 
 // ---- large matrices: own_lu where it serves them; elsewhere panels of columns, factored in double
@@ -319,7 +324,31 @@ static Factors factor_alone(const Tensor& self) {
   }
   Factors f = new_factors(self, self.dtype);
   const TensorRef floats = dense_input(self);
-  factor_by_kernel(*f.lu, *f.pivots, *f.info, {}, floats->as<float>());
+  MatrixPlan plan = factor_plan(*f.lu, *f.pivots, *f.info);
+  plan.floats = floats->as<float>();
+  launch_factor(plan, self.device, f.info->numel);
+  return f;
+}
+
+// Whether matrices are factored and solved with in groups. One right side is not, since lu_solve
+// adds up its products in another order.
+static bool solves_in_groups(const Tensor& self, int64_t k) {
+  const int64_t n = self.size(-1);
+  return k > 1 && in_groups(self, n * (n + k));
+}
+// Factors self, and replaces x, which is dense, of self's dtype and batch, by the solution of
+// self X = x; or by the inverse, and then the factors are any numbers.
+static Factors factor_and_solve(const Tensor& self, const Tensor& x, bool inverts) {
+  Factors f = new_factors(self, self.dtype);
+  const bool single = real_of(self.dtype) == Dtype::kF32;
+  const TensorRef floats = single ? dense_input(self) : TensorRef();
+  if (!single) copy_elements(*f.lu, self);
+  MatrixPlan plan = factor_plan(*f.lu, *f.pivots, *f.info);
+  plan.floats = single ? floats->as<float>() : nullptr;
+  plan.b = doubles(x);
+  plan.k = x.size(-1);
+  plan.unit = inverts;
+  launch_factor(plan, self.device, f.info->numel);
   return f;
 }
 
@@ -470,6 +499,11 @@ TensorQuad native_solve(Call, const Tensor& self, const Tensor& other) {
   const int64_t n = self.size(-1);
   checked_numel(matrix_shape(batch, n, other.size(-1)), Dtype::kC128, "result");
   checked_numel(matrix_shape(batch, n, n), Dtype::kC128, "self");
+  if (same(batch, batch_of(self)) && solves_in_groups(self, other.size(-1))) {
+    TensorRef x = working_copy(*with_batch(other, batch), self.dtype);
+    Factors f = factor_and_solve(self, *x, false);
+    return {std::move(x), std::move(f.lu), std::move(f.pivots), std::move(f.info)};
+  }
   Factors f = factor(self);
   const TensorRef factors = dense_input(*with_batch(*f.lu, batch));
   const TensorRef exchanges = dense_input(*op::expand(*f.pivots, vector_shape(batch, n)));
@@ -511,8 +545,13 @@ constexpr Kernel kOwnInverse = lapack_kernel<LuSolvePlan, compute_inverses>("lu_
 
 TensorPair native_inv(Call, const Tensor& self) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  Factors f = factor(self);
   const int64_t n = self.size(-1);
+  if (solves_in_groups(self, n)) {
+    TensorRef x = new_tensor(self.sizes(), self.dtype, self.device);
+    Factors f = factor_and_solve(self, *x, true);
+    return {std::move(x), std::move(f.info)};
+  }
+  Factors f = factor(self);
   TensorRef x = new_tensor(self.sizes(), f.lu->dtype, self.device);
   if (uses_lapack(self) && decomposes(x->dtype)) {
     const LuSolvePlan plan = {.dtype = x->dtype,

@@ -78,10 +78,13 @@ static bool in_groups(Device device, int64_t batch, int64_t numbers) {
   const bool small = numbers <= kMostGroupRoom / kGroupItemBytes;
   return device.type == TT_CPU && batch >= kMatrixGroup && small;
 }
+bool in_groups(const Tensor& t, int64_t numbers) {
+  if (!t.numel) return false;
+  const int64_t batch = t.numel / (t.size(-1) * t.size(-2));
+  return in_groups(t.device, batch, numbers * (is_complex(t.dtype) ? 2 : 1));
+}
 bool groups_floats(const Tensor& t) {
-  if (!t.numel || real_of(t.dtype) != Dtype::kF32) return false;
-  const int64_t numbers = t.size(-1) * t.size(-2);
-  return in_groups(t.device, t.numel / numbers, numbers * (is_complex(t.dtype) ? 2 : 1));
+  return real_of(t.dtype) == Dtype::kF32 && in_groups(t, t.size(-1) * t.size(-2));
 }
 Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers) {
   if (plan.complex) numbers *= 2;

@@ -40,6 +40,8 @@ MatrixPlan matrix_plan(const Tensor& a, int64_t batch, int64_t work);
 // Lets the CPU compute small matrices in groups, which take `numbers` elements for each. Returns
 // the memory of the plan's rooms.
 Workspace group_rooms(MatrixPlan& plan, Device device, int64_t batch, int64_t numbers);
+// Whether the CPU computes matrices like these in groups, with `numbers` elements for each.
+bool in_groups(const Tensor& t, int64_t numbers);
 // Whether cholesky and lu_factor read and write these float32 or complex64 matrices in groups.
 bool groups_floats(const Tensor& t);
 inline double* doubles(const Tensor& t) { return reinterpret_cast<double*>(t.data); }

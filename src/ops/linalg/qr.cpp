@@ -187,11 +187,38 @@ static TensorRef product(const Tensor& a, const Tensor& tau) {
   return q;
 }
 
+// What householder_qr has in a group: two matrices and tau.
+static int64_t reduced_numbers(int64_t m, int64_t n) {
+  const int64_t k = TT_NS::min(m, n);
+  return m * n + m * k + k;
+}
+// Q and R of small matrices, in groups.
+static TensorPair reduced_in_groups(const Tensor& self) {
+  const int64_t m = self.size(-2);
+  const int64_t n = self.size(-1);
+  const int64_t k = TT_NS::min(m, n);
+  const TensorRef a = dense_input(self);
+  TensorRef q = new_tensor(matrix_shape(batch_of(self), m, k), self.dtype, self.device);
+  TensorRef r = new_tensor(matrix_shape(batch_of(self), k, n), self.dtype, self.device);
+  const int64_t batch = self.numel / (m * n);
+  MatrixPlan plan = matrix_plan(*a, batch, 4 * m * n * k);
+  const Workspace rooms = group_rooms(plan, self.device, batch, reduced_numbers(m, n));
+  plan.vectors = true;
+  if (real_of(self.dtype) == Dtype::kF32) plan.floats = a->as<float>();
+  plan.b = doubles(*q);
+  plan.w = doubles(*r);
+  launch_stages(kernel_householder_qr, self.device, &plan.run);
+  return {std::move(q), std::move(r)};
+}
+
 TensorPair native_qr(Call, const Tensor& self, int64_t mode) {
   MaskGuard no_grad(bit(kKeyAutograd));
   const int64_t m = self.size(-2);
   const int64_t k = TT_NS::min(m, self.size(-1));
   const bool complete = mode == kQrModeComplete;
+  const bool reduced = mode == kQrModeReduced || (complete && k == m);
+  if (reduced && !in_panels(self) && in_groups(self, reduced_numbers(m, self.size(-1))))
+    return reduced_in_groups(self);
   const Shape square = matrix_shape(batch_of(self), m, m);
   if (complete) checked_numel(square, Dtype::kC128, "Q");
   Reflectors r = reflect(self);

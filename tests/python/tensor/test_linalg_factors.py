@@ -63,6 +63,29 @@ def test_solutions_in_single_precision(n, dtype):
     close(linalg.qr(of(a)).R.numpy(), np.linalg.qr(a)[1], 2e-4)
 
 
+def each_alone(f, *arrays):
+    """f of batches, and f of each of their matrices: results with equal bits."""
+    together = f(*map(of, arrays))
+    for i in range(len(arrays[0])):
+        for whole, alone in zip(together, f(*(of(a[i]) for a in arrays))):
+            np.testing.assert_array_equal(whole[i].numpy(), alone.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("m, n", [(1, 1), (3, 3), (5, 9), (9, 5), (16, 16)])
+def test_groups_have_the_bits_of_single_matrices(m, n, dtype):
+    """Batches of small matrices are computed several at a time, one in each lane of a vector."""
+    a = drawn((19, m, n), dtype).astype(dtype)
+    each_alone(lambda a: linalg.qr(a), a)
+    if m != n:
+        return
+    a[3, -1] = a[3, 0] * (n > 1)  # singular: its group is computed one by one
+    for sides in (1, 2, 7):
+        b = drawn((19, n, sides), dtype, 1).astype(dtype)
+        each_alone(lambda a, b: linalg.solve_ex(a, b), a, b)
+    each_alone(lambda a: linalg.inv_ex(a), a)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("conjugate", [True, False])
