@@ -58,6 +58,8 @@ TT_FN Wide chosen(bool mask, Wide a, Wide b) { return mask ? a : b; }
 TT_FN bool is_any(bool mask) { return mask; }
 TT_FN bool is_all(bool mask) { return mask; }
 TT_FN Wide fused(Wide a, Wide b, Wide c) { return libm::fma(a, b, c); }
+TT_FN Wide at_most(Wide x, double most) { return x > most ? most : x; }
+TT_FN Wide at_least(Wide x, double least) { return x < least ? least : x; }
 TT_FN Wide exp(Wide x) { return libm::exp(x); }
 TT_FN Wide log(Wide x) { return libm::log(x); }
 TT_FN void sine_and_cosine(Wide x, Wide* sine, Wide* cosine) {
@@ -73,9 +75,6 @@ template <int n> TT_FN Wide inline_polynomial(Wide x, const double (&c)[n]) {
   return polynomial(x, c);
 }
 #endif
-
-TT_SERIES_FN Wide at_most(Wide x, double most) { return chosen(x > all(most), all(most), x); }
-TT_SERIES_FN Wide at_least(Wide x, double least) { return chosen(x < all(least), all(least), x); }
 
 // (a + lost) (c + rest) for a small rest.
 TT_SERIES_FN Wide times(Wide a, Wide lost, double c, Wide rest) {

@@ -86,7 +86,6 @@ TT_UNARY(Acos, acos)
 TT_UNARY(Atan, atan)
 TT_UNARY(Sinh, sinh)
 TT_UNARY(Cosh, cosh)
-TT_UNARY(Erfc, erfc)
 #undef TT_UNARY
 struct Log1p : Long {
 #if TT_LONG_VECTORS
@@ -104,6 +103,16 @@ struct Expm1 : Long {
 #endif
   template <class V> static TT_FN V lanes(V a) { return math::expm1(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::expm1(a); }
+};
+struct Erfc : Long {
+#if !TT_ON_DEVICE && TT_VEC_BYTES > 32
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::erfc(x);
+  }
+#else
+  static constexpr VectorId kVector = kVectorErfc;
+#endif
+  template <class T> static TT_FN T op(T a, const Param<T>&) { return math::erfc(a); }
 };
 struct Erf : Long {
 #if !TT_ON_DEVICE

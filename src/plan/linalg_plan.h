@@ -54,8 +54,8 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
 // kMatrixGroup, so that groups do not depend on the number of threads. With rooms, cholesky,
 // lu_factor (without det) and eigh also take float32 or complex64 matrices, which they compute in
 // double precision, and lu_factor, if b is not NULL, also replaces b, (n, k), of the same dtype, by
-// the solution of A X = b. householder_qr with rooms and vectors reads such a, and writes Q to b, of
-// min(m, n) columns, and R to w, of as many rows, in the dtype of a.
+// the solution of A X = b. householder_qr with rooms and vectors reads such a, and writes Q, of
+// min(m, n) columns, to b and R, of as many rows, to w, in the dtype of a.
 constexpr int64_t kMatrixGroup = 8;
 struct MatrixPlan {
   Stages run;

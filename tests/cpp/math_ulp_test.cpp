@@ -250,13 +250,18 @@ template <class F> void measure_doubles(const char* name, const KernelRow& row, 
 TEST(MathUlp, doubles) {
   using Wide = long double;
   const auto erf = [](Wide x) -> Wide { return std::erf(x); };
+  const auto erfc = [](Wide x) -> Wide { return std::erfc(x); };
   const auto atanh = [](Wide x) -> Wide { return std::atanh(x); };
   const auto logit = [](Wide x) -> Wide { return std::log(x / (1 - x)); };
   const auto exp = [](Wide x) -> Wide { return std::exp(x); };
   const auto log1p = [](Wide x) -> Wide { return std::log1p(x); };
   const auto expm1 = [](Wide x) -> Wide { return std::expm1(x); };
   const auto gelu = [](Wide x) -> Wide { return x * std::erfc(-x * std::sqrt(Wide(0.5))) / 2; };
-  measure_doubles("erf", KERNEL_ROW(erf), erf, -6.5, 6.5, 1.5);
+  measure_doubles("erf", KERNEL_ROW(erf), erf, -6.5, 6.5, 1);
+  // The C library's, where SLEEF is not loaded, errs by 2.7; SLEEF's and tt's own: cpp.sleef.
+  measure_doubles("erfc", KERNEL_ROW(erfc), erfc, -6.5, 6.5, 3);
+  measure_doubles("erfc", KERNEL_ROW(erfc), erfc, 6.5, 27.5, 3);
+  measure_doubles("erfc", KERNEL_ROW(erfc), erfc, -1e-300, 1e-300, 1);
   measure_doubles("erf", KERNEL_ROW(erf), erf, -1e-300, 1e-300, 1.5);
   measure_doubles("atanh", KERNEL_ROW(atanh), atanh, -1, 1, 2);
   measure_doubles("atanh", KERNEL_ROW(atanh), atanh, 1e-300, 1e-3, 2);

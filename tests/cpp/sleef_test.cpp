@@ -34,6 +34,10 @@ std::string label(const Case& c, int isa) {
   return std::string(kVectorFunctions[c.id].name) + " on " + isa_name(Isa(isa));
 }
 double c_library(const Case& c, double x) { return kVectorFunctions[c.id].scalar(x); }
+// tt's own, by a table.
+bool is_own(const Case& c, int isa) {
+  return c.id == kVectorErfc && std::string(isa_name(Isa(isa))) == "avx512";
+}
 bool same_bits(double a, double b) { return !std::memcmp(&a, &b, sizeof a) || (a != a && b != b); }
 
 void run(CpuKernel kernel, const double* in, double* out, int64_t n) {
@@ -130,6 +134,7 @@ TEST(Sleef, IsOpenedAtTheFirstUse) {
   EXPECT_STREQ(sleef_state(), TT_SLEEF ? "not loaded" : "off");
   for_each([](const Case& c, int isa) {
     EXPECT_EQ(sleef_function(c.id, Isa(isa)), nullptr);
+    if (is_own(c, isa)) return;
     const std::vector<double> x = samples(2000, 1);
     std::vector<double> y(x.size());
     run(c.row.isa[isa], x.data(), y.data(), int64_t(x.size()));

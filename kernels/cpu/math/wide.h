@@ -66,9 +66,11 @@ TT_INLINE Wide rest_of_square(Wide a, Wide square) {
   return (high * high - square) + (a - high) * (a + high);
 #endif
 }
-TT_INLINE Wide between(Wide x, double least, double most) {  // nan stays
-  const Wide not_above = chosen(x > all(most), all(most), x);
-  return chosen(not_above < all(least), all(least), not_above);
+// Of these a nan stays one.
+TT_INLINE Wide at_most(Wide x, double most) { return vmin(all(most), x); }
+TT_INLINE Wide at_least(Wide x, double least) { return vmax(all(least), x); }
+TT_INLINE Wide between(Wide x, double least, double most) {
+  return at_least(at_most(x, most), least);
 }
 // x 2^n for an integer n in [-2044, 2046].
 TT_INLINE Wide scaled(Wide x, Wide n) {
@@ -104,11 +106,70 @@ TT_INLINE Wide exp_rest(Wide x, Wide lost, Wide* n) {
   const Wide r = reduced.rest + lost;
   return fma(r * r, fma(r, inline_polynomial(r, kExpTerms), all(0.5)), r);
 }
+#if TT_VEC_BYTES > 32
+// 2^(k / 16), k < 16, and what rounding took from it; Q in exp(r) = 1 + r + r^2 Q(r) for |r| <=
+// log(2) / 32: 2^-56. exp(x) = 2^n exp(r) for n of sixteenths, within 0.7 ulp.
+alignas(64) constexpr double kSixteenths[] = {1.0,
+                                              0x1.0b5586cf9890fp+0,
+                                              0x1.172b83c7d517bp+0,
+                                              0x1.2387a6e756238p+0,
+                                              0x1.306fe0a31b715p+0,
+                                              0x1.3dea64c123422p+0,
+                                              0x1.4bfdad5362a27p+0,
+                                              0x1.5ab07dd485429p+0,
+                                              0x1.6a09e667f3bcdp+0,
+                                              0x1.7a11473eb0187p+0,
+                                              0x1.8ace5422aa0dbp+0,
+                                              0x1.9c49182a3f090p+0,
+                                              0x1.ae89f995ad3adp+0,
+                                              0x1.c199bdd85529cp+0,
+                                              0x1.d5818dcfba487p+0,
+                                              0x1.ea4afa2a490dap+0};
+alignas(64) constexpr double kSixteenthsLost[] = {0.0,
+                                                  0x1.8a62e4adc610bp-54,
+                                                  -0x1.19041b9d78a76p-55,
+                                                  0x1.9b07eb6c70573p-54,
+                                                  0x1.6f46ad23182e4p-55,
+                                                  0x1.ada0911f09ebcp-55,
+                                                  0x1.d4397afec42e2p-56,
+                                                  0x1.6324c054647adp-54,
+                                                  -0x1.bdd3413b26456p-54,
+                                                  -0x1.41577ee04992fp-55,
+                                                  0x1.6e9f156864b27p-54,
+                                                  0x1.c7c46b071f2bep-56,
+                                                  0x1.7a1cd345dcc81p-54,
+                                                  0x1.11065895048ddp-55,
+                                                  0x1.2ed02d75b3707p-55,
+                                                  -0x1.e9c23179c2893p-54};
+struct Exp {
+  Wide whole, part, n;  // 2^n (whole + part), by the floor of n
+};
+// exp(x + lost), x in [-1000, 710]
+TT_INLINE Exp exp_parts(Wide x, Wide lost) {
+  const Wide shifted = fma(x, all(0x1.71547652b82fep+0), all(0x1.8p48));
+  const Bits entry = Bits(shifted);
+  const Wide n = shifted - 0x1.8p48;
+  const Wide above = fma(n, all(-0x1.62e42fefa3000p-1), x);
+  const Wide r = fma(n, all(-0x1.3de6af278ece6p-42), above) + lost;
+  Wide q = fma(r, all(0x1.6c17ec4534374p-10), all(0x1.11123bea4b9eap-7));
+  q = fma(q, r, all(0x1.55555554f1a51p-5));
+  q = fma(q, r, all(0x1.555555548df4ap-3));
+  q = fma(q, r, all(0.5));
+  const Wide whole = look_up(kSixteenths, entry);
+  const Wide lost_of_whole = look_up(kSixteenthsLost, entry);
+  return {whole, fma(whole, fma(r * r, q, r), lost_of_whole), n};
+}
+TT_INLINE Wide inline_exp(Wide x) {
+  const Exp e = exp_parts(between(x, -746.0, 710.0), all(-0.0));  // adding -0 is removed
+  return times_power_of_two(e.whole + e.part, e.n);
+}
+#else
 TT_INLINE Wide inline_exp(Wide x) {
   Wide n;
   const Wide rest = exp_rest(between(x, -746.0, 710.0), Wide{}, &n);
   return scaled(rest + 1.0, n);
 }
+#endif
 TT_NOINLINE inline Wide exp(Wide x) { return inline_exp(x); }
 // exp(x) - 1 = 2^n ((1 - 2^-n) + p), p = r + r^2 / 2 + r^3 Q(r); sums have two parts. Within 1 ulp.
 TT_INLINE Wide expm1(Wide x) {

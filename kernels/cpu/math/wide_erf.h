@@ -3,6 +3,10 @@
 // computed in 50 digits. Included by wide.h.
 #pragma once
 
+#if TT_VEC_BYTES > 32
+#include "kernels/cpu/math/erf_table.h"
+#endif
+
 TT_ISA_BEGIN
 namespace series {
 
@@ -47,11 +51,6 @@ constexpr double kTailBottom[] = {1.0,
                                   0x1.911954e79763ap-12,
                                   0x1.be2bb463ef606p-16,
                                   0x1.ee8c0982b8d6dp-21};
-// erf(a) / a - 1, of a^2 up to 1, within 2^-56 of erf(a)
-constexpr double kErfNear[] = {
-    0x1.06eba8214db68p-3,  -0x1.812746b0379bdp-2,  0x1.ce2f21a040d14p-4,  -0x1.b82ce311fa8c0p-6,
-    0x1.565bccf92a3ddp-8,  -0x1.c02db03db5753p-11, 0x1.f9a2baa61464bp-14, -0x1.f4ca4d45a777ep-17,
-    0x1.b97fd25b64e36p-20, -0x1.5c071e62f8eccp-23, 0x1.d71ad77ba22cdp-27, -0x1.abadac1e78c2ap-31};
 // exp(-factor a^2) Top(a) / Bottom(a); factor is a power of two.
 template <int n, int m>
 TT_INLINE Wide tail(Wide a, double factor, const double (&top)[n], const double (&bottom)[m]) {
@@ -62,18 +61,58 @@ TT_INLINE Wide tail(Wide a, double factor, const double (&top)[n], const double 
   return scaled(fma(p, e, p) / inline_polynomial(a, bottom), power);
 }
 TT_INLINE Wide erfc_of_positive(Wide a) {
-  return tail(chosen(a > all(28.0), all(28.0), a), 1.0, kErfcTop, kErfcBottom);
+  return tail(at_most(a, 28.0), 1.0, kErfcTop, kErfcBottom);
 }
+#if TT_VEC_BYTES > 32
+// P(u) by the coefficients of each lane's entry.
+template <int n>
+TT_INLINE Wide look_up_polynomial(const double (&rows)[n][16], int first, Bits entry, Wide u) {
+  Wide p = look_up(rows[n - 1], entry);
+  TT_UNROLL_BY(32)
+  for (int k = n - 2; k >= first; k--) p = fma(p, u, look_up(rows[k], entry));
+  return p;
+}
+// erf and erfc are within 0.8 ulp.
+TT_INLINE Wide erf(Wide x) {
+  const Wide a = at_most(magnitude(x), kErfLast);
+  const Bits entry = converted<Bits>(a * kErfPerOne);
+  const Wide u = a - look_up(kErfTable[kErfCenter], entry);
+  const Wide p = look_up_polynomial(kErfTable, kErfFirst, entry, u);
+  const Wide top = chosen(a < all(kErfFirstEnd), a, look_up(kErfTable[kErfTop], entry));
+  return with_sign(fma(u, p, top), x);
+}
+TT_INLINE Wide erfc(Wide x) {
+  const Wide a = at_most(magnitude(x), kErfcLast);
+  const Bits entry = Bits(a + 2.0) >> 50;
+  const Wide u = a - look_up(kErfcxTable[kErfcxCenter], entry);
+  const Wide p = look_up_polynomial(kErfcxTable, kErfcxFirst, entry, u);
+  const Wide top = look_up(kErfcxTable[kErfcxTop], entry);
+  const Wide rest = u * p;
+  const Wide square = a * a;
+  const Exp e = exp_parts(-square, fma(-a, a, square));
+  const Wide product = top * e.whole;  // the largest of four, the only one whose rounding shows
+  const Wide lost = fma(top, e.whole, -product);
+  const Wide others = fma(rest, e.whole, fma(top + rest, e.part, lost));
+  const Wide y = times_power_of_two(product + others, e.n);
+  return chosen(x < all(0.0), 2.0 - y, y);
+}
+#else
+// erf(a) / a - 1, of a^2 up to 1, within 2^-56 of erf(a)
+constexpr double kErfNear[] = {
+    0x1.06eba8214db68p-3,  -0x1.812746b0379bdp-2,  0x1.ce2f21a040d14p-4,  -0x1.b82ce311fa8c0p-6,
+    0x1.565bccf92a3ddp-8,  -0x1.c02db03db5753p-11, 0x1.f9a2baa61464bp-14, -0x1.f4ca4d45a777ep-17,
+    0x1.b97fd25b64e36p-20, -0x1.5c071e62f8eccp-23, 0x1.d71ad77ba22cdp-27, -0x1.abadac1e78c2ap-31};
 TT_INLINE Wide erf(Wide x) {
   const Wide a = magnitude(x);
   const Wide near = fma(a, inline_polynomial(a * a, kErfNear), a);
   const Wide far = 1.0 - erfc_of_positive(a);
   return with_sign(chosen(a < all(1.0), near, far), x);
 }
+#endif
 // x Phi(x); nan at -inf, as in PyTorch.
 TT_INLINE Wide gelu(Wide x) {
   const Wide t = magnitude(x);
-  const Wide y = tail(chosen(t > all(40.0), all(40.0), t), 0.5, kTailTop, kTailBottom);
+  const Wide y = tail(at_most(t, 40.0), 0.5, kTailTop, kTailBottom);
   return x * chosen(x < all(0.0), y, 1.0 - y);
 }
 

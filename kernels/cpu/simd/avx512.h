@@ -126,6 +126,12 @@ TT_INLINE Vec<float> permute(Vec<float> a, Vec<float> b, Vec<int32_t> i) {
   return Vec<float>(_mm512_permutex2var_ps(__m512(a), __m512i(i), __m512(b)));
 }
 
+// The entry of a table of 16 for each lane: its last four bits count.
+TT_INLINE Vec<double> look_up(const double* table, Vec<int64_t> i) {
+  const __m512d behind = _mm512_load_pd(table + 8);
+  return Vec<double>(_mm512_permutex2var_pd(_mm512_load_pd(table), __m512i(i), behind));
+}
+
 TT_INLINE Vec<int32_t> dot_words(Vec<int32_t> x, Vec<int32_t> y) {
   return Vec<int32_t>(_mm512_madd_epi16(__m512i(x), __m512i(y)));
 }
