@@ -219,7 +219,7 @@ inline ConvTileLines conv_tile_lines(const ConvPlan& p, const int64_t* grid) {
   if (s.taps() > kConvTilesLineTaps || grid[1] * grid[2] == 0) return none;
   int64_t reach[kConvDims];  // from the first to the last pixel that a window sees
   for (int d = 1; d < kConvDims; d++) {
-    if (s.stride[d] > 4 || s.dil[d] > 64) return none;
+    if (s.stride[d] > kConvTilesMaxStride || s.dil[d] > 64) return none;
     reach[d] = s.dil[d] * (s.k[d] - 1) / s.stride[d];
   }
   ConvTileLines l;
@@ -541,6 +541,7 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
   p->depthwise_planes = depthwise_planes;
   p->channels_first = false;
   p->tiles = false;
+  p->lines = {};
   const int64_t pixels = conv_pixels(s, s.y);
   const int64_t cols = round_up(s.co, kConvCols);
   // Splits are added at the end: at most 8 with 8 MiB in total, of at least two chunks of pixels
@@ -569,6 +570,39 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
   p->run.units[0] = s.groups;
   p->run.units[1] = 0;
   p->run.n = 1;
+}
+// Lets tiles make the sums of a plan. Where lines are copied, a unit has all taps: y is turned and
+// src is copied once for them.
+inline void build_conv_weight_tiles(ConvWeightPlan* p) {
+  const ConvShape& s = p->s;
+  p->tiles = true;
+  if (s.ci % kConvTilesStep || p->gather.taps[2] != s.k[2] || s.taps() > kConvTilesLineTaps) return;
+  if (s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0) return;
+  int64_t reach[kConvDims];
+  int64_t images = 1;
+  for (int d = 1; d < kConvDims; d++) {
+    if (s.stride[d] > kConvTilesMaxStride || s.dil[d] > 64) return;
+    reach[d] = s.dil[d] * (s.k[d] - 1) / s.stride[d];
+    images *= s.stride[d];
+  }
+  const int64_t pitch = s.y[2] + reach[2];
+  if (pitch > kConvWeightLineRows / 2 || pitch * 5 > s.y[2] * 8) return;
+  if (images * (reach[1] + 1) * pitch > kConvWeightLineCopy / 2) return;
+  p->lines.lines = 1;
+  p->lines.height = 1 + reach[1];
+  p->lines.pitch = pitch;
+  p->tap_blocks = min(ceil_div(int64_t(8), p->splits), s.ci / kConvTilesStep);
+  p->col_blocks = 1;
+  const int64_t units = p->splits * s.groups * p->tap_blocks;
+  const double work = double(conv_pixels(s, s.y) * s.co) * double(s.ci * s.taps());
+  p->run.units[0] = units;
+  p->run.grain[0] = conv_grain(work * double(s.groups) / double(units));
+}
+inline int64_t conv_weight_tiles_room(const ConvWeightPlan& p) {
+  if (!p.lines.lines) return kConvWeightTilesRoom;
+  const int64_t of_y = min(round_up(p.s.co, kConvCols), kConvTilesCols) * kConvWeightLineRows * 2;
+  const int64_t pairs = kConvWeightLineCopy + 2 * kConvTilesStep;
+  return max(kConvWeightTilesRoom, of_y + pairs * kConvTilesStep * 4);
 }
 inline int64_t conv_sums_bytes(const ConvWeightPlan& p, int64_t item_size) {
   if (p.depthwise_planes) return 0;

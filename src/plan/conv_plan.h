@@ -79,6 +79,9 @@ constexpr int64_t kConvTilesCols = 256;
 constexpr int64_t kConvTilesRoom = kConvTilesRows * kConvTilesCols * 4 + 32 * 864 * 2;
 constexpr int64_t kConvTilesLineRoom = 1 << 19;  // of copied lines, at most
 constexpr int64_t kConvTilesLineTaps = 64;       // at most
+constexpr int64_t kConvTilesMaxStride = 4;       // of copied lines
+constexpr int64_t kConvWeightLineRows = 512;     // of tiles that are multiplied at a time
+constexpr int64_t kConvWeightLineCopy = 2048;    // pixels of the source that they read, at most
 constexpr int64_t kConvWeightTilesRoom = (kConvTilesCols + 32) * kConvChunk * 2;
 // kConvPieces: lines of results of a unit, taps and planes, at most; bytes of a line; of the lines
 // of a pass and of sums, which the second-level cache holds beside the weight of a chain.
@@ -258,10 +261,13 @@ struct ConvWeightPlan {
   ConvDepthwiseShape planes;
   bool channels_first;  // src and y have channels first; devices only
   bool tiles;           // src and y are bf16, for tiles of AMX; dtype is f32
-  uint16_t math;        // bits of CudaMath
-  Rooms rooms;          // kConvEdgeRoom, kConvWeightTilesRoom if tiles; none if depthwise; of
-                        // planes conv_depthwise_room_bytes(), of groups of several channels
-                        // conv_group_plane_sum_bytes(), too
+  // Of tiles: if lines is not 0, lines of src are copied, all taps are of one unit, and tap blocks
+  // are blocks of 32 channels. Blocks of lines are not those of the plan.
+  ConvTileLines lines;
+  uint16_t math;  // bits of CudaMath
+  Rooms rooms;    // kConvEdgeRoom, conv_weight_tiles_room() if tiles; none if depthwise; of
+                  // planes conv_depthwise_room_bytes(), of groups of several channels
+                  // conv_group_plane_sum_bytes(), too
   const char* src;
   const char* y;
   char* dst;

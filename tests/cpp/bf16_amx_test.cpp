@@ -212,6 +212,37 @@ TEST_F(Bf16Amx, ConvolutionOfInfinity) {
     ASSERT_EQ(std::isfinite(got[0][i]), std::isfinite(got[1][i])) << i;
 }
 
+// The same of copied lines, whose pixels meet zeros, too, and of the weight's gradient.
+TEST_F(Bf16Amx, LinesOfInfinity) {
+  if (!usable) return;
+  const Sizes x_size = {2, 32, 8, 9}, w_size = {32, 32, 3, 3}, y_size = {2, 32, 6, 7};
+  Values x = random(x_size);
+  x[3 * 72 + 8] = std::numeric_limits<double>::infinity();
+  x[5 * 72 + 71] = std::numeric_limits<double>::quiet_NaN();
+  const Values w = random(w_size), g = random(y_size);
+  std::vector<Values> got;
+  for (const bool tiles : {false, true}) {
+    assume_amx_products(tiles);
+    tt_tensor* weight = tensor(w, w_size);
+    tt_tensor* y = nullptr;
+    ASSERT_EQ(tt_conv2d(c, tensor(x, x_size), weight, nullptr, nullptr, &y), TT_OK);
+    tt_backward_opts back = {};
+    back.set = TT_BACKWARD_GRADIENT;
+    back.gradient = tensor(g, y_size);
+    ASSERT_EQ(tt_backward(c, y, &back), TT_OK);
+    got.push_back(values_of(y));
+    got.push_back(gradient_of(weight));
+  }
+  for (size_t k = 0; k < 2; k++) {
+    bool all_finite = true;
+    for (size_t i = 0; i < got[k].size(); i++) {
+      ASSERT_EQ(std::isfinite(got[k][i]), std::isfinite(got[k + 2][i])) << k << " " << i;
+      all_finite = all_finite && std::isfinite(got[k][i]);
+    }
+    EXPECT_FALSE(all_finite) << k;
+  }
+}
+
 void Bf16Amx::check_attention(const AttentionCase& t, bool tiled) {
   const Sizes q_size = {1, t.heads, t.queries, t.width};
   const Sizes k_size = {1, t.key_heads, t.keys, t.width};

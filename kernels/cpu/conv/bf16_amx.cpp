@@ -1,23 +1,16 @@
-// Convolutions of bf16 by the tiles of AMX: kConvTiles, and the sums of conv_weight if plan.tiles.
+// Convolutions of bf16 by the tiles of AMX: kConvTiles.
 //
-// conv            taps × channels of src               columns
+//                  taps × channels of src               columns
 //              ┌───────────────────────┐       ┌──────────────────┐       ┌────────────┐
 //    32 pixels │ the windows of src,   │   ×   │ panels of 32, in │   =   │ sums (f32) │
-//      of dst  │ copied side by side   │       │ pairs of terms   │       └────────────┘
-//              └───────────────────────┘       └──────────────────┘
-// conv_weight                    pixels
-//              ┌───────────────────────┐       ┌──────────────────┐       ┌────────────┐
-//  32 channels │ src at a tap, turned  │   ×   │ y, in pairs of   │   =   │ sums (f32) │
-//     of src   │                       │       │ pixels           │       └────────────┘
-//              └───────────────────────┘       └──────────────────┘
-// If src has whole blocks of channels, y is turned instead, once for all taps, and the sums are the
-// other way round: blocks of 32 x 32 that are turned at the end.
+//      of dst  │ in copied lines, or   │       │ pairs of terms   │       └────────────┘
+//              │ copied side by side   │       └──────────────────┘
+//              └───────────────────────┘
 #include "kernels/cpu/conv/bf16_amx.h"
-#include "kernels/cpu/conv/conv_tile.h"
+#include "kernels/cpu/conv/bf16_amx_lines.h"
 #include "kernels/cpu/matmul/bf16_pack.h"
 #include "kernels/cpu/simd/amx.h"
 #include "kernels/cpu/simd/room.h"
-#include "kernels/cpu/simd/transpose.h"
 
 #if TT_AMX
 
@@ -242,39 +235,19 @@ TT_NOINLINE void run_tile_unit(const ConvPlan& p, const Phase& phase, int64_t u,
 
 // ---- conv by copied lines ----
 
-// The taps of a phase, and where their pixels are in the copy.
-struct LineTaps {
-  int64_t n = 0;
-  int64_t lead[kConvDims];             // the least shift of a tap
-  int64_t offset[kConvTilesLineTaps];  // bytes
-  bool used[16] = {};                  // images of the copy
-
-  LineTaps(const ConvPlan& p, const Phase& phase) {
-    const ConvTileLines& l = p.tiles.lines;
-    const int64_t* taps = p.gather.taps;
-    int64_t shift[kConvTilesLineTaps][kConvDims];
-    for (int64_t t = 0; t < taps[1] * taps[2]; t++) {
-      const ConvTap tap(t, taps);
-      bool seen = true;
-      for (int d = 0; seen && d < kConvDims; d++) seen = phase.shift(p, d, tap.at[d], &shift[n][d]);
-      n += seen;
-    }
-    for (int d = 0; d < kConvDims; d++) {
-      lead[d] = n ? shift[0][d] : 0;
-      for (int64_t t = 1; t < n; t++) lead[d] = min(lead[d], shift[t][d]);
-    }
-    for (int64_t t = 0; t < n; t++) {
-      const int64_t i = shift[t][1] - lead[1];
-      const int64_t j = shift[t][2] - lead[2];
-      const int64_t by_line = phase.dim[1].scale;
-      const int64_t by_column = phase.dim[2].scale;
-      const int64_t image = i % by_line * by_column + j % by_column;
-      used[image] = true;
-      const int64_t line = image * l.height + i / by_line;
-      offset[t] = (line * l.pitch + j / by_column) * p.gather.run * int64_t(sizeof(Bf16));
-    }
+// Collects the taps of a phase.
+LineTaps taps_of_phase(const ConvPlan& p, const Phase& phase) {
+  LineTaps taps;
+  for (int64_t t = 0; t < p.gather.taps[1] * p.gather.taps[2]; t++) {
+    const ConvTap tap(t, p.gather.taps);
+    bool seen = true;
+    for (int d = 0; seen && d < kConvDims; d++)
+      seen = phase.shift(p, d, tap.at[d], &taps.shift[taps.n][d]);
+    taps.n += seen;
   }
-};
+  taps.place(phase.dim[1].scale, phase.dim[2].scale, p.tiles.lines.pitch);
+  return taps;
+}
 
 // Sums of the rows of a block on their way to results: the pixels of a copied image, of which those
 // that begin no window are left out. They are stored while the next block is multiplied.
@@ -305,8 +278,9 @@ struct PendingPixels {
 
 // Leaves the sums of a block in tiles 0 to 3: rows are pixels, `row` bytes apart.
 template <int kHigh, int kWide>
-TT_INLINE void add_line_taps(const char* pixels, int64_t row, const LineTaps& taps, int64_t run,
-                             const char* columns, PendingPixels& pending, int64_t rows_of_step) {
+TT_INLINE void add_line_taps(const char* pixels, int64_t row, const LineTaps& taps,
+                             int64_t image_pixels, int64_t run, const char* columns,
+                             PendingPixels& pending, int64_t rows_of_step) {
   constexpr int64_t kColumnRow = 2 * kAmxRowBytes;
   amx_zero<0>();
   if constexpr (kWide > 1) amx_zero<1>();
@@ -315,7 +289,7 @@ TT_INLINE void add_line_taps(const char* pixels, int64_t row, const LineTaps& ta
   const int64_t steps = run / kStep;
   const int64_t lower = kAmxRows * row;
   for (int64_t t = 0; t < taps.n; t++) {
-    const char* at = pixels + taps.offset[t];
+    const char* at = pixels + (taps.image[t] * image_pixels + taps.offset[t]) * row;
     for (int64_t s = steps; s > 0; s--, at += kAmxRowBytes, columns += 2 * kAmxTileBytes) {
       amx_load_once<6>(columns, kColumnRow);
       amx_load<4>(at, row);
@@ -341,7 +315,7 @@ class ConvLineUnit {
         l(plan.tiles.lines),
         phase(of_phase),
         group(of_group),
-        taps(plan, of_phase),
+        taps(taps_of_phase(plan, of_phase)),
         room(plan.tiles.rooms),
         copy(room.as<Bf16>()),
         pixel(p.gather.run * int64_t(sizeof(Bf16))) {
@@ -389,10 +363,9 @@ class ConvLineUnit {
     const int64_t by_column = phase.dim[2].scale;
     const int64_t height = lines + (l.height - l.lines);
     const int64_t width = columns + (l.pitch - l.columns);
-    for (int64_t of = 0; of < by_line * by_column; of++) {
-      if (!taps.used[of]) continue;
-      const int64_t top = line * by_line + of / by_column + taps.lead[1];
-      const int64_t left = column * by_column + of % by_column + taps.lead[2];
+    for (int64_t of = 0; of < taps.images; of++) {
+      const int64_t top = line * by_line + taps.first_line(of);
+      const int64_t left = column * by_column + taps.first_column(of);
       for (int64_t i = 0; i < height; i++)
         copy_line(top + i * by_line, left, by_column, width,
                   copy + (of * l.height + i) * l.pitch * p.gather.run);
@@ -401,12 +374,7 @@ class ConvLineUnit {
   // Pixels from, from + step, … of a line of the source, zeros where there are none.
   void copy_line(int64_t at, int64_t from, int64_t step, int64_t width, Bf16* out) const {
     const ConvGather& g = p.gather;
-    int64_t begin = 0;  // of the pixels that are there
-    int64_t end = 0;
-    if (at >= 0 && at < g.size[1]) {
-      begin = min(ceil_div(max<int64_t>(-from, 0), step), width);
-      end = clamp(ceil_div(g.size[2] - from, step), begin, width);
-    }
+    const auto [begin, end] = LinePixels(g, at, from, step, width);
     memset(out, 0, size_t(begin * pixel));
     memset(out + end * g.run, 0, size_t((width - end) * pixel));
     if (begin == end) return;
@@ -431,7 +399,8 @@ class ConvLineUnit {
     constexpr int64_t kRow = kAmxBlock * int64_t(sizeof(float));
     const int64_t steps = max<int64_t>(taps.n * p.gather.run / kStep, 1);
     add_line_taps<kHigh, kWide>(reinterpret_cast<const char*>(copy) + i * pixel, pixel, taps,
-                                p.gather.run, packed, pending, ceil_div(kAmxBlock, steps));
+                                l.height * l.pitch, p.gather.run, packed, pending,
+                                ceil_div(kAmxBlock, steps));
     float* const out = sums[free_sums];
     float* const lower = out + kAmxRows * kAmxBlock;
     amx_store<0>(out, kRow);
@@ -495,186 +464,6 @@ void conv_tile_unit(const ConvPlan& p, int64_t u) {
   run_tile_unit(p, phase, u, begin, steps_before(p, block / path.blocks.count));
 }
 
-// ---- conv_weight ----
-
-constexpr int64_t kChunkSteps = kConvChunk / kStep;
-static_assert(kConvWeightTilesRoom >= (kConvTilesCols + kAmxBlock) * kConvChunk * 2);
-
-struct WeightTileUnit {
-  const ConvWeightPlan& p;
-  ConvSource<Bf16, kConvChunk> source;
-  const int64_t cols, ld;
-  const Bf16* const y;
-  float* const sums;
-  const Bf16* indirection[kConvChunk + kConvSlack];  // of the current tap
-  const Room room;
-  const bool turns_y;    // of_y has the layout of of_x, panel by panel, and of_x that of a panel
-  Bf16Pair* const of_y;  // [panels][steps][16 pairs of pixels][32 columns]
-  int32_t* const of_x;   // [steps][2][16 channels][16 pairs of pixels]
-
-  WeightTileUnit(const ConvWeightPlan& plan, int64_t split, int64_t group)
-      : p(plan),
-        source(p.gather, p.src, p.zeros, group),
-        cols(p.s.co),
-        ld(round_up(cols, kConvCols)),
-        y(reinterpret_cast<const Bf16*>(p.y) + group * cols),
-        sums(reinterpret_cast<float*>(p.sums) +
-             (split * p.s.groups + group) * p.s.taps() * p.s.ci * ld),
-        room(p.rooms),
-        turns_y(p.gather.run % kAmxBlock == 0),
-        of_y(room.as<Bf16Pair>()),
-        of_x(reinterpret_cast<int32_t*>(of_y + kConvTilesCols * kConvChunk / 2)) {}
-
-  void pack_y(int64_t m, int64_t n, int64_t j0, int64_t j1) {
-    const int64_t row = cols * p.s.groups;
-    const int64_t pairs = ceil_div(n, int64_t(2));
-    const int64_t room_pairs = ceil_div(n, kStep) * kStep / 2;
-    Bf16Pair* out = of_y;
-    for (int64_t j = j0; j < j1; j += kAmxBlock, out += kChunkSteps * kPanelStep) {
-      pack_panel(y + m * row + j, 1, row, int(min<int64_t>(j1 - j, kAmxBlock)), kAmxBlock, n, out);
-      memset(out + pairs * kAmxBlock, 0,
-             size_t((room_pairs - pairs) * kAmxBlock) * sizeof(Bf16Pair));
-    }
-  }
-  // Turns 32 columns of 32 pixels, two of which make a pair: [2][16 columns][16 pairs]. row(q) is
-  // the words of pixel q.
-  template <class Row> static TT_INLINE void turn_step(const Row& row, int32_t* out) {
-    Words low[kAmxRows], high[kAmxRows];
-    TT_UNROLL
-    for (int q = 0; q < kAmxRows; q++) {
-      const Words even = row(2 * q);
-      const Words odd = row(2 * q + 1);
-      low[q] = zip_words(even, odd, 0);
-      high[q] = zip_words(even, odd, 16);
-    }
-    transpose<int32_t>(low);
-    transpose<int32_t>(high);
-    TT_UNROLL
-    for (int q = 0; q < kAmxRows; q++) {
-      store(out + q * kAmxRows, low[q]);
-      store(out + (kAmxRows + q) * kAmxRows, high[q]);
-    }
-  }
-  // Channels [i, i + h) of the current pixels.
-  TT_NOINLINE void turn_x(int64_t steps, int64_t i, int h) {
-    for (int64_t s = 0; s < steps; s++) {
-      const Bf16* const* from = indirection + s * kStep;
-      turn_step([&](int q) { return load_words(from[q] + i, h); }, of_x + s * kPanelStep);
-    }
-  }
-  // Columns [j, j + w) of the n pixels from m on, zeros beyond.
-  TT_NOINLINE void turn_y(int64_t m, int64_t n, int64_t j, int w, Bf16Pair* out) {
-    const int64_t row = cols * p.s.groups;
-    for (int64_t s = 0; s < n; s += kStep, out += kPanelStep) {
-      const Bf16* const from = y + (m + s) * row + j;
-      turn_step([&](int q) { return s + q < n ? load_words(from + q * row, w) : Words{}; },
-                reinterpret_cast<int32_t*>(out));
-    }
-  }
-  // Pairs of the current pixels, channels [i, i + 32).
-  TT_NOINLINE void pair_x(int64_t steps, int64_t i) {
-    int32_t* out = of_x;
-    for (int64_t q = 0; q < steps * kStep; q += 2, out += kAmxBlock) {
-      const Words even = load(reinterpret_cast<const int32_t*>(indirection[q] + i));
-      const Words odd = load(reinterpret_cast<const int32_t*>(indirection[q + 1] + i));
-      store(out, zip_words(even, odd, 0));
-      store(out + kAmxRows, zip_words(even, odd, 16));
-    }
-  }
-  // The same products by y turned: the sums are blocks [32 columns][32 channels].
-  void add_turned_channels(int64_t tap, int64_t n, int64_t i, int64_t j0, int64_t j1, bool first) {
-    const int64_t steps = ceil_div(n, kStep);
-    pair_x(steps, i);
-    for (int64_t j = j0; j < j1; j += kAmxBlock) {
-      const AmxOperands o = {
-          .steps = steps,
-          .a = of_y + (j - j0) / kAmxBlock * kChunkSteps * kPanelStep,
-          .a_row = kAmxRowBytes,
-          .a_tile = kAmxTileBytes,
-          .a_step = 2 * kAmxTileBytes,
-          .b = of_x,
-          .b_row = 2 * kAmxRowBytes,
-          .b_tile = kAmxRowBytes,
-          .b_step = 2 * kAmxTileBytes,
-          .out = sums + (tap * p.gather.run + i) * ld + j,
-          .out_row = ld * int64_t(sizeof(float)),
-          .add = !first,
-      };
-      amx_block<AmxBf16>(o, true, true);
-    }
-  }
-  // Turns the blocks of sums of taps [t0, t1), columns [j0, j1).
-  TT_NOINLINE void turn_sums(int64_t t0, int64_t t1, int64_t j0, int64_t j1) {
-    for (int64_t row = t0 * p.gather.run; row < t1 * p.gather.run; row += kAmxBlock)
-      for (int64_t j = j0; j < j1; j += kAmxBlock) {
-        float* const block = sums + row * ld + j;
-        alignas(64) float copy[kAmxBlock * kAmxBlock];
-        for (int r = 0; r < kAmxBlock; r++)
-          memcpy(copy + r * kAmxBlock, block + r * ld, kAmxBlock * sizeof(float));
-        const int64_t pitch = ld * int64_t(sizeof(float));
-        for (int r = 0; r < kAmxBlock; r += kAmxRows)
-          for (int c = 0; c < kAmxBlock; c += kAmxRows)
-            transpose_tile<uint32_t, kAmxRows>(
-                reinterpret_cast<char*>(block + r * ld + c), pitch,
-                reinterpret_cast<const char*>(copy + c * kAmxBlock + r), kAmxBlock * 4);
-      }
-  }
-
-  // Adds n pixels at a tap to its channels [i, i + h), columns [j0, j1).
-  void add_channels(int64_t tap, int64_t n, int64_t i, int h, int64_t j0, int64_t j1, bool first) {
-    alignas(64) float block[kAmxBlock * kAmxBlock];
-    const bool whole = h % kAmxRows == 0;
-    const int64_t steps = ceil_div(n, kStep);
-    turn_x(steps, i, h);
-    for (int64_t j = j0; j < j1; j += kAmxBlock) {
-      float* out = sums + (tap * p.gather.run + i) * ld + j;
-      const AmxOperands o = {
-          .steps = steps,
-          .a = of_x,
-          .a_row = kAmxRowBytes,
-          .a_tile = kAmxTileBytes,
-          .a_step = 2 * kAmxTileBytes,
-          .b = of_y + (j - j0) / kAmxBlock * kChunkSteps * kPanelStep,
-          .b_row = 2 * kAmxRowBytes,
-          .b_tile = kAmxRowBytes,
-          .b_step = 2 * kAmxTileBytes,
-          .out = whole ? out : block,
-          .out_row = (whole ? ld : kAmxBlock) * int64_t(sizeof(float)),
-          .add = whole && !first,
-      };
-      amx_block<AmxBf16>(o, h > kAmxRows, true);
-      for (int k = 0; !whole && k < h; k++)
-        for (int v = 0; v < kAmxBlock; v += kLanes<float>) {
-          const Vec<float> sum = load(block + k * kAmxBlock + v);
-          store(out + k * ld + v, first ? sum : sum + load(out + k * ld + v));
-        }
-    }
-  }
-
-  // Adds the n pixels from m on: taps [t0, t1), columns [j0, j1), at most kConvTilesCols.
-  void add_pixels(int64_t m, int64_t n, int64_t t0, int64_t t1, int64_t j0, int64_t j1,
-                  bool first) {
-    source.set_pixels(p.s, m, n);
-    if (turns_y) {
-      for (int64_t j = j0; j < j1; j += kAmxBlock)
-        turn_y(m, n, j, int(min<int64_t>(j1 - j, kAmxBlock)),
-               of_y + (j - j0) / kAmxBlock * kChunkSteps * kPanelStep);
-    } else {
-      pack_y(m, n, j0, j1);
-    }
-    for (int64_t t = t0; t < t1; t++) {
-      const ConvTap tap(t, p.gather.taps);
-      int64_t shift[kConvDims];
-      for (int d = 0; d < kConvDims; d++) shift[d] = tap.at[d] * p.s.dil[d] - p.gather.pad[d];
-      source.addresses(round_up(n, kStep), shift, indirection);
-      for (int64_t i = 0; i < p.gather.run; i += kAmxBlock) {
-        if (turns_y) add_turned_channels(t, n, i, j0, j1, first);
-        else add_channels(t, n, i, int(min<int64_t>(p.gather.run - i, kAmxBlock)), j0, j1, first);
-      }
-    }
-  }
-};
-
 TT_ISA_END
 
 TT_ENTRY_BEGIN
@@ -687,27 +476,12 @@ void conv_bf16_amx(const ConvPlan& p, int64_t begin, int64_t end) noexcept {
   }
 }
 
-void conv_weight_bf16_amx(const ConvWeightPlan& p, const ConvWeightPart& part) noexcept {
-  const AmxTiles tiles;
-  WeightTileUnit unit(p, part.split, part.group);
-  for (int64_t j = part.j0; j < part.j1; j += kConvTilesCols) {
-    int64_t m = part.from;
-    do {
-      const int64_t n = min(part.to - m, kConvChunk);
-      unit.add_pixels(m, n, part.t0, part.t1, j, min(j + kConvTilesCols, part.j1), m == part.from);
-      m += n;
-    } while (m < part.to);
-    if (unit.turns_y) unit.turn_sums(part.t0, part.t1, j, min(j + kConvTilesCols, part.j1));
-  }
-}
-
 TT_ENTRY_END
 
 #else  // never called
 
 TT_ENTRY_BEGIN
 void conv_bf16_amx(const ConvPlan&, int64_t, int64_t) noexcept {}
-void conv_weight_bf16_amx(const ConvWeightPlan&, const ConvWeightPart&) noexcept {}
 TT_ENTRY_END
 
 #endif

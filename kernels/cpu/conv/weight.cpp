@@ -187,7 +187,8 @@ TT_INLINE int64_t conv_piece(int64_t size, int64_t n, int64_t i) {
 }
 
 template <class T> void add_units(const ConvWeightPlan& p, int64_t begin, int64_t end) {
-  const int64_t taps = p.gather.taps[0] * p.gather.taps[1] * p.gather.taps[2];
+  int64_t taps = p.gather.taps[0] * p.gather.taps[1] * p.gather.taps[2];
+  if (p.lines.lines) taps = p.gather.run / kConvTilesStep;
   const int64_t pixels = p.s.n * p.s.y[0] * p.s.y[1] * p.s.y[2];
   const int64_t blocks = p.tap_blocks * p.col_blocks;
   for (int64_t u = begin; u < end; u++) {
@@ -377,6 +378,9 @@ template <class T> int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin
     }
     return TT_OK;
   }
+#if TT_VEC_BYTES == 64
+  if (p.lines.lines && p.run.stage == 1) return conv_weight_sum_bf16_amx(p, begin, end), TT_OK;
+#endif
   if (!p.depthwise) {
     if (p.run.stage == 0) add_units<T>(p, begin, end);
     else sum_units<T>(p, begin, end);

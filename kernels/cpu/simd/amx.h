@@ -99,15 +99,30 @@ TT_INLINE Vec<int32_t> narrow_pairs(Vec<float> even, Vec<float> odd) {
       _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(16)), 16));
   return Vec<int32_t>(_mm512_permutexvar_epi16(words, __m512i(narrow_two(even, odd))));
 }
+// 32 words of 16 bits in the order of store_zipped_quads(): quads i and i + 4 in 128 bits.
+TT_INLINE Vec<int32_t> quads_of_words(const void* p) {
+  const __m512i quads = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
+  return Vec<int32_t>(_mm512_permutexvar_epi64(quads, _mm512_loadu_si512(p)));
+}
+TT_INLINE void store_zipped_quads(Vec<int32_t> even, Vec<int32_t> odd, void* first, void* last) {
+  _mm512_storeu_si512(first, _mm512_unpacklo_epi16(__m512i(even), __m512i(odd)));
+  _mm512_storeu_si512(last, _mm512_unpackhi_epi16(__m512i(even), __m512i(odd)));
+}
 // Stores pairs of words of 16 bits, one of `even` and one of `odd` each: those of the first 16
 // words at `first`, those of the other 16 at `last`.
 TT_INLINE void store_zipped(const void* even, const void* odd, void* first, void* last) {
-  // Quads of words i and i + 4 in 128 bits, whose halves are interleaved.
-  const __m512i quads = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
-  const __m512i x = _mm512_permutexvar_epi64(quads, _mm512_loadu_si512(even));
-  const __m512i y = _mm512_permutexvar_epi64(quads, _mm512_loadu_si512(odd));
-  _mm512_storeu_si512(first, _mm512_unpacklo_epi16(x, y));
-  _mm512_storeu_si512(last, _mm512_unpackhi_epi16(x, y));
+  store_zipped_quads(quads_of_words(even), quads_of_words(odd), first, last);
+}
+// x, but at some lanes the words of y that `from` numbers.
+TT_INLINE Vec<int32_t> words_at(Vec<int32_t> x, uint32_t lanes, Vec<int32_t> from, Vec<int32_t> y) {
+  return Vec<int32_t>(_mm512_mask_permutexvar_epi16(__m512i(x), lanes, __m512i(from), __m512i(y)));
+}
+// The larger magnitudes of words of bf16, and whether those are finite.
+TT_INLINE Vec<int32_t> larger_magnitudes(Vec<int32_t> seen, Vec<int32_t> words) {
+  return Vec<int32_t>(_mm512_max_epu16(__m512i(seen), __m512i(words & 0x7fff7fff)));
+}
+TT_INLINE bool words_are_finite(Vec<int32_t> seen) {
+  return _mm512_cmpge_epu16_mask(__m512i(seen), _mm512_set1_epi16(0x7f80)) == 0;
 }
 // Whether a lane of x is not equal to that of y.
 TT_INLINE bool any_differs(Vec<float> x, Vec<float> y) {

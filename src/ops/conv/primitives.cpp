@@ -271,19 +271,21 @@ static TensorRef gathered_weight(const Conv& c, const Tensor& input, const Tenso
               : as_source(c, kConvForward, input, tiles ? input.dtype : d);
     y = as_source(c, kConvForward, grad, tiles ? grad.dtype : d);
   }
-  TensorRef out = c.weight_last ? new_last(c.w, d, c.device) : new_tensor(c.w, d, c.device);
-  if (out->numel == 0) return out;
   const int64_t width = has_device_kernels(c.device) ? 0 : conv_merged_width(c.s);
   ConvWeightPlan plan;
-  build_conv_weight(&plan, c.s, int32_t(d), out->item_size(), width, planes);
+  build_conv_weight(&plan, c.s, int32_t(d), item_size(d), width, planes);
   if (apart) read_groups_apart(&plan.gather, c.s.n);
   plan.math = ctx().cuda_math;
   plan.channels_first = reads_planes(c, d);
-  plan.tiles = tiles && !plan.depthwise;
+  if (tiles && !plan.depthwise) build_conv_weight_tiles(&plan);
+  const Dtype stored = plan.lines.lines ? grad.dtype : d;
+  TensorRef out =
+      c.weight_last ? new_last(c.w, stored, c.device) : new_tensor(c.w, stored, c.device);
+  if (out->numel == 0) return out;
   if (width) x = padded_rows(c, *x, width);
   TensorRef zeros = zero_run(plan.depthwise ? c.s.groups : plan.gather.run, c);
-  Workspace sums(conv_sums_bytes(plan, out->item_size()), c.device);
-  int64_t room = tiles ? kConvWeightTilesRoom : kConvEdgeRoom;
+  Workspace sums(conv_sums_bytes(plan, item_size(d)), c.device);
+  int64_t room = plan.tiles ? conv_weight_tiles_room(plan) : kConvEdgeRoom;
   if (plan.depthwise) room = 0;
   if (planes) room = conv_depthwise_room_bytes(plan.planes);
   if (groups) room += conv_group_plane_sum_bytes(c.s);
