@@ -198,6 +198,10 @@ def boolean(x: Any, op: str, arg: str) -> int:
     raise wrong_kind(op, arg, "bool", x)
 
 
+# Functions in which an int that does not fit int64 is a float
+READ_AS_FLOATS = {"linspace", "logspace", "pad", "scalar_tensor"}
+
+
 def scalar(x: Any, op: str, arg: str, beside: Any = None) -> bytes:
     """Returns a tt_scalar: a number whose kind takes part in type promotion.
 
@@ -207,6 +211,8 @@ def scalar(x: Any, op: str, arg: str, beside: Any = None) -> bytes:
     if kind is float:
         return SCALAR.pack(3, 0, 0, x, 0.0)
     if kind is int:
+        if op in READ_AS_FLOATS and not INT_MIN <= x <= INT_MAX:
+            return SCALAR.pack(3, 0, 0, float(x), 0.0)
         if INT_MAX < x < 2**64 and beside is not None:
             if beside.dtype.kind in "fc":
                 return SCALAR.pack(3, 0, 0, float(x), 0.0)

@@ -8,6 +8,7 @@ import sys
 from array import array
 from collections import deque
 from ctypes import byref, c_int32, c_void_p, py_object
+from functools import reduce
 from typing import Any, Literal
 
 from . import errors
@@ -193,8 +194,9 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
     """Returns a tensor of nested sequences of numbers.
 
     The dtype is that of the widest number: bool, int64, float32 or complex64, and float64 or
-    complex128 with a NumPy scalar of those. With a dtype, the
-    result has the widest dtype of its kind, which the caller converts.
+    complex128 with a NumPy scalar of those; beside 0-dim tensors, the one to which theirs and those
+    of the numbers promote. With a dtype, the result has the widest dtype of its kind, which the
+    caller converts.
     """
     shape, items = flattened(data)
     if items and all(map(is_array, items)):
@@ -202,6 +204,7 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
 
         return tensor(numpy.array(data))
     wide = any(is_array(x) and x.dtype.name in ("float64", "complex128") for x in items)
+    promoted = common_dtype(items) if any(isinstance(x, Tensor) for x in items) else None
     items = [x.item() if isinstance(x, Tensor) or is_array(x) else x for x in items]
     kinds = set(map(type, items))
     for kind in kinds:
@@ -227,7 +230,15 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
                 scalar_tensor(extreme, dtype=dtype)  # raises unless it fits
     except OverflowError:
         raise errors.InvalidArgumentError("tensor: a number of data does not fit 64 bits") from None
-    return result if dtype is not None else result.to(natural)
+    return result if dtype is not None else result.to(promoted or natural)
+
+
+def common_dtype(items: list[Any]) -> DType:
+    """Returns the dtype to which 0-dim tensors and numbers promote."""
+    from ._promotion import promote_types
+
+    dtypes = {x.dtype if isinstance(x, Tensor) else tensor(x).dtype for x in items}
+    return reduce(promote_types, dtypes)
 
 
 def beyond_int64(items: list[Any], dtype: DType | None) -> bool:

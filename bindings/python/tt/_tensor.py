@@ -98,6 +98,7 @@ class Tensor(Arithmetic, TensorLayout):
     plain_results=True, as Parameter is.
     """
 
+    __module__ = "tt"  # print(type(x)) shows it
     _keeps_class = False
     _retains_grad = False
     _kept_grad: weakref.ref[Tensor] | None
@@ -918,7 +919,7 @@ class Tensor(Arithmetic, TensorLayout):
             return as_tensor(value, dtype=self.dtype, device=CPU_DEVICE)
         h = TensorHandle()
         dtype = self.dtype
-        if dtype.itemsize == 2 and kind is float:
+        if dtype.itemsize == 2 and (kind is float or dtype.kind == "f" and abs(value) > 65504):
             dtype = FLOAT32  # of which 16 bits may become inf
         code = c_int32(dtype.code)
         if new_scalar(local.ctx, packed, code, byref(h)):

@@ -38,7 +38,7 @@ class OpOverloadPacket:
         return ["default"]
 
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket({self._name})>"
+        return f"<OpOverloadPacket(op='{self._name.replace('::', '.')}')>"
 
 
 # What PyTorch's functions call, for which tt has no function: programs name these as keys of tables

@@ -3,6 +3,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/image.h"
 #include "ops/impl.h"
 
 namespace TT_NS::impl {
@@ -17,8 +18,19 @@ static Shape order_behind(int64_t lead, std::initializer_list<int64_t> rest) {
   for (int64_t d : rest) order.push_back(lead + d);
   return order;
 }
-static TensorRef rearranged(const Tensor& split, const Shape& order, const Shape& result) {
-  return op::reshape(*op::clone(*op::permute(split, order), TT_CONTIGUOUS), result);
+static bool is_channels_last(const Tensor& self) {
+  return self.ndim == 4 && has_channels_last_strides(self);
+}
+// A copy of t as `result`. t has n_channels dimensions of channels behind its first one; they are
+// innermost in the copy if `last`, which is for one image each in dimension 0.
+static TensorRef merged(const Tensor& t, int64_t n_channels, const Shape& result, bool last) {
+  if (!last) return op::reshape(*op::clone(t, TT_CONTIGUOUS), result);
+  Shape order({0});
+  for (int64_t d = 1 + n_channels; d < t.ndim; d++) order.push_back(d);
+  for (int64_t d = 1; d <= n_channels; d++) order.push_back(d);
+  const TensorRef dense = op::clone(*op::permute(t, order), TT_CONTIGUOUS);
+  const Shape images({result[0], result[2], result[3], result[1]});
+  return op::permute(*op::reshape(dense, images), Shape({0, 3, 1, 2}));
 }
 
 // (…, C r r, H, W) -> (…, C, r, r, H, W) -> (…, C, H, r, W, r).
@@ -41,7 +53,9 @@ TensorRef pixel_shuffle(Call, const Tensor& self, int64_t upscale_factor) {
   Shape result(split);
   split.append(Ints(parts, 5));
   result.append(Ints(image, 3));
-  return rearranged(*op::reshape(self, split), order_behind(lead, {0, 3, 1, 4, 2}), result);
+  const TensorRef turned =
+      op::permute(*op::reshape(self, split), order_behind(lead, {0, 3, 1, 4, 2}));
+  return merged(*turned, 1, result, is_channels_last(self));
 }
 
 // (…, C, H r, W r) -> (…, C, H, r, W, r) -> (…, C, r, r, H, W).
@@ -62,7 +76,9 @@ TensorRef pixel_unshuffle(Call, const Tensor& self, int64_t downscale_factor) {
   Shape result(split);
   split.append(Ints(parts, 5));
   result.append(Ints(image, 3));
-  return rearranged(*op::reshape(self, split), order_behind(lead, {0, 2, 4, 1, 3}), result);
+  const TensorRef turned =
+      op::permute(*op::reshape(self, split), order_behind(lead, {0, 2, 4, 1, 3}));
+  return merged(*turned, 3, result, is_channels_last(self));
 }
 
 // (N, groups, C / groups, …) -> (N, C / groups, groups, …).
@@ -78,7 +94,7 @@ TensorRef channel_shuffle(Call, const Tensor& self, int64_t groups) {
   split[1] = channels / groups;
   split.insert(1, groups);
   TensorRef swapped = op::transpose(*op::reshape(self, split), 1, 2);
-  return op::reshape(*op::clone(*swapped, TT_CONTIGUOUS), self.sizes());
+  return merged(*swapped, 2, Shape(self.sizes()), is_channels_last(self));
 }
 
 }  // namespace TT_NS::impl

@@ -722,7 +722,8 @@ def test_leaves_of_graphs_are_the_objects_of_the_application():
     ends = [edge[0] for edge in layer(late).grad_fn.next_functions]
     assert [end.variable for end in ends] == [late, layer.weight, layer.bias]
     y = tt.ones(2, requires_grad=True) * 2  # no object is left
-    ((end, _),) = y.grad_fn.next_functions
+    (end, _), (number, _) = y.grad_fn.next_functions
+    assert number is None
     again = y.grad_fn.next_functions[0][0]
     assert again == end and again.variable is end.variable
     wide = tt.ones(3, requires_grad=True)

@@ -1193,3 +1193,37 @@ def test_bounds_that_no_value_keeps_are_refused(dtype):
         with pytest.raises(RuntimeError, match="has no values that"):
             call()
     assert tt.clamp_max(t, 2**31).tolist() == tt.clamp_min(t, -(2**31) - 1).tolist() == [1, 2]
+
+
+def test_ints_beyond_int64_where_floats_are_read():
+    assert tt.linspace(0, 2**63, 3).tolist() == [0, 2.0**62, 2.0**63]
+    assert tt.scalar_tensor(2**64 - 1).item() == 2.0**64
+    padded = tt.nn.functional.pad(tt.tensor([1.0]), (1, 0), value=10**30)
+    assert padded.tolist() == pytest.approx([1e30, 1])
+    halves = tt.zeros(3, dtype=tt.float16)
+    halves[0], halves[1], halves[2] = 2**31, 65504, -(10**7)
+    assert halves.tolist() == [math.inf, 65504, -math.inf]
+
+
+def test_lists_of_tensors_have_the_dtype_to_which_they_promote():
+    double, half = tt.tensor(2.5, dtype=tt.float64), tt.tensor(1.0, dtype=tt.float16)
+    small = tt.tensor(3, dtype=tt.int32)
+    assert tt.tensor([double, double]).dtype is tt.as_tensor([double, 1]).dtype is tt.float64
+    assert tt.tensor([half, 1]).dtype is tt.float16
+    assert tt.tensor([half, 2.0]).dtype is tt.tensor([small, 2.5]).dtype is tt.float32
+    assert tt.tensor([small, small]).dtype is tt.int32
+    assert tt.tensor([[small], [2]]).dtype is tt.int64
+    assert tt.tensor([double], dtype=tt.float32).dtype is tt.float32
+
+
+def test_shuffled_images_keep_channels_last():
+    x = tt.arange(2 * 8 * 4 * 6, dtype=tt.float32).reshape(2, 8, 4, 6).requires_grad_()
+    last = x.detach().contiguous(memory_format=tt.channels_last).requires_grad_()
+    for function, number in (("pixel_shuffle", 2), ("pixel_unshuffle", 2), ("channel_shuffle", 4)):
+        shuffle = getattr(tt.nn.functional, function)
+        want, got = shuffle(x, number), shuffle(last, number)
+        assert got.tolist() == want.tolist() and want.is_contiguous()
+        assert got.is_contiguous(memory_format=tt.channels_last)
+        (wanted,) = tt.autograd.grad(want, x, want.detach())
+        (found,) = tt.autograd.grad(got, last, want.detach())
+        assert found.tolist() == wanted.tolist()

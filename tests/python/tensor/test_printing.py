@@ -41,3 +41,10 @@ def test_several_results_print_as_pytorchs():
         str(tt.ones(2).sort())
         == "tt.return_types.sort(\nvalues=tensor([1., 1.]),\nindices=tensor([0, 1]))"
     )
+
+
+def test_types_and_switches():
+    assert str(type(tt.ones(1))) == "<class 'tt.Tensor'>"
+    switch = tt.set_grad_enabled(True)
+    assert repr(switch) == "tt.autograd.grad_mode.set_grad_enabled(mode=True)"
+    assert repr(tt.ops.aten.add) == "<OpOverloadPacket(op='aten.add')>"

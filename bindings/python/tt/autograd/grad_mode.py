@@ -137,6 +137,9 @@ class set_grad_enabled(Mode):
         self.__exit__()
         return super().__call__(function)
 
+    def __repr__(self) -> str:
+        return f"tt.autograd.grad_mode.set_grad_enabled(mode={self.on})"
+
 
 def set_multithreading_enabled(mode: bool) -> nullcontext[None]:
     """Does nothing, at once or in a block: a backward runs in the thread that calls it."""
