@@ -578,10 +578,25 @@ class Shared:
                 users.setdefault(self.key(op, "", f.apply()), []).append((op, ""))
         # key -> users, the first of which gives the function its name
         self.users = {key: found for key, found in users.items() if len(found) > 1}
+        texts = {f.member_text() for f in self.formulas.values() if f}
+        self.member_texts = sorted(texts - {""})
         self.owners = {}  # members -> the operator whose struct they are
         for (_, members), found in self.users.items():
             if members is not None:
                 self.owners.setdefault(members, found[0][0])
+
+    def member_number(self, f):
+        """NodeType::members of a formula's node."""
+        text = f.member_text()
+        return self.member_texts.index(text) + 1 if text else 0
+
+    def members_file(self):
+        """src/autograd/gen/members.cpp."""
+        texts = "\n    ".join(f'"{text}\\0"' for text in self.member_texts)
+        return (
+            HEADER + '#include "autograd/saved_values.h"\n\nnamespace TT_NS {\n\n'
+            f"constinit const char node_members[] =\n    {texts};\n\n}}  // namespace TT_NS\n"
+        )
 
     def members(self, op):
         f = self.formulas[op.name]
@@ -678,12 +693,10 @@ def generate_op(op, ops, shared, tables):
         lines += shared.struct(op)
         if apply == f"{op.name}_apply":
             lines += shared.with_members(op, f.apply())
-        members = f.member_text()
-        name = f"{op.host}\\0{members}" if members else op.host
-        has_members = str(bool(members)).lower()
+        members = shared.member_number(f)
         lines.append(
             f"{DENSE} static constinit const NodeType {op.name}_type = "
-            f'{{"{name}", {apply}, {f.destroy()}, sizeof({op.name}_saved), false, {has_members}}};'
+            f'{{"{op.host}", {apply}, {f.destroy()}, sizeof({op.name}_saved), false, {members}}};'
         )
     for v in variants_of(op):
         text = autograd_function(op, f, v)
@@ -712,6 +725,7 @@ def generate(ops):
     shared = Shared(ops)
     tables = ArgTables(ops)
     files = {
+        "src/autograd/gen/members.cpp": shared.members_file(),
         "src/autograd/gen/record.h": shared.header(),
         "src/autograd/gen/arg_tables.h": tables.header(),
     }

@@ -35,13 +35,13 @@ struct NodeOut {
 };
 
 struct NodeType {
-  const char* name;  // of the forward operator; after its zero the members (saved_values.h)
+  const char* name;  // of the forward operator
   // grads: one per output, undefined ones empty. Writes one gradient per edge that needs one.
   void (*apply)(Node& n, TensorRef* grads, TensorRef* out);
   void (*destroy_saved)(Node& n) noexcept;
   uint32_t saved_bytes;
-  bool takes_undefined;      // apply receives undefined gradients as such, not as zeros
-  bool has_members = false;  // name is followed by them
+  bool takes_undefined;  // apply receives undefined gradients as such, not as zeros
+  uint16_t members = 0;  // 1 + number of the text in node_members (saved_values.h); 0: none
   // (types created at run time) called when a node of this type is freed
   void (*release)(const NodeType*) noexcept = nullptr;
 };

@@ -39,7 +39,8 @@ Layout layout_of(SavedKind kind) {
 class Members {
  public:
   explicit Members(Node& n) : area_(static_cast<const char*>(n.saved())) {
-    if (n.type->has_members) text_ = n.type->name + strlen(n.type->name) + 1;
+    if (n.type->members) text_ = node_members;
+    for (int i = 1; i < n.type->members; i++) text_ += strlen(text_) + 1;
   }
   // Proceeds to the next member; false at the end.
   bool next() {

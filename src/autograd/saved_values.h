@@ -6,8 +6,12 @@
 
 namespace TT_NS {
 
-// The kinds of members that generated nodes have. NodeType::name is followed, after its zero, by
-// the kind and the name of each member, separated by commas: "mul\0tself,tother".
+// What generated nodes have as members, one text after the other, each with a zero: the kind and
+// the name of each member, separated by commas, as in "tself,tother". NodeType::members numbers
+// them; only programs that describe nodes contain them.
+extern const char node_members[];
+
+// The kinds of members.
 enum class SavedKind : char {
   kTensor = 't',
   kTensors = 'l',

@@ -25,8 +25,8 @@ static void native_hardtanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 alignas(8) static constinit const NodeType native_hardtanh_type =
-    {"native_hardtanh\0tinput,fmin_val,fmax_val", native_hardtanh_apply, destroy_parts<1, 0>,
-     sizeof(native_hardtanh_saved), false, true};
+    {"native_hardtanh", native_hardtanh_apply, destroy_parts<1, 0>, sizeof(native_hardtanh_saved),
+     false, 78};
 alignas(8) static constexpr ArgInfo native_hardtanh_args[] =
     {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, false},
      {"max_val", ArgType::kFloat, false, false}};
@@ -91,9 +91,8 @@ static void hardtanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType hardtanh_backward_type =
-    {"hardtanh_backward\0tinput,fmin_val,fmax_val", hardtanh_backward_apply, destroy_parts<1, 0>,
-     sizeof(hardtanh_backward_saved), false, true};
+alignas(8) static constinit const NodeType hardtanh_backward_type = {"hardtanh_backward",
+    hardtanh_backward_apply, destroy_parts<1, 0>, sizeof(hardtanh_backward_saved), false, 78};
 static TensorRef hardtanh_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             double min_val, double max_val) {
   const bool n0 = needs_grad(grad);
@@ -191,8 +190,8 @@ static void leaky_relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::leaky_relu_backward(g0, input, negative_slope);
   }
 }
-alignas(8) static constinit const NodeType leaky_relu_type = {"leaky_relu\0tinput,fnegative_slope",
-    leaky_relu_apply, destroy_parts<1, 0>, sizeof(leaky_relu_saved), false, true};
+alignas(8) static constinit const NodeType leaky_relu_type = {"leaky_relu", leaky_relu_apply,
+    destroy_parts<1, 0>, sizeof(leaky_relu_saved), false, 79};
 alignas(8) static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false},
     {"negative_slope", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.01}}};
 alignas(8) static constexpr RecordedSchema leaky_relu_schema =
@@ -230,9 +229,8 @@ static void leaky_relu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType leaky_relu_backward_type =
-    {"leaky_relu_backward\0tinput,fnegative_slope", leaky_relu_backward_apply, destroy_parts<1, 0>,
-     sizeof(leaky_relu_backward_saved), false, true};
+alignas(8) static constinit const NodeType leaky_relu_backward_type = {"leaky_relu_backward",
+    leaky_relu_backward_apply, destroy_parts<1, 0>, sizeof(leaky_relu_backward_saved), false, 79};
 alignas(8) static constexpr ArgInfo leaky_relu_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false},
      {"negative_slope", ArgType::kFloat, false, false}};
@@ -260,9 +258,8 @@ static void elu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::elu_backward(g0, input, alpha);
   }
 }
-alignas(8) static constinit const NodeType elu_type = {"elu\0tinput,falpha", elu_apply,
-                                                       destroy_parts<1, 0>, sizeof(elu_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType elu_type = {"elu", elu_apply, destroy_parts<1, 0>,
+                                                       sizeof(elu_saved), false, 75};
 alignas(8) static constexpr RecordedSchema elu_schema =
     {schema_of({.name = "elu", .call = "elu",
                 .text = "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = args_like_elu,
@@ -302,8 +299,8 @@ static void elu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
                              op::logical_not(op::lt(input, 0)), 0);
   }
 }
-alignas(8) static constinit const NodeType elu_backward_type = {"elu_backward\0tgrad,tinput,falpha",
-    elu_backward_apply, destroy_parts<2, 0>, sizeof(elu_backward_saved), false, true};
+alignas(8) static constinit const NodeType elu_backward_type = {"elu_backward", elu_backward_apply,
+    destroy_parts<2, 0>, sizeof(elu_backward_saved), false, 51};
 alignas(8) static constexpr RecordedSchema elu_backward_schema =
     {schema_of({.name = "elu_backward", .call = "elu_backward",
                 .text = "elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor",
@@ -346,8 +343,8 @@ static void gelu_exact_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::gelu_exact_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType gelu_exact_type = {"gelu_exact\0tinput",
-    gelu_exact_apply, destroy_parts<1, 0>, sizeof(gelu_exact_saved), false, true};
+alignas(8) static constinit const NodeType gelu_exact_type = {"gelu_exact", gelu_exact_apply,
+    destroy_parts<1, 0>, sizeof(gelu_exact_saved), false, 74};
 alignas(8) static constexpr RecordedSchema gelu_exact_schema =
     {schema_of({.name = "gelu_exact", .call = "gelu_exact",
                 .text = "gelu_exact(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
@@ -376,9 +373,8 @@ static void gelu_exact_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = formula::gelu_exact_second(op::mul(g0, grad), input);
   }
 }
-alignas(8) static constinit const NodeType gelu_exact_backward_type =
-    {"gelu_exact_backward\0tgrad,tinput", gelu_exact_backward_apply, destroy_parts<2, 0>,
-     sizeof(gelu_exact_backward_saved), false, true};
+alignas(8) static constinit const NodeType gelu_exact_backward_type = {"gelu_exact_backward",
+    gelu_exact_backward_apply, destroy_parts<2, 0>, sizeof(gelu_exact_backward_saved), false, 49};
 alignas(8) static constexpr RecordedSchema gelu_exact_backward_schema =
     {schema_of({.name = "gelu_exact_backward", .call = "gelu_exact_backward",
                 .text = "gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor",
@@ -403,8 +399,8 @@ static void gelu_tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::gelu_tanh_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType gelu_tanh_type = {"gelu_tanh\0tinput", gelu_tanh_apply,
-    destroy_parts<1, 0>, sizeof(gelu_tanh_saved), false, true};
+alignas(8) static constinit const NodeType gelu_tanh_type = {"gelu_tanh", gelu_tanh_apply,
+    destroy_parts<1, 0>, sizeof(gelu_tanh_saved), false, 74};
 alignas(8) static constexpr RecordedSchema gelu_tanh_schema =
     {schema_of({.name = "gelu_tanh", .call = "gelu_tanh",
                 .text = "gelu_tanh(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
@@ -434,9 +430,8 @@ static void gelu_tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = formula::gelu_tanh_second(op::mul(g0, grad), input);
   }
 }
-alignas(8) static constinit const NodeType gelu_tanh_backward_type =
-    {"gelu_tanh_backward\0tgrad,tinput", gelu_tanh_backward_apply, destroy_parts<2, 0>,
-     sizeof(gelu_tanh_backward_saved), false, true};
+alignas(8) static constinit const NodeType gelu_tanh_backward_type = {"gelu_tanh_backward",
+    gelu_tanh_backward_apply, destroy_parts<2, 0>, sizeof(gelu_tanh_backward_saved), false, 49};
 alignas(8) static constexpr RecordedSchema gelu_tanh_backward_schema =
     {schema_of({.name = "gelu_tanh_backward", .call = "gelu_tanh_backward",
                 .text = "gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor",
@@ -461,9 +456,8 @@ static void silu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::silu_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType silu_type = {"silu\0tinput", silu_apply,
-                                                        destroy_parts<1, 0>, sizeof(silu_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType silu_type = {"silu", silu_apply, destroy_parts<1, 0>,
+                                                        sizeof(silu_saved), false, 74};
 alignas(8) static constexpr RecordedSchema silu_schema =
     {schema_of({.name = "silu", .call = "silu", .text = "silu(input: Tensor) -> Tensor",
                 .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -499,8 +493,9 @@ static void silu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = formula::silu_second(op::mul(op::conj(g0), grad), input);
   }
 }
-alignas(8) static constinit const NodeType silu_backward_type = {"silu_backward\0tgrad,tinput",
-    silu_backward_apply, destroy_parts<2, 0>, sizeof(silu_backward_saved), false, true};
+alignas(8) static constinit const NodeType silu_backward_type =
+    {"silu_backward", silu_backward_apply, destroy_parts<2, 0>, sizeof(silu_backward_saved), false,
+     49};
 alignas(8) static constexpr RecordedSchema silu_backward_schema =
     {schema_of({.name = "silu_backward", .call = "silu_backward",
                 .text = "silu_backward(grad: Tensor, input: Tensor) -> Tensor",
@@ -524,9 +519,8 @@ static void mish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mish_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType mish_type = {"mish\0tinput", mish_apply,
-                                                        destroy_parts<1, 0>, sizeof(mish_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType mish_type = {"mish", mish_apply, destroy_parts<1, 0>,
+                                                        sizeof(mish_saved), false, 74};
 alignas(8) static constexpr RecordedSchema mish_schema =
     {schema_of({.name = "mish", .call = "mish", .text = "mish(input: Tensor) -> Tensor",
                 .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -562,8 +556,9 @@ static void mish_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = formula::mish_second(op::mul(g0, grad), input);
   }
 }
-alignas(8) static constinit const NodeType mish_backward_type = {"mish_backward\0tgrad,tinput",
-    mish_backward_apply, destroy_parts<2, 0>, sizeof(mish_backward_saved), false, true};
+alignas(8) static constinit const NodeType mish_backward_type =
+    {"mish_backward", mish_backward_apply, destroy_parts<2, 0>, sizeof(mish_backward_saved), false,
+     49};
 alignas(8) static constexpr RecordedSchema mish_backward_schema =
     {schema_of({.name = "mish_backward", .call = "mish_backward",
                 .text = "mish_backward(grad: Tensor, input: Tensor) -> Tensor",
@@ -589,8 +584,8 @@ static void softplus_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::softplus_backward(g0, input, beta, threshold);
   }
 }
-alignas(8) static constinit const NodeType softplus_type = {"softplus\0tinput,fbeta,fthreshold",
-    softplus_apply, destroy_parts<1, 0>, sizeof(softplus_saved), false, true};
+alignas(8) static constinit const NodeType softplus_type = {"softplus", softplus_apply,
+    destroy_parts<1, 0>, sizeof(softplus_saved), false, 76};
 alignas(8) static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, false},
                                                        {"beta", ArgType::kFloat, false, true, 0,
                                                         ArgDefault::kFloat, {.f = 1.0}},
@@ -646,9 +641,8 @@ static void softplus_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = formula::softplus_second(op::mul(g0, grad), input, beta, threshold);
   }
 }
-alignas(8) static constinit const NodeType softplus_backward_type =
-    {"softplus_backward\0tgrad,tinput,fbeta,fthreshold", softplus_backward_apply,
-     destroy_parts<2, 0>, sizeof(softplus_backward_saved), false, true};
+alignas(8) static constinit const NodeType softplus_backward_type = {"softplus_backward",
+    softplus_backward_apply, destroy_parts<2, 0>, sizeof(softplus_backward_saved), false, 52};
 static TensorRef softplus_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             double beta, double threshold) {
   const bool n0 = needs_grad(grad);
@@ -695,8 +689,8 @@ static void logsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::logsigmoid_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType logsigmoid_type = {"logsigmoid\0tinput",
-    logsigmoid_apply, destroy_parts<1, 0>, sizeof(logsigmoid_saved), false, true};
+alignas(8) static constinit const NodeType logsigmoid_type = {"logsigmoid", logsigmoid_apply,
+    destroy_parts<1, 0>, sizeof(logsigmoid_saved), false, 74};
 alignas(8) static constexpr ArgInfo logsigmoid_args[] = {{"input", ArgType::kTensor, false, false},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema logsigmoid_schema =
@@ -736,9 +730,8 @@ static void logsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
                              op::sigmoid(op::neg(input))));
   }
 }
-alignas(8) static constinit const NodeType logsigmoid_backward_type =
-    {"logsigmoid_backward\0tgrad,tinput", logsigmoid_backward_apply, destroy_parts<2, 0>,
-     sizeof(logsigmoid_backward_saved), false, true};
+alignas(8) static constinit const NodeType logsigmoid_backward_type = {"logsigmoid_backward",
+    logsigmoid_backward_apply, destroy_parts<2, 0>, sizeof(logsigmoid_backward_saved), false, 49};
 alignas(8) static constexpr RecordedSchema logsigmoid_backward_schema =
     {schema_of({.name = "logsigmoid_backward", .call = "logsigmoid_backward",
                 .text = "logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
@@ -763,8 +756,8 @@ static void hardswish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::hardswish_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType hardswish_type = {"hardswish\0tinput", hardswish_apply,
-    destroy_parts<1, 0>, sizeof(hardswish_saved), false, true};
+alignas(8) static constinit const NodeType hardswish_type = {"hardswish", hardswish_apply,
+    destroy_parts<1, 0>, sizeof(hardswish_saved), false, 74};
 alignas(8) static constexpr RecordedSchema hardswish_schema =
     {schema_of({.name = "hardswish", .call = "hardswish",
                 .text = "hardswish(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
@@ -802,9 +795,8 @@ static void hardswish_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::mul(op::hardsigmoid_backward(op::mul(g0, grad), input), 2);
   }
 }
-alignas(8) static constinit const NodeType hardswish_backward_type =
-    {"hardswish_backward\0tgrad,tinput", hardswish_backward_apply, destroy_parts<2, 0>,
-     sizeof(hardswish_backward_saved), false, true};
+alignas(8) static constinit const NodeType hardswish_backward_type = {"hardswish_backward",
+    hardswish_backward_apply, destroy_parts<2, 0>, sizeof(hardswish_backward_saved), false, 49};
 alignas(8) static constexpr RecordedSchema hardswish_backward_schema =
     {schema_of({.name = "hardswish_backward", .call = "hardswish_backward",
                 .text = "hardswish_backward(grad: Tensor, input: Tensor) -> Tensor",
@@ -829,8 +821,8 @@ static void hardsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::hardsigmoid_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType hardsigmoid_type = {"hardsigmoid\0tinput",
-    hardsigmoid_apply, destroy_parts<1, 0>, sizeof(hardsigmoid_saved), false, true};
+alignas(8) static constinit const NodeType hardsigmoid_type = {"hardsigmoid", hardsigmoid_apply,
+    destroy_parts<1, 0>, sizeof(hardsigmoid_saved), false, 74};
 alignas(8) static constexpr RecordedSchema hardsigmoid_schema =
     {schema_of({.name = "hardsigmoid", .call = "hardsigmoid",
                 .text = "hardsigmoid(input: Tensor) -> Tensor", .args = args_like_relu6,
@@ -867,9 +859,8 @@ static void hardsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType hardsigmoid_backward_type =
-    {"hardsigmoid_backward\0tinput", hardsigmoid_backward_apply, destroy_parts<1, 0>,
-     sizeof(hardsigmoid_backward_saved), false, true};
+alignas(8) static constinit const NodeType hardsigmoid_backward_type = {"hardsigmoid_backward",
+    hardsigmoid_backward_apply, destroy_parts<1, 0>, sizeof(hardsigmoid_backward_saved), false, 74};
 static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -919,8 +910,8 @@ static void glu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::glu_backward(g0, input, dim);
   }
 }
-alignas(8) static constinit const NodeType glu_kernel_type = {"glu_kernel\0tinput,idim",
-    glu_kernel_apply, destroy_parts<1, 0>, sizeof(glu_kernel_saved), false, true};
+alignas(8) static constinit const NodeType glu_kernel_type = {"glu_kernel", glu_kernel_apply,
+    destroy_parts<1, 0>, sizeof(glu_kernel_saved), false, 80};
 alignas(8) static constexpr ArgInfo glu_kernel_args[] = {{"input", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}};
 alignas(8) static constexpr RecordedSchema glu_kernel_schema =
@@ -964,8 +955,8 @@ static void gated_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::gated_slope(g0, self, gate);
   }
 }
-alignas(8) static constinit const NodeType gated_type = {"gated\0tself,tgate", gated_apply,
-    destroy_parts<2, 0>, sizeof(gated_saved), false, true};
+alignas(8) static constinit const NodeType gated_type = {"gated", gated_apply, destroy_parts<2, 0>,
+    sizeof(gated_saved), false, 119};
 alignas(8) static constexpr ArgInfo gated_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"gate", ArgType::kTensor, false, false}};
 alignas(8) static constexpr RecordedSchema gated_schema =
@@ -1013,8 +1004,8 @@ static void gated_slope_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[2] = op::mul(op::gated_slope(op::mul(g0, grad), self, gate), op::tanh(op::mul(gate, -0.5)));
   }
 }
-alignas(8) static constinit const NodeType gated_slope_type = {"gated_slope\0tgrad,tself,tgate",
-    gated_slope_apply, destroy_parts<3, 0>, sizeof(gated_slope_saved), false, true};
+alignas(8) static constinit const NodeType gated_slope_type = {"gated_slope", gated_slope_apply,
+    destroy_parts<3, 0>, sizeof(gated_slope_saved), false, 58};
 static TensorRef gated_slope_autograd(Call c, const Tensor& grad, const Tensor& self,
                                       const Tensor& gate) {
   const bool n0 = needs_grad(grad);
@@ -1059,8 +1050,8 @@ static void softsign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::softsign_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType softsign_type = {"softsign\0tinput", softsign_apply,
-    destroy_parts<1, 0>, sizeof(softsign_saved), false, true};
+alignas(8) static constinit const NodeType softsign_type = {"softsign", softsign_apply,
+    destroy_parts<1, 0>, sizeof(softsign_saved), false, 74};
 alignas(8) static constexpr RecordedSchema softsign_schema =
     {schema_of({.name = "softsign", .call = "softsign", .text = "softsign(input: Tensor) -> Tensor",
                 .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1080,9 +1071,8 @@ static void relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::threshold_backward(g0, r0);
   }
 }
-alignas(8) static constinit const NodeType relu_type = {"relu\0tresult", relu_apply,
-                                                        destroy_parts<1, 0>, sizeof(relu_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType relu_type = {"relu", relu_apply, destroy_parts<1, 0>,
+                                                        sizeof(relu_saved), false, 98};
 alignas(8) static constexpr RecordedSchema relu_schema =
     {schema_of({.name = "relu", .call = "relu", .text = "relu(self: Tensor) -> Tensor",
                 .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1118,9 +1108,8 @@ static void threshold_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType threshold_backward_type =
-    {"threshold_backward\0ty,nthreshold", threshold_backward_apply, destroy_parts<1, 0>,
-     sizeof(threshold_backward_saved), false, true};
+alignas(8) static constinit const NodeType threshold_backward_type = {"threshold_backward",
+    threshold_backward_apply, destroy_parts<1, 0>, sizeof(threshold_backward_saved), false, 152};
 static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const Tensor& y,
                                              const Scalar& threshold) {
   const bool n0 = needs_grad(grad);
@@ -1165,8 +1154,8 @@ static void threshold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::threshold_backward(g0, self, threshold);
   }
 }
-alignas(8) static constinit const NodeType threshold_type = {"threshold\0tself,nthreshold",
-    threshold_apply, destroy_parts<1, 0>, sizeof(threshold_saved), false, true};
+alignas(8) static constinit const NodeType threshold_type = {"threshold", threshold_apply,
+    destroy_parts<1, 0>, sizeof(threshold_saved), false, 110};
 static TensorRef threshold_autograd(Call c, const Tensor& self, const Scalar& threshold,
                                     const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -1232,8 +1221,8 @@ constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_thre
 
 // ---- hardshrink ----
 using hardshrink_saved = leaky_relu_saved;
-alignas(8) static constinit const NodeType hardshrink_type = {"hardshrink\0tself,flambd",
-    apply_like_hardshrink, destroy_parts<1, 0>, sizeof(hardshrink_saved), false, true};
+alignas(8) static constinit const NodeType hardshrink_type = {"hardshrink", apply_like_hardshrink,
+    destroy_parts<1, 0>, sizeof(hardshrink_saved), false, 103};
 alignas(8) static constexpr ArgInfo hardshrink_args[] = {{"self", ArgType::kTensor, false, false},
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"dst", ArgType::kTensor, true, false}};
@@ -1256,8 +1245,8 @@ constinit Op<void(const Tensor&, double, Tensor&)> op_hardshrink_into = make_op<
 
 // ---- softshrink ----
 using softshrink_saved = leaky_relu_saved;
-alignas(8) static constinit const NodeType softshrink_type = {"softshrink\0tinput,flambd",
-    apply_like_hardshrink, destroy_parts<1, 0>, sizeof(softshrink_saved), false, true};
+alignas(8) static constinit const NodeType softshrink_type = {"softshrink", apply_like_hardshrink,
+    destroy_parts<1, 0>, sizeof(softshrink_saved), false, 77};
 alignas(8) static constexpr ArgInfo softshrink_args[] = {{"input", ArgType::kTensor, false, false},
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"dst", ArgType::kTensor, true, false}};
@@ -1295,8 +1284,9 @@ static void shrink_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType shrink_backward_type = {"shrink_backward\0tinput,flambd",
-    shrink_backward_apply, destroy_parts<1, 0>, sizeof(shrink_backward_saved), false, true};
+alignas(8) static constinit const NodeType shrink_backward_type =
+    {"shrink_backward", shrink_backward_apply, destroy_parts<1, 0>, sizeof(shrink_backward_saved),
+     false, 77};
 alignas(8) static constexpr ArgInfo shrink_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false},
      {"lambd", ArgType::kFloat, false, false}};
@@ -1323,8 +1313,8 @@ static void tanhshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::mul(g0, op::conj(op::square(op::tanh(input))));
   }
 }
-alignas(8) static constinit const NodeType tanhshrink_type = {"tanhshrink\0tinput",
-    tanhshrink_apply, destroy_parts<1, 0>, sizeof(tanhshrink_saved), false, true};
+alignas(8) static constinit const NodeType tanhshrink_type = {"tanhshrink", tanhshrink_apply,
+    destroy_parts<1, 0>, sizeof(tanhshrink_saved), false, 74};
 alignas(8) static constexpr RecordedSchema tanhshrink_schema =
     {schema_of({.name = "tanhshrink", .call = "tanhshrink",
                 .text = "tanhshrink(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
@@ -1364,8 +1354,8 @@ static void prelu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[1] = op::masked_fill(op::mul(g0, self), op::gt(self, 0), 0);
   }
 }
-alignas(8) static constinit const NodeType prelu_kernel_type = {"prelu_kernel\0tself,tweight",
-    prelu_kernel_apply, destroy_parts<2, 0>, sizeof(prelu_kernel_saved), false, true};
+alignas(8) static constinit const NodeType prelu_kernel_type = {"prelu_kernel", prelu_kernel_apply,
+    destroy_parts<2, 0>, sizeof(prelu_kernel_saved), false, 145};
 alignas(8) static constexpr RecordedSchema prelu_kernel_schema =
     {schema_of({.name = "prelu_kernel", .call = "prelu_kernel",
                 .text = "prelu_kernel(self: Tensor, weight: Tensor) -> Tensor",
@@ -1389,9 +1379,8 @@ static void selu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::selu_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType selu_type = {"selu\0tinput", selu_apply,
-                                                        destroy_parts<1, 0>, sizeof(selu_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType selu_type = {"selu", selu_apply, destroy_parts<1, 0>,
+                                                        sizeof(selu_saved), false, 74};
 alignas(8) static constexpr RecordedSchema selu_schema =
     {schema_of({.name = "selu", .call = "selu", .text = "selu(input: Tensor) -> Tensor",
                 .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1428,8 +1417,9 @@ static void selu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
                              op::logical_not(op::lt(input, 0)), 0);
   }
 }
-alignas(8) static constinit const NodeType selu_backward_type = {"selu_backward\0tgrad,tinput",
-    selu_backward_apply, destroy_parts<2, 0>, sizeof(selu_backward_saved), false, true};
+alignas(8) static constinit const NodeType selu_backward_type =
+    {"selu_backward", selu_backward_apply, destroy_parts<2, 0>, sizeof(selu_backward_saved), false,
+     49};
 alignas(8) static constexpr RecordedSchema selu_backward_schema =
     {schema_of({.name = "selu_backward", .call = "selu_backward",
                 .text = "selu_backward(grad: Tensor, input: Tensor) -> Tensor",
@@ -1454,9 +1444,8 @@ static void celu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::celu_backward(g0, input, alpha);
   }
 }
-alignas(8) static constinit const NodeType celu_type = {"celu\0tinput,falpha", celu_apply,
-                                                        destroy_parts<1, 0>, sizeof(celu_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType celu_type = {"celu", celu_apply, destroy_parts<1, 0>,
+                                                        sizeof(celu_saved), false, 75};
 alignas(8) static constexpr RecordedSchema celu_schema =
     {schema_of({.name = "celu", .call = "celu",
                 .text = "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = args_like_elu,
@@ -1497,8 +1486,8 @@ static void celu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 alignas(8) static constinit const NodeType celu_backward_type =
-    {"celu_backward\0tgrad,tinput,falpha", celu_backward_apply, destroy_parts<2, 0>,
-     sizeof(celu_backward_saved), false, true};
+    {"celu_backward", celu_backward_apply, destroy_parts<2, 0>, sizeof(celu_backward_saved), false,
+     51};
 alignas(8) static constexpr RecordedSchema celu_backward_schema =
     {schema_of({.name = "celu_backward", .call = "celu_backward",
                 .text = "celu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor",

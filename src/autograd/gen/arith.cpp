@@ -26,9 +26,8 @@ static void add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = formula::scaled(g0, op::conj(alpha));
   }
 }
-alignas(8) static constinit const NodeType add_type = {"add\0nalpha", add_apply,
-                                                       destroy_parts<0, 0>, sizeof(add_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType add_type = {"add", add_apply, destroy_parts<0, 0>,
+                                                       sizeof(add_saved), false, 12};
 static double add_flops([[maybe_unused]] const Value* args,
                         [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -66,7 +65,7 @@ constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_
 
 // ---- add_scalar ----
 alignas(8) static constinit const NodeType add_scalar_type = {"add", apply_like_add_scalar,
-    destroy_parts<0, 0>, sizeof(add_scalar_saved), false, false};
+    destroy_parts<0, 0>, sizeof(add_scalar_saved), false, 0};
 static double add_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -117,9 +116,8 @@ static void sub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
 }
-alignas(8) static constinit const NodeType sub_type = {"sub\0nalpha", sub_apply,
-                                                       destroy_parts<0, 0>, sizeof(sub_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType sub_type = {"sub", sub_apply, destroy_parts<0, 0>,
+                                                       sizeof(sub_saved), false, 12};
 static double sub_flops([[maybe_unused]] const Value* args,
                         [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -158,7 +156,7 @@ constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_sub_
 // ---- sub_scalar ----
 using sub_scalar_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType sub_scalar_type = {"sub", apply_like_add_scalar,
-    destroy_parts<0, 0>, sizeof(sub_scalar_saved), false, false};
+    destroy_parts<0, 0>, sizeof(sub_scalar_saved), false, 0};
 static double sub_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -209,9 +207,8 @@ static void rsub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[1] = TensorRef::share(&g0);
   }
 }
-alignas(8) static constinit const NodeType rsub_type = {"rsub\0nalpha", rsub_apply,
-                                                        destroy_parts<0, 0>, sizeof(rsub_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType rsub_type = {"rsub", rsub_apply, destroy_parts<0, 0>,
+                                                        sizeof(rsub_saved), false, 12};
 alignas(8) static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"other", ArgType::kTensor, false, false},
                                                    {"alpha", ArgType::kScalar, false, true, 0,
@@ -237,8 +234,8 @@ static void rsub_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
 }
-alignas(8) static constinit const NodeType rsub_scalar_type = {"rsub\0nalpha", rsub_scalar_apply,
-    destroy_parts<0, 0>, sizeof(rsub_scalar_saved), false, true};
+alignas(8) static constinit const NodeType rsub_scalar_type = {"rsub", rsub_scalar_apply,
+    destroy_parts<0, 0>, sizeof(rsub_scalar_saved), false, 12};
 static TensorRef rsub_scalar_autograd(Call c, const Tensor& self, const Scalar& other,
                                       const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -284,9 +281,8 @@ static void mul_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = op::mul(g0, op::conj(self));
   }
 }
-alignas(8) static constinit const NodeType mul_type = {"mul\0tself,tother", mul_apply,
-                                                       destroy_parts<2, 0>, sizeof(mul_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType mul_type = {"mul", mul_apply, destroy_parts<2, 0>,
+                                                       sizeof(mul_saved), false, 127};
 static TensorRef mul_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -361,8 +357,8 @@ static void mul_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::scaled(g0, op::conj(other));
   }
 }
-alignas(8) static constinit const NodeType mul_scalar_type = {"mul\0nother", mul_scalar_apply,
-    destroy_parts<0, 0>, sizeof(mul_scalar_saved), false, true};
+alignas(8) static constinit const NodeType mul_scalar_type = {"mul", mul_scalar_apply,
+    destroy_parts<0, 0>, sizeof(mul_scalar_saved), false, 13};
 static double mul_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -418,8 +414,8 @@ static void div_true_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = op::neg(op::mul(g0, op::conj(op::div_true(op::div_true(self, other), other))));
   }
 }
-alignas(8) static constinit const NodeType div_true_type = {"div_true\0tself,tother",
-    div_true_apply, destroy_parts<2, 0>, sizeof(div_true_saved), false, true};
+alignas(8) static constinit const NodeType div_true_type = {"div_true", div_true_apply,
+    destroy_parts<2, 0>, sizeof(div_true_saved), false, 127};
 static double div_true_flops([[maybe_unused]] const Value* args,
                              [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -483,8 +479,9 @@ static void div_true_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::div_true(g0, op::conj(other));
   }
 }
-alignas(8) static constinit const NodeType div_true_scalar_type = {"div_true\0nother",
-    div_true_scalar_apply, destroy_parts<0, 0>, sizeof(div_true_scalar_saved), false, true};
+alignas(8) static constinit const NodeType div_true_scalar_type =
+    {"div_true", div_true_scalar_apply, destroy_parts<0, 0>, sizeof(div_true_scalar_saved), false,
+     13};
 static double div_true_scalar_flops([[maybe_unused]] const Value* args,
                                     [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -525,7 +522,7 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_true_scalar_int
 // ---- div_floor ----
 using div_floor_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType div_floor_type = {"div_floor", apply_like_div_floor,
-    destroy_parts<0, 0>, sizeof(div_floor_saved), false, false};
+    destroy_parts<0, 0>, sizeof(div_floor_saved), false, 0};
 alignas(8) static constexpr RecordedSchema div_floor_schema =
     {schema_of({.name = "div_floor", .call = "div_floor",
                 .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -557,7 +554,7 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_floor_into =
 using div_floor_scalar_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType div_floor_scalar_type =
     {"div_floor", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(div_floor_scalar_saved),
-     false, false};
+     false, 0};
 alignas(8) static constexpr RecordedSchema div_floor_scalar_schema =
     {schema_of({.name = "div_floor_scalar", .call = "div_floor",
                 .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
@@ -592,7 +589,7 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_floor_scalar_in
 // ---- div_trunc ----
 using div_trunc_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType div_trunc_type = {"div_trunc", apply_like_div_floor,
-    destroy_parts<0, 0>, sizeof(div_trunc_saved), false, false};
+    destroy_parts<0, 0>, sizeof(div_trunc_saved), false, 0};
 alignas(8) static constexpr RecordedSchema div_trunc_schema =
     {schema_of({.name = "div_trunc", .call = "div_trunc",
                 .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -624,7 +621,7 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_trunc_into =
 using div_trunc_scalar_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType div_trunc_scalar_type =
     {"div_trunc", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(div_trunc_scalar_saved),
-     false, false};
+     false, 0};
 alignas(8) static constexpr RecordedSchema div_trunc_scalar_schema =
     {schema_of({.name = "div_trunc_scalar", .call = "div_trunc",
                 .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
@@ -898,8 +895,8 @@ static void rest_trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::neg(op::mul(g0, op::div_trunc(self, other)));
   }
 }
-alignas(8) static constinit const NodeType rest_trunc_type = {"rest_trunc\0tself,tother",
-    rest_trunc_apply, destroy_parts<2, 0>, sizeof(rest_trunc_saved), false, true};
+alignas(8) static constinit const NodeType rest_trunc_type = {"rest_trunc", rest_trunc_apply,
+    destroy_parts<2, 0>, sizeof(rest_trunc_saved), false, 127};
 alignas(8) static constexpr RecordedSchema rest_trunc_schema =
     {schema_of({.name = "rest_trunc", .call = "rest_trunc",
                 .text = "rest_trunc(self: Tensor, other: Tensor) -> Tensor",
@@ -914,7 +911,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc =
 using rest_trunc_scalar_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType rest_trunc_scalar_type =
     {"rest_trunc", apply_like_add_scalar, destroy_parts<0, 0>, sizeof(rest_trunc_scalar_saved),
-     false, false};
+     false, 0};
 alignas(8) static constexpr RecordedSchema rest_trunc_scalar_schema =
     {schema_of({.name = "rest_trunc_scalar", .call = "rest_trunc",
                 .text = "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
@@ -945,8 +942,8 @@ static void rest_floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::neg(op::mul(g0, op::div_floor(self, other)));
   }
 }
-alignas(8) static constinit const NodeType rest_floor_type = {"rest_floor\0tself,tother",
-    rest_floor_apply, destroy_parts<2, 0>, sizeof(rest_floor_saved), false, true};
+alignas(8) static constinit const NodeType rest_floor_type = {"rest_floor", rest_floor_apply,
+    destroy_parts<2, 0>, sizeof(rest_floor_saved), false, 127};
 alignas(8) static constexpr RecordedSchema rest_floor_schema =
     {schema_of({.name = "rest_floor", .call = "rest_floor",
                 .text = "rest_floor(self: Tensor, other: Tensor) -> Tensor",
@@ -962,7 +959,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor =
 using rest_floor_scalar_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType rest_floor_scalar_type =
     {"rest_floor", apply_like_add_scalar, destroy_parts<0, 0>, sizeof(rest_floor_scalar_saved),
-     false, false};
+     false, 0};
 alignas(8) static constexpr RecordedSchema rest_floor_scalar_schema =
     {schema_of({.name = "rest_floor_scalar", .call = "rest_floor",
                 .text = "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
@@ -997,8 +994,8 @@ static void atan2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::neg(formula::atan2_backward(g0, self, other, self));
   }
 }
-alignas(8) static constinit const NodeType atan2_type = {"atan2\0tself,tother", atan2_apply,
-    destroy_parts<2, 0>, sizeof(atan2_saved), false, true};
+alignas(8) static constinit const NodeType atan2_type = {"atan2", atan2_apply, destroy_parts<2, 0>,
+    sizeof(atan2_saved), false, 127};
 alignas(8) static constexpr RecordedSchema atan2_schema =
     {schema_of({.name = "atan2", .call = "atan2",
                 .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -1037,7 +1034,7 @@ static void neg_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType neg_type = {"neg", neg_apply, destroy_parts<0, 0>,
-                                                       sizeof(neg_saved), false, false};
+                                                       sizeof(neg_saved), false, 0};
 alignas(8) static constexpr RecordedSchema neg_schema =
     {schema_of({.name = "neg", .call = "neg", .text = "neg(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1088,9 +1085,8 @@ static void pow_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = formula::pow_backward_exponent(g0, self, exponent, r0);
   }
 }
-alignas(8) static constinit const NodeType pow_type = {"pow\0tself,texponent,tresult", pow_apply,
-                                                       destroy_parts<3, 0>, sizeof(pow_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType pow_type = {"pow", pow_apply, destroy_parts<3, 0>,
+                                                       sizeof(pow_saved), false, 118};
 static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(exponent);
@@ -1195,8 +1191,8 @@ static void pow_number_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::pow_scalar_backward(g0, self, exponent);
   }
 }
-alignas(8) static constinit const NodeType pow_number_type = {"pow_number\0tself,nexponent",
-    pow_number_apply, destroy_parts<1, 0>, sizeof(pow_number_saved), false, true};
+alignas(8) static constinit const NodeType pow_number_type = {"pow_number", pow_number_apply,
+    destroy_parts<1, 0>, sizeof(pow_number_saved), false, 106};
 alignas(8) static constexpr ArgInfo pow_number_args[] = {{"self", ArgType::kTensor, false, false},
     {"exponent", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema pow_number_schema =
@@ -1229,8 +1225,8 @@ static void pow_base_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::pow_base_backward(g0, self, exponent, r0);
   }
 }
-alignas(8) static constinit const NodeType pow_base_type = {"pow\0texponent,tresult,nself",
-    pow_base_apply, destroy_parts<2, 0>, sizeof(pow_base_saved), false, true};
+alignas(8) static constinit const NodeType pow_base_type = {"pow", pow_base_apply,
+    destroy_parts<2, 0>, sizeof(pow_base_saved), false, 46};
 static TensorRef pow_base_autograd(Call c, const Scalar& self, const Tensor& exponent) {
   const bool n0 = needs_grad(exponent);
   if (!(n0)) return redispatch(op_pow_base, c.keys & kBelowAutograd, self, exponent);
@@ -1270,8 +1266,8 @@ constinit Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into =
 
 // ---- maximum ----
 using maximum_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType maximum_type = {"max\0tself,tother", apply_like_maximum,
-    destroy_parts<2, 0>, sizeof(maximum_saved), false, true};
+alignas(8) static constinit const NodeType maximum_type = {"max", apply_like_maximum,
+    destroy_parts<2, 0>, sizeof(maximum_saved), false, 127};
 alignas(8) static constexpr RecordedSchema maximum_schema =
     {schema_of({.name = "maximum", .call = "maximum",
                 .text = "maximum(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -1307,8 +1303,9 @@ static void greater_share_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[0] = op::greater_share(g0, self, other);
   }
 }
-alignas(8) static constinit const NodeType greater_share_type = {"greater_share\0tself,tother",
-    greater_share_apply, destroy_parts<2, 0>, sizeof(greater_share_saved), false, true};
+alignas(8) static constinit const NodeType greater_share_type =
+    {"greater_share", greater_share_apply, destroy_parts<2, 0>, sizeof(greater_share_saved), false,
+     127};
 static TensorRef greater_share_autograd(Call c, const Tensor& grad, const Tensor& self,
                                         const Tensor& other) {
   const bool n0 = needs_grad(grad);
@@ -1336,8 +1333,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_greater_
 
 // ---- minimum ----
 using minimum_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType minimum_type = {"min\0tself,tother", apply_like_minimum,
-    destroy_parts<2, 0>, sizeof(minimum_saved), false, true};
+alignas(8) static constinit const NodeType minimum_type = {"min", apply_like_minimum,
+    destroy_parts<2, 0>, sizeof(minimum_saved), false, 127};
 alignas(8) static constexpr RecordedSchema minimum_schema =
     {schema_of({.name = "minimum", .call = "minimum",
                 .text = "minimum(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -1374,8 +1371,8 @@ static void clamp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = formula::clamp_backward(g0, self, min, max);
   }
 }
-alignas(8) static constinit const NodeType clamp_type = {"clamp\0tself,Nmin,Nmax", clamp_apply,
-    destroy_saved<clamp_saved>, sizeof(clamp_saved), false, true};
+alignas(8) static constinit const NodeType clamp_type = {"clamp", clamp_apply,
+    destroy_saved<clamp_saved>, sizeof(clamp_saved), false, 102};
 static TensorRef clamp_autograd(Call c, const Tensor& self, const Scalar* min, const Scalar* max) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_clamp, c.keys & kBelowAutograd, self, min, max);
@@ -1518,8 +1515,9 @@ static void clamp_between_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[2] = formula::clamp_share(g0, self, min, max, 2);
   }
 }
-alignas(8) static constinit const NodeType clamp_between_type = {"clamp_between\0tself,tmin,tmax",
-    clamp_between_apply, destroy_parts<3, 0>, sizeof(clamp_between_saved), false, true};
+alignas(8) static constinit const NodeType clamp_between_type =
+    {"clamp_between", clamp_between_apply, destroy_parts<3, 0>, sizeof(clamp_between_saved), false,
+     126};
 static TensorRef clamp_between_autograd(Call c, const Tensor& self, const Tensor& min,
                                         const Tensor& max) {
   const bool n0 = needs_grad(self);
@@ -1569,8 +1567,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t)> op
 
 // ---- clamp_min ----
 using clamp_min_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType clamp_min_type = {"clamp_min\0tself,tmin",
-    apply_like_maximum, destroy_parts<2, 0>, sizeof(clamp_min_saved), false, true};
+alignas(8) static constinit const NodeType clamp_min_type = {"clamp_min", apply_like_maximum,
+    destroy_parts<2, 0>, sizeof(clamp_min_saved), false, 125};
 alignas(8) static constexpr ArgInfo clamp_min_args[] = {{"self", ArgType::kTensor, false, false},
                                                         {"min", ArgType::kTensor, false, false},
                                                         {"dst", ArgType::kTensor, true, false}};
@@ -1616,8 +1614,9 @@ static void clamp_min_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = formula::maximum_backward(g0, self, min);
   }
 }
-alignas(8) static constinit const NodeType clamp_min_scalar_type = {"clamp_min\0tself,nmin",
-    clamp_min_scalar_apply, destroy_parts<1, 0>, sizeof(clamp_min_scalar_saved), false, true};
+alignas(8) static constinit const NodeType clamp_min_scalar_type =
+    {"clamp_min", clamp_min_scalar_apply, destroy_parts<1, 0>, sizeof(clamp_min_scalar_saved),
+     false, 108};
 alignas(8) static constexpr ArgInfo clamp_min_scalar_args[] =
     {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kScalar, false, false},
      {"dst", ArgType::kTensor, true, false}};
@@ -1653,8 +1652,8 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_min_scalar_in
 
 // ---- clamp_max ----
 using clamp_max_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType clamp_max_type = {"clamp_max\0tself,tmax",
-    apply_like_minimum, destroy_parts<2, 0>, sizeof(clamp_max_saved), false, true};
+alignas(8) static constinit const NodeType clamp_max_type = {"clamp_max", apply_like_minimum,
+    destroy_parts<2, 0>, sizeof(clamp_max_saved), false, 124};
 alignas(8) static constexpr ArgInfo clamp_max_args[] = {{"self", ArgType::kTensor, false, false},
                                                         {"max", ArgType::kTensor, false, false},
                                                         {"dst", ArgType::kTensor, true, false}};
@@ -1700,8 +1699,9 @@ static void clamp_max_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = formula::minimum_backward(g0, self, max);
   }
 }
-alignas(8) static constinit const NodeType clamp_max_scalar_type = {"clamp_max\0tself,nmax",
-    clamp_max_scalar_apply, destroy_parts<1, 0>, sizeof(clamp_max_scalar_saved), false, true};
+alignas(8) static constinit const NodeType clamp_max_scalar_type =
+    {"clamp_max", clamp_max_scalar_apply, destroy_parts<1, 0>, sizeof(clamp_max_scalar_saved),
+     false, 107};
 alignas(8) static constexpr ArgInfo clamp_max_scalar_args[] =
     {{"self", ArgType::kTensor, false, false}, {"max", ArgType::kScalar, false, false},
      {"dst", ArgType::kTensor, true, false}};
@@ -1762,9 +1762,8 @@ static void fmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
                                        0));
   }
 }
-alignas(8) static constinit const NodeType fmax_type = {"fmax\0tself,tother", fmax_apply,
-                                                        destroy_parts<2, 0>, sizeof(fmax_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType fmax_type = {"fmax", fmax_apply, destroy_parts<2, 0>,
+                                                        sizeof(fmax_saved), false, 127};
 alignas(8) static constexpr RecordedSchema fmax_schema =
     {schema_of({.name = "fmax", .call = "fmax",
                 .text = "fmax(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -1810,9 +1809,8 @@ static void fmin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
                                        0));
   }
 }
-alignas(8) static constinit const NodeType fmin_type = {"fmin\0tself,tother", fmin_apply,
-                                                        destroy_parts<2, 0>, sizeof(fmin_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType fmin_type = {"fmin", fmin_apply, destroy_parts<2, 0>,
+                                                        sizeof(fmin_saved), false, 127};
 alignas(8) static constexpr RecordedSchema fmin_schema =
     {schema_of({.name = "fmin", .call = "fmin",
                 .text = "fmin(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -1849,8 +1847,8 @@ static void copysign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType copysign_type = {"copysign\0tself,tresult",
-    copysign_apply, destroy_parts<2, 0>, sizeof(copysign_saved), false, true};
+alignas(8) static constinit const NodeType copysign_type = {"copysign", copysign_apply,
+    destroy_parts<2, 0>, sizeof(copysign_saved), false, 133};
 static TensorRef copysign_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1926,8 +1924,9 @@ static void copysign_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = formula::copysign_backward(g0, self, r0);
   }
 }
-alignas(8) static constinit const NodeType copysign_scalar_type = {"copysign\0tself,tresult",
-    copysign_scalar_apply, destroy_parts<2, 0>, sizeof(copysign_scalar_saved), false, true};
+alignas(8) static constinit const NodeType copysign_scalar_type =
+    {"copysign", copysign_scalar_apply, destroy_parts<2, 0>, sizeof(copysign_scalar_saved), false,
+     133};
 static TensorRef copysign_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_copysign_scalar, c.keys & kBelowAutograd, self, other);
@@ -2011,8 +2010,8 @@ static void hypot_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::mul(g0, op::div_true(other, r0));
   }
 }
-alignas(8) static constinit const NodeType hypot_type = {"hypot\0tself,tother,tresult", hypot_apply,
-    destroy_parts<3, 0>, sizeof(hypot_saved), false, true};
+alignas(8) static constinit const NodeType hypot_type = {"hypot", hypot_apply, destroy_parts<3, 0>,
+    sizeof(hypot_saved), false, 131};
 static TensorRef hypot_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -2097,8 +2096,8 @@ static void logaddexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::div_true(g0, op::conj(op::add(op::exp(op::sub(self, other)), 1)));
   }
 }
-alignas(8) static constinit const NodeType logaddexp_type = {"logaddexp\0tself,tother",
-    logaddexp_apply, destroy_parts<2, 0>, sizeof(logaddexp_saved), false, true};
+alignas(8) static constinit const NodeType logaddexp_type = {"logaddexp", logaddexp_apply,
+    destroy_parts<2, 0>, sizeof(logaddexp_saved), false, 127};
 alignas(8) static constexpr RecordedSchema logaddexp_schema =
     {schema_of({.name = "logaddexp", .call = "logaddexp",
                 .text = "logaddexp(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -2140,8 +2139,8 @@ static void logaddexp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::div_true(g0, op::add(op::exp2(op::sub(self, other)), 1));
   }
 }
-alignas(8) static constinit const NodeType logaddexp2_type = {"logaddexp2\0tself,tother",
-    logaddexp2_apply, destroy_parts<2, 0>, sizeof(logaddexp2_saved), false, true};
+alignas(8) static constinit const NodeType logaddexp2_type = {"logaddexp2", logaddexp2_apply,
+    destroy_parts<2, 0>, sizeof(logaddexp2_saved), false, 127};
 alignas(8) static constexpr RecordedSchema logaddexp2_schema =
     {schema_of({.name = "logaddexp2", .call = "logaddexp2",
                 .text = "logaddexp2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -2216,8 +2215,9 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_nextafter_into =
 
 // ---- next_number ----
 using next_number_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType next_number_type = {"next_number\0tself,tother",
-    apply_like_next_number, destroy_parts<2, 0>, sizeof(next_number_saved), false, true};
+alignas(8) static constinit const NodeType next_number_type =
+    {"next_number", apply_like_next_number, destroy_parts<2, 0>, sizeof(next_number_saved), false,
+     127};
 alignas(8) static constexpr RecordedSchema next_number_schema =
     {schema_of({.name = "next_number", .call = "next_number",
                 .text = "next_number(self: Tensor, other: Tensor) -> Tensor",
@@ -2231,8 +2231,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_number =
 
 // ---- next_bf16 ----
 using next_bf16_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType next_bf16_type = {"next_bf16\0tself,tother",
-    apply_like_next_number, destroy_parts<2, 0>, sizeof(next_bf16_saved), false, true};
+alignas(8) static constinit const NodeType next_bf16_type = {"next_bf16", apply_like_next_number,
+    destroy_parts<2, 0>, sizeof(next_bf16_saved), false, 127};
 alignas(8) static constexpr RecordedSchema next_bf16_schema =
     {schema_of({.name = "next_bf16", .call = "next_bf16",
                 .text = "next_bf16(self: Tensor, other: Tensor) -> Tensor",
@@ -2246,8 +2246,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16 =
 
 // ---- next_f16 ----
 using next_f16_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType next_f16_type = {"next_f16\0tself,tother",
-    apply_like_next_number, destroy_parts<2, 0>, sizeof(next_f16_saved), false, true};
+alignas(8) static constinit const NodeType next_f16_type = {"next_f16", apply_like_next_number,
+    destroy_parts<2, 0>, sizeof(next_f16_saved), false, 127};
 alignas(8) static constexpr RecordedSchema next_f16_schema =
     {schema_of({.name = "next_f16", .call = "next_f16",
                 .text = "next_f16(self: Tensor, other: Tensor) -> Tensor",
@@ -2366,8 +2366,9 @@ static void frexp_mantissa_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::mul(g0, op::exp2(op::neg(op::frexp_exponent(self))));
   }
 }
-alignas(8) static constinit const NodeType frexp_mantissa_type = {"frexp_mantissa\0tself",
-    frexp_mantissa_apply, destroy_parts<1, 0>, sizeof(frexp_mantissa_saved), false, true};
+alignas(8) static constinit const NodeType frexp_mantissa_type =
+    {"frexp_mantissa", frexp_mantissa_apply, destroy_parts<1, 0>, sizeof(frexp_mantissa_saved),
+     false, 100};
 alignas(8) static constexpr RecordedSchema frexp_mantissa_schema =
     {schema_of({.name = "frexp_mantissa", .call = "frexp_mantissa",
                 .text = "frexp_mantissa(self: Tensor) -> Tensor", .args = args_like_relu,
@@ -2481,9 +2482,8 @@ static void lerp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[2] = op::mul(g0, op::conj(op::sub(end, self)));
   }
 }
-alignas(8) static constinit const NodeType lerp_type = {"lerp\0tself,tend,tweight", lerp_apply,
-                                                        destroy_parts<3, 0>, sizeof(lerp_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType lerp_type = {"lerp", lerp_apply, destroy_parts<3, 0>,
+                                                        sizeof(lerp_saved), false, 117};
 static TensorRef lerp_autograd(Call c, const Tensor& self, const Tensor& end,
                                const Tensor& weight) {
   const bool n0 = needs_grad(self);
@@ -2574,8 +2574,8 @@ static void lerp_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = formula::scaled(g0, op::conj(weight));
   }
 }
-alignas(8) static constinit const NodeType lerp_scalar_type = {"lerp\0nweight", lerp_scalar_apply,
-    destroy_parts<0, 0>, sizeof(lerp_scalar_saved), false, true};
+alignas(8) static constinit const NodeType lerp_scalar_type = {"lerp", lerp_scalar_apply,
+    destroy_parts<0, 0>, sizeof(lerp_scalar_saved), false, 14};
 alignas(8) static constexpr ArgInfo lerp_scalar_args[] = {{"self", ArgType::kTensor, false, false},
     {"end", ArgType::kTensor, false, false}, {"weight", ArgType::kScalar, false, false},
     {"dst", ArgType::kTensor, true, false}};
@@ -2636,8 +2636,8 @@ static void addcmul_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[2] = op::mul(g0, op::conj(formula::scaled(tensor1, value)));
   }
 }
-alignas(8) static constinit const NodeType addcmul_type = {"addcmul\0ttensor1,ttensor2,nvalue",
-    addcmul_apply, destroy_parts<2, 0>, sizeof(addcmul_saved), false, true};
+alignas(8) static constinit const NodeType addcmul_type = {"addcmul", addcmul_apply,
+    destroy_parts<2, 0>, sizeof(addcmul_saved), false, 147};
 static TensorRef addcmul_autograd(Call c, const Tensor& self, const Tensor& tensor1,
                                   const Tensor& tensor2, const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -2744,8 +2744,8 @@ static void addcdiv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
                                               op::mul(tensor2, tensor2)))));
   }
 }
-alignas(8) static constinit const NodeType addcdiv_type = {"addcdiv\0ttensor1,ttensor2,nvalue",
-    addcdiv_apply, destroy_parts<2, 0>, sizeof(addcdiv_saved), false, true};
+alignas(8) static constinit const NodeType addcdiv_type = {"addcdiv", addcdiv_apply,
+    destroy_parts<2, 0>, sizeof(addcdiv_saved), false, 147};
 static TensorRef addcdiv_autograd(Call c, const Tensor& self, const Tensor& tensor1,
                                   const Tensor& tensor2, const Scalar& value) {
   const bool n0 = needs_grad(self);

@@ -26,9 +26,8 @@ static void cat_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(r[i]);
   }
 }
-alignas(8) static constinit const NodeType cat_type = {"cat\0htensors_shapes,idim", cat_apply,
-                                                       destroy_saved<ShapeList>, sizeof(cat_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType cat_type = {"cat", cat_apply, destroy_saved<ShapeList>,
+                                                       sizeof(cat_saved), false, 3};
 static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
   if (!needs_grad(tensors)) return redispatch(op_cat, c.keys & kBelowAutograd, tensors, dim);
   NodeRef node = new_node(&cat_type, tensors.n, 1);
@@ -102,9 +101,8 @@ static void split_with_sizes_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = op::cat(all_grads, dim);
   }
 }
-alignas(8) static constinit const NodeType split_with_sizes_type =
-    {"split\0idim", split_with_sizes_apply, destroy_parts<0, 0>, sizeof(split_with_sizes_saved),
-     false, true};
+alignas(8) static constinit const NodeType split_with_sizes_type = {"split", split_with_sizes_apply,
+    destroy_parts<0, 0>, sizeof(split_with_sizes_saved), false, 4};
 static TensorList split_with_sizes_autograd(Call c, const Tensor& self, Ints split_sizes,
                                             int64_t dim) {
   const bool n0 = needs_grad(self);
@@ -156,9 +154,8 @@ static void flip_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::flip(g0, dims);
   }
 }
-alignas(8) static constinit const NodeType flip_type = {"flip\0sdims", flip_apply,
-                                                        destroy_parts<0, 1>, sizeof(flip_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType flip_type = {"flip", flip_apply, destroy_parts<0, 1>,
+                                                        sizeof(flip_saved), false, 16};
 alignas(8) static constexpr RecordedSchema flip_schema =
     {schema_of({.name = "flip", .call = "flip", .text = "flip(self: Tensor, dims: Dims) -> Tensor",
                 .args = args_like_flip, .n_args = 2, .n_outs = 1, .differentiable = true,
@@ -182,9 +179,8 @@ static void roll_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::roll_backward(g0, shifts, dims);
   }
 }
-alignas(8) static constinit const NodeType roll_type = {"roll\0sshifts,sdims", roll_apply,
-                                                        destroy_parts<0, 2>, sizeof(roll_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType roll_type = {"roll", roll_apply, destroy_parts<0, 2>,
+                                                        sizeof(roll_saved), false, 30};
 static TensorRef roll_autograd(Call c, const Tensor& self, Ints shifts, Ints dims) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_roll, c.keys & kBelowAutograd, self, shifts, dims);
@@ -257,8 +253,9 @@ static void constant_pad_nd_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = formula::constant_unpad(g0, pad);
   }
 }
-alignas(8) static constinit const NodeType constant_pad_nd_type = {"constant_pad_nd\0spad",
-    constant_pad_nd_apply, destroy_parts<0, 1>, sizeof(constant_pad_nd_saved), false, true};
+alignas(8) static constinit const NodeType constant_pad_nd_type =
+    {"constant_pad_nd", constant_pad_nd_apply, destroy_parts<0, 1>, sizeof(constant_pad_nd_saved),
+     false, 21};
 static TensorRef constant_pad_nd_autograd(Call c, const Tensor& self, Ints pad,
                                           const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -303,8 +300,8 @@ static void pad_indexed_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::pad_indexed_backward(g0, self, pad, mode);
   }
 }
-alignas(8) static constinit const NodeType pad_indexed_type = {"pad_indexed\0tself,spad,imode",
-    pad_indexed_apply, destroy_parts<1, 1>, sizeof(pad_indexed_saved), false, true};
+alignas(8) static constinit const NodeType pad_indexed_type = {"pad_indexed", pad_indexed_apply,
+    destroy_parts<1, 1>, sizeof(pad_indexed_saved), false, 115};
 static TensorRef pad_indexed_autograd(Call c, const Tensor& self, Ints pad, int64_t mode) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_pad_indexed, c.keys & kBelowAutograd, self, pad, mode);
@@ -352,9 +349,8 @@ static void pad_indexed_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType pad_indexed_backward_type =
-    {"pad_indexed_backward\0spad,imode", pad_indexed_backward_apply, destroy_parts<0, 1>,
-     sizeof(pad_indexed_backward_saved), false, true};
+alignas(8) static constinit const NodeType pad_indexed_backward_type = {"pad_indexed_backward",
+    pad_indexed_backward_apply, destroy_parts<0, 1>, sizeof(pad_indexed_backward_saved), false, 22};
 static TensorRef pad_indexed_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                Ints pad, int64_t mode) {
   const bool n0 = needs_grad(grad);

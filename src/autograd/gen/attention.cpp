@@ -93,10 +93,9 @@ static void native_attention_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
                                           rng);
   }
 }
-alignas(8) static constinit const NodeType native_attention_type =
-    {"native_attention\0tquery,tkey,tvalue,tmask,tout,tlse,fdropout_p,bcausal,fscale,rrng",
-     native_attention_apply, destroy_saved<native_attention_saved>, sizeof(native_attention_saved),
-     false, true};
+alignas(8) static constinit const NodeType native_attention_type = {"native_attention",
+    native_attention_apply, destroy_saved<native_attention_saved>, sizeof(native_attention_saved),
+    false, 97};
 static TensorPair native_attention_autograd(Call c, const Tensor& query, const Tensor& key,
                                             const Tensor& value, const Tensor* mask,
                                             double dropout_p, bool causal, double scale,

@@ -86,7 +86,7 @@ constinit Op<void(const Tensor&, Tensor&)> op_angle_into = make_op<void, const T
 using angle_of_real_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType angle_of_real_type =
     {"angle_of_real", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(angle_of_real_saved),
-     false, false};
+     false, 0};
 alignas(8) static constexpr RecordedSchema angle_of_real_schema =
     {schema_of({.name = "angle_of_real", .call = "angle_of_real",
                 .text = "angle_of_real(self: Tensor) -> Tensor", .args = args_like_relu,
@@ -138,7 +138,7 @@ static void conj_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType conj_copy_type = {"conj_copy", conj_copy_apply,
-    destroy_parts<0, 0>, sizeof(conj_copy_saved), false, false};
+    destroy_parts<0, 0>, sizeof(conj_copy_saved), false, 0};
 alignas(8) static constexpr RecordedSchema conj_copy_schema =
     {schema_of({.name = "conj_copy", .call = "conj_copy",
                 .text = "conj_copy(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
@@ -177,7 +177,7 @@ static void view_as_real_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType view_as_real_type = {"view_as_real", view_as_real_apply,
-    destroy_parts<0, 0>, sizeof(view_as_real_saved), false, false};
+    destroy_parts<0, 0>, sizeof(view_as_real_saved), false, 0};
 alignas(8) static constexpr RecordedSchema view_as_real_schema =
     {schema_of({.name = "view_as_real", .call = "view_as_real",
                 .text = "view_as_real(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
@@ -199,7 +199,7 @@ static void view_as_complex_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType view_as_complex_type =
     {"view_as_complex", view_as_complex_apply, destroy_parts<0, 0>, sizeof(view_as_complex_saved),
-     false, false};
+     false, 0};
 alignas(8) static constexpr RecordedSchema view_as_complex_schema =
     {schema_of({.name = "view_as_complex", .call = "view_as_complex",
                 .text = "view_as_complex(self: Tensor) -> Tensor", .args = args_like_relu,

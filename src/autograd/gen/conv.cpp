@@ -157,9 +157,8 @@ static void convolution_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType convolution_type =
-    {"convolution\0tinput,tweight,sstride,spadding,sdilation,soutput_padding,btransposed,igroups",
-     convolution_apply, destroy_parts<2, 4>, sizeof(convolution_saved), false, true};
+alignas(8) static constinit const NodeType convolution_type = {"convolution", convolution_apply,
+    destroy_parts<2, 4>, sizeof(convolution_saved), false, 85};
 static TensorRef convolution_autograd(Call c, const Tensor& input, const Tensor& weight,
                                       const Tensor* bias, Ints stride, Ints padding, Ints dilation,
                                       bool transposed, Ints output_padding, int64_t groups) {
@@ -249,10 +248,8 @@ static void convolution_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType convolution_backward_type =
-    {"convolution_backward\0tgrad,tinput,tweight,sstride,spadding,sdilation,soutput_padding,btrans"
-    "posed,igroups", convolution_backward_apply, destroy_parts<3, 4>,
-     sizeof(convolution_backward_saved), false, true};
+alignas(8) static constinit const NodeType convolution_backward_type = {"convolution_backward",
+    convolution_backward_apply, destroy_parts<3, 4>, sizeof(convolution_backward_saved), false, 56};
 static TensorTriple convolution_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                   const Tensor& weight, Ints stride, Ints padding,
                                                   Ints dilation, bool transposed,

@@ -493,8 +493,8 @@ static void fft_c2c_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::fft_c2c_backward(g0, dim, inverse, scale);
   }
 }
-alignas(8) static constinit const NodeType fft_c2c_type = {"fft_c2c\0idim,binverse,fscale",
-    fft_c2c_apply, destroy_parts<0, 0>, sizeof(fft_c2c_saved), false, true};
+alignas(8) static constinit const NodeType fft_c2c_type = {"fft_c2c", fft_c2c_apply,
+    destroy_parts<0, 0>, sizeof(fft_c2c_saved), false, 6};
 static TensorRef fft_c2c_autograd(Call c, const Tensor& self, int64_t dim, bool inverse,
                                   double scale) {
   const bool n0 = needs_grad(self);
@@ -538,9 +538,8 @@ static void fft_r2c_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::fft_r2c_backward(g0, Ints(s.self_shape), dim, inverse, scale);
   }
 }
-alignas(8) static constinit const NodeType fft_r2c_type =
-    {"fft_r2c\0sself_shape,idim,binverse,fscale", fft_r2c_apply, destroy_parts<0, 1>,
-     sizeof(fft_r2c_saved), false, true};
+alignas(8) static constinit const NodeType fft_r2c_type = {"fft_r2c", fft_r2c_apply,
+    destroy_parts<0, 1>, sizeof(fft_r2c_saved), false, 25};
 static TensorRef fft_r2c_autograd(Call c, const Tensor& self, int64_t dim, bool inverse,
                                   double scale) {
   const bool n0 = needs_grad(self);
@@ -586,8 +585,8 @@ static void fft_c2r_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::fft_c2r_backward(g0, dim, length, inverse, scale);
   }
 }
-alignas(8) static constinit const NodeType fft_c2r_type = {"fft_c2r\0idim,ilength,binverse,fscale",
-    fft_c2r_apply, destroy_parts<0, 0>, sizeof(fft_c2r_saved), false, true};
+alignas(8) static constinit const NodeType fft_c2r_type = {"fft_c2r", fft_c2r_apply,
+    destroy_parts<0, 0>, sizeof(fft_c2r_saved), false, 8};
 static TensorRef fft_c2r_autograd(Call c, const Tensor& self, int64_t dim, int64_t length,
                                   bool inverse, double scale) {
   const bool n0 = needs_grad(self);

@@ -32,9 +32,8 @@ static void im2col_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
                                       stride);
   }
 }
-alignas(8) static constinit const NodeType im2col_type =
-    {"im2col\0skernel_size,sdilation,spadding,sstride,sself_shape", im2col_apply,
-     destroy_parts<0, 5>, sizeof(im2col_saved), false, true};
+alignas(8) static constinit const NodeType im2col_type = {"im2col", im2col_apply,
+    destroy_parts<0, 5>, sizeof(im2col_saved), false, 18};
 static TensorRef im2col_autograd(Call c, const Tensor& self, Ints kernel_size, Ints dilation,
                                  Ints padding, Ints stride) {
   const bool n0 = needs_grad(self);
@@ -88,9 +87,8 @@ static void col2im_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::im2col(g0, kernel_size, dilation, padding, stride);
   }
 }
-alignas(8) static constinit const NodeType col2im_type =
-    {"col2im\0skernel_size,sdilation,spadding,sstride", col2im_apply, destroy_parts<0, 4>,
-     sizeof(col2im_saved), false, true};
+alignas(8) static constinit const NodeType col2im_type = {"col2im", col2im_apply,
+    destroy_parts<0, 4>, sizeof(col2im_saved), false, 17};
 static TensorRef col2im_autograd(Call c, const Tensor& self, Ints output_size, Ints kernel_size,
                                  Ints dilation, Ints padding, Ints stride) {
   const bool n0 = needs_grad(self);

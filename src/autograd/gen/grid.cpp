@@ -64,9 +64,8 @@ static void grid_take_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = formula::grid_slopes(g0, self, grid, mode, padding, align, order);
   }
 }
-alignas(8) static constinit const NodeType grid_take_type =
-    {"grid_take\0tself,tgrid,sorder,sself_shape,imode,ipadding,balign", grid_take_apply,
-     destroy_parts<2, 2>, sizeof(grid_take_saved), false, true};
+alignas(8) static constinit const NodeType grid_take_type = {"grid_take", grid_take_apply,
+    destroy_parts<2, 2>, sizeof(grid_take_saved), false, 120};
 static TensorRef grid_take_autograd(Call c, const Tensor& self, const Tensor& grid, int64_t mode,
                                     int64_t padding, bool align, Ints order) {
   const bool n0 = needs_grad(self);
@@ -141,9 +140,8 @@ static void grid_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = formula::grid_slopes(grad, g0, grid, mode, padding, align, order);
   }
 }
-alignas(8) static constinit const NodeType grid_put_type =
-    {"grid_put\0tgrad,tgrid,sorder,imode,ipadding,balign", grid_put_apply, destroy_parts<2, 1>,
-     sizeof(grid_put_saved), false, true};
+alignas(8) static constinit const NodeType grid_put_type = {"grid_put", grid_put_apply,
+    destroy_parts<2, 1>, sizeof(grid_put_saved), false, 48};
 static TensorRef grid_put_autograd(Call c, const Tensor& grad, const Tensor& grid, Ints size,
                                    int64_t mode, int64_t padding, bool align, Ints order) {
   const bool n0 = needs_grad(grad);

@@ -23,8 +23,8 @@ static void gather_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, index, g0);
   }
 }
-alignas(8) static constinit const NodeType gather_type = {"gather\0tindex,sself_shape,idim",
-    gather_apply, destroy_parts<1, 1>, sizeof(gather_saved), false, true};
+alignas(8) static constinit const NodeType gather_type = {"gather", gather_apply,
+    destroy_parts<1, 1>, sizeof(gather_saved), false, 65};
 alignas(8) static constexpr RecordedSchema gather_schema =
     {schema_of({.name = "gather", .call = "gather",
                 .text = "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
@@ -60,9 +60,8 @@ static void scatter_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = formula::scatter_add_src_backward(g0, dim, index, Ints(s.src_shape));
   }
 }
-alignas(8) static constinit const NodeType scatter_add_type =
-    {"scatter_add\0tindex,ssrc_shape,idim", scatter_add_apply, destroy_parts<1, 1>,
-     sizeof(scatter_add_saved), false, true};
+alignas(8) static constinit const NodeType scatter_add_type = {"scatter_add", scatter_add_apply,
+    destroy_parts<1, 1>, sizeof(scatter_add_saved), false, 68};
 static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                       const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -150,9 +149,8 @@ static void index_select_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::index_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, index, g0);
   }
 }
-alignas(8) static constinit const NodeType index_select_type =
-    {"index_select\0tindex,sself_shape,idim", index_select_apply, destroy_parts<1, 1>,
-     sizeof(index_select_saved), false, true};
+alignas(8) static constinit const NodeType index_select_type = {"index_select", index_select_apply,
+    destroy_parts<1, 1>, sizeof(index_select_saved), false, 65};
 alignas(8) static constexpr RecordedSchema index_select_schema =
     {schema_of({.name = "index_select", .call = "index_select",
                 .text = "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
@@ -195,9 +193,8 @@ static void index_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
                              op::conj(alpha));
   }
 }
-alignas(8) static constinit const NodeType index_add_type =
-    {"index_add\0tindex,ssource_shape,idim,nalpha", index_add_apply, destroy_parts<1, 1>,
-     sizeof(index_add_saved), false, true};
+alignas(8) static constinit const NodeType index_add_type = {"index_add", index_add_apply,
+    destroy_parts<1, 1>, sizeof(index_add_saved), false, 67};
 static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                     const Tensor& source, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -295,8 +292,8 @@ static void index_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::index_put(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), indices, g0, true);
   }
 }
-alignas(8) static constinit const NodeType index_type = {"index\0sself_shape,lindices", index_apply,
-    destroy_saved<index_saved>, sizeof(index_saved), false, true};
+alignas(8) static constinit const NodeType index_type = {"index", index_apply,
+    destroy_saved<index_saved>, sizeof(index_saved), false, 29};
 static TensorRef index_autograd(Call c, const Tensor& self, TensorSpan indices) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_index, c.keys & kBelowAutograd, self, indices);
@@ -347,8 +344,8 @@ static void index_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::index(g0, indices);
   }
 }
-alignas(8) static constinit const NodeType index_put_type = {"index_put\0lindices,baccumulate",
-    index_put_apply, destroy_saved<index_put_saved>, sizeof(index_put_saved), false, true};
+alignas(8) static constinit const NodeType index_put_type = {"index_put", index_put_apply,
+    destroy_saved<index_put_saved>, sizeof(index_put_saved), false, 11};
 static TensorRef index_put_autograd(Call c, const Tensor& self, TensorSpan indices,
                                     const Tensor& values, bool accumulate) {
   const bool n0 = needs_grad(self);
@@ -431,9 +428,8 @@ static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
                                          scale_grad_by_freq);
   }
 }
-alignas(8) static constinit const NodeType embedding_type =
-    {"embedding\0tindices,sweight_shape,Ipadding_idx,bscale_grad_by_freq", embedding_apply,
-     destroy_parts<1, 1>, sizeof(embedding_saved), false, true};
+alignas(8) static constinit const NodeType embedding_type = {"embedding", embedding_apply,
+    destroy_parts<1, 1>, sizeof(embedding_saved), false, 73};
 static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& indices,
                                     Opt<int64_t> padding_idx, bool scale_grad_by_freq) {
   const bool n0 = needs_grad(weight);
@@ -537,9 +533,8 @@ static void bag_reduce_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = std::move(r.second);
   }
 }
-alignas(8) static constinit const NodeType bag_reduce_type =
-    {"bag_reduce\0tweight,tindices,tstarts,tper_sample_weights,tresult,imode,bscale_grad_by_freq,i"
-    "skipped", bag_reduce_apply, destroy_parts<5, 0>, sizeof(bag_reduce_saved), false, true};
+alignas(8) static constinit const NodeType bag_reduce_type = {"bag_reduce", bag_reduce_apply,
+    destroy_parts<5, 0>, sizeof(bag_reduce_saved), false, 150};
 static TensorRef bag_reduce_autograd(Call c, const Tensor& weight, const Tensor& indices,
                                      const Tensor* starts, int64_t bags, int64_t mode,
                                      const Tensor* per_sample_weights, bool scale_grad_by_freq,
@@ -697,9 +692,8 @@ static void scatter_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = formula::scatter_add_src_backward(g0, dim, index, Ints(s.src_shape));
   }
 }
-alignas(8) static constinit const NodeType scatter_put_type =
-    {"scatter_put\0tindex,ssrc_shape,idim", scatter_put_apply, destroy_parts<1, 1>,
-     sizeof(scatter_put_saved), false, true};
+alignas(8) static constinit const NodeType scatter_put_type = {"scatter_put", scatter_put_apply,
+    destroy_parts<1, 1>, sizeof(scatter_put_saved), false, 68};
 alignas(8) static constexpr RecordedSchema scatter_put_schema =
     {schema_of({.name = "scatter_put", .call = "scatter_put",
                 .text = "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
@@ -722,8 +716,8 @@ static void scatter_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::scatter_fill(g0, dim, index, 0);
   }
 }
-alignas(8) static constinit const NodeType scatter_fill_type = {"scatter_fill\0tindex,idim",
-    scatter_fill_apply, destroy_parts<1, 0>, sizeof(scatter_fill_saved), false, true};
+alignas(8) static constinit const NodeType scatter_fill_type = {"scatter_fill", scatter_fill_apply,
+    destroy_parts<1, 0>, sizeof(scatter_fill_saved), false, 64};
 alignas(8) static constexpr RecordedSchema scatter_fill_schema =
     {schema_of({.name = "scatter_fill", .call = "scatter_fill",
     .text = "scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
@@ -754,9 +748,8 @@ static void index_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::reshape(op::index_select(g0, dim, index), Ints(s.src_shape));
   }
 }
-alignas(8) static constinit const NodeType index_copy_type =
-    {"index_copy\0tindex,ssource_shape,idim", index_copy_apply, destroy_parts<1, 1>,
-     sizeof(index_copy_saved), false, true};
+alignas(8) static constinit const NodeType index_copy_type = {"index_copy", index_copy_apply,
+    destroy_parts<1, 1>, sizeof(index_copy_saved), false, 66};
 alignas(8) static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false},
     {"source", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
@@ -824,8 +817,8 @@ static void index_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::index_fill(g0, dim, index, 0);
   }
 }
-alignas(8) static constinit const NodeType index_fill_type = {"index_fill\0tindex,idim",
-    index_fill_apply, destroy_parts<1, 0>, sizeof(index_fill_saved), false, true};
+alignas(8) static constinit const NodeType index_fill_type = {"index_fill", index_fill_apply,
+    destroy_parts<1, 0>, sizeof(index_fill_saved), false, 64};
 alignas(8) static constexpr RecordedSchema index_fill_schema =
     {schema_of({.name = "index_fill", .call = "index_fill",
     .text = "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
@@ -1019,8 +1012,8 @@ static void where_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::masked_fill(g0, condition, 0);
   }
 }
-alignas(8) static constinit const NodeType where_type = {"where\0tcondition", where_apply,
-    destroy_parts<1, 0>, sizeof(where_saved), false, true};
+alignas(8) static constinit const NodeType where_type = {"where", where_apply, destroy_parts<1, 0>,
+    sizeof(where_saved), false, 43};
 static TensorRef where_autograd(Call c, const Tensor& condition, const Tensor& self,
                                 const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -1075,8 +1068,8 @@ static void masked_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::masked_fill(g0, mask, 0);
   }
 }
-alignas(8) static constinit const NodeType masked_fill_type = {"masked_fill\0tmask",
-    masked_fill_apply, destroy_parts<1, 0>, sizeof(masked_fill_saved), false, true};
+alignas(8) static constinit const NodeType masked_fill_type = {"masked_fill", masked_fill_apply,
+    destroy_parts<1, 0>, sizeof(masked_fill_saved), false, 93};
 static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& mask,
                                       const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -1335,9 +1328,8 @@ static void scatter_multiply_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = std::move(r.second);
   }
 }
-alignas(8) static constinit const NodeType scatter_multiply_type =
-    {"scatter_multiply\0tself,tindex,tsrc,tresult,idim", scatter_multiply_apply,
-     destroy_parts<4, 0>, sizeof(scatter_multiply_saved), false, true};
+alignas(8) static constinit const NodeType scatter_multiply_type = {"scatter_multiply",
+    scatter_multiply_apply, destroy_parts<4, 0>, sizeof(scatter_multiply_saved), false, 121};
 static TensorRef scatter_multiply_autograd(Call c, const Tensor& self, int64_t dim,
                                            const Tensor& index, const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -1413,8 +1405,8 @@ static void scatter_extreme_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 alignas(8) static constinit const NodeType scatter_extreme_type =
-    {"scatter_extreme\0tself,tindex,tsrc,tresult,idim,binclude_self", scatter_extreme_apply,
-     destroy_parts<4, 0>, sizeof(scatter_extreme_saved), false, true};
+    {"scatter_extreme", scatter_extreme_apply, destroy_parts<4, 0>, sizeof(scatter_extreme_saved),
+     false, 122};
 static TensorRef scatter_extreme_autograd(Call c, const Tensor& self, int64_t dim,
                                           const Tensor& index, const Tensor& src, bool smallest,
                                           bool include_self) {

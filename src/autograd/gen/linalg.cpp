@@ -47,9 +47,8 @@ static void native_nuclear_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = formula::nuclear_norm_backward(all_grads, self, r1);
   }
 }
-alignas(8) static constinit const NodeType native_nuclear_norm_type =
-    {"native_nuclear_norm\0tself,tpolar", native_nuclear_norm_apply, destroy_parts<2, 0>,
-     sizeof(native_nuclear_norm_saved), false, true};
+alignas(8) static constinit const NodeType native_nuclear_norm_type = {"native_nuclear_norm",
+    native_nuclear_norm_apply, destroy_parts<2, 0>, sizeof(native_nuclear_norm_saved), false, 132};
 static TensorPair native_nuclear_norm_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_nuclear_norm, c.keys & kBelowAutograd, self);
@@ -94,8 +93,8 @@ static void native_svd_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::svd_backward(all_grads, r0, r1, r2);
   }
 }
-alignas(8) static constinit const NodeType native_svd_type = {"native_svd\0tu,ts,tvh",
-    native_svd_apply, destroy_parts<3, 0>, sizeof(native_svd_saved), false, true};
+alignas(8) static constinit const NodeType native_svd_type = {"native_svd", native_svd_apply,
+    destroy_parts<3, 0>, sizeof(native_svd_saved), false, 148};
 static TensorTriple native_svd_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_svd, c.keys & kBelowAutograd, self);
@@ -146,9 +145,8 @@ static void native_eigh_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = formula::eigh_backward(all_grads, r0, r1);
   }
 }
-alignas(8) static constinit const NodeType native_eigh_type =
-    {"native_eigh\0teigenvalues,teigenvectors", native_eigh_apply, destroy_parts<2, 0>,
-     sizeof(native_eigh_saved), false, true};
+alignas(8) static constinit const NodeType native_eigh_type = {"native_eigh", native_eigh_apply,
+    destroy_parts<2, 0>, sizeof(native_eigh_saved), false, 44};
 static TensorPair native_eigh_autograd(Call c, const Tensor& self, bool upper, bool vectors) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_eigh, c.keys & kBelowAutograd, self, upper, vectors);
@@ -193,9 +191,8 @@ static void native_eig_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::eig_backward(all_grads, r0, r1, s.self_dtype);
   }
 }
-alignas(8) static constinit const NodeType native_eig_type =
-    {"native_eig\0teigenvalues,teigenvectors,dself_dtype", native_eig_apply, destroy_parts<2, 0>,
-     sizeof(native_eig_saved), false, true};
+alignas(8) static constinit const NodeType native_eig_type = {"native_eig", native_eig_apply,
+    destroy_parts<2, 0>, sizeof(native_eig_saved), false, 45};
 static TensorPair native_eig_autograd(Call c, const Tensor& self, bool vectors) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_eig, c.keys & kBelowAutograd, self, vectors);
@@ -245,8 +242,8 @@ static void native_det_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::det_backward(g0, self, r0, r1, r2);
   }
 }
-alignas(8) static constinit const NodeType native_det_type = {"native_det\0tself,tdet,tLU,tpivots",
-    native_det_apply, destroy_parts<4, 0>, sizeof(native_det_saved), false, true};
+alignas(8) static constinit const NodeType native_det_type = {"native_det", native_det_apply,
+    destroy_parts<4, 0>, sizeof(native_det_saved), false, 116};
 static TensorTriple native_det_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_det, c.keys & kBelowAutograd, self);
@@ -295,8 +292,8 @@ static void native_slogdet_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 alignas(8) static constinit const NodeType native_slogdet_type =
-    {"native_slogdet\0tself,tsign,tLU,tpivots", native_slogdet_apply, destroy_parts<4, 0>,
-     sizeof(native_slogdet_saved), false, true};
+    {"native_slogdet", native_slogdet_apply, destroy_parts<4, 0>, sizeof(native_slogdet_saved),
+     false, 143};
 static TensorQuad native_slogdet_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_slogdet, c.keys & kBelowAutograd, self);
@@ -348,9 +345,8 @@ static void native_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[1] = std::move(r.second);
   }
 }
-alignas(8) static constinit const NodeType native_solve_type =
-    {"native_solve\0tself,tresult,tLU,tpivots", native_solve_apply, destroy_parts<4, 0>,
-     sizeof(native_solve_saved), false, true};
+alignas(8) static constinit const NodeType native_solve_type = {"native_solve", native_solve_apply,
+    destroy_parts<4, 0>, sizeof(native_solve_saved), false, 142};
 static TensorQuad native_solve_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -398,8 +394,8 @@ static void native_lu_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 alignas(8) static constinit const NodeType native_lu_solve_type =
-    {"native_lu_solve\0tLU,tpivots,badjoint", native_lu_solve_apply, destroy_parts<2, 0>,
-     sizeof(native_lu_solve_saved), false, true};
+    {"native_lu_solve", native_lu_solve_apply, destroy_parts<2, 0>, sizeof(native_lu_solve_saved),
+     false, 40};
 static TensorRef native_lu_solve_autograd(Call c, const Tensor& LU, const Tensor& pivots,
                                           const Tensor& other, bool adjoint) {
   const bool n0 = needs_grad(other);
@@ -442,8 +438,8 @@ static void native_inv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::inv_backward(g0, r0);
   }
 }
-alignas(8) static constinit const NodeType native_inv_type = {"native_inv\0tinverse",
-    native_inv_apply, destroy_parts<1, 0>, sizeof(native_inv_saved), false, true};
+alignas(8) static constinit const NodeType native_inv_type = {"native_inv", native_inv_apply,
+    destroy_parts<1, 0>, sizeof(native_inv_saved), false, 91};
 static TensorPair native_inv_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_inv, c.keys & kBelowAutograd, self);
@@ -484,8 +480,8 @@ static void native_qr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::qr_backward(all_grads, r0, r1, mode);
   }
 }
-alignas(8) static constinit const NodeType native_qr_type = {"native_qr\0tQ,tR,imode",
-    native_qr_apply, destroy_parts<2, 0>, sizeof(native_qr_saved), false, true};
+alignas(8) static constinit const NodeType native_qr_type = {"native_qr", native_qr_apply,
+    destroy_parts<2, 0>, sizeof(native_qr_saved), false, 41};
 static TensorPair native_qr_autograd(Call c, const Tensor& self, int64_t mode) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_qr, c.keys & kBelowAutograd, self, mode);
@@ -538,8 +534,8 @@ static void native_pinv_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = formula::pinv_backward(g0, r0, self);
   }
 }
-alignas(8) static constinit const NodeType native_pinv_type = {"native_pinv\0tself,tresult",
-    native_pinv_apply, destroy_parts<2, 0>, sizeof(native_pinv_saved), false, true};
+alignas(8) static constinit const NodeType native_pinv_type = {"native_pinv", native_pinv_apply,
+    destroy_parts<2, 0>, sizeof(native_pinv_saved), false, 133};
 static TensorRef native_pinv_autograd(Call c, const Tensor& self, const Tensor* atol,
                                       const Tensor* rtol, bool hermitian) {
   const bool n0 = needs_grad(self);
@@ -585,9 +581,8 @@ static void linalg_lu_factor_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = formula::lu_factor_backward(g0, r0, r1);
   }
 }
-alignas(8) static constinit const NodeType linalg_lu_factor_ex_type =
-    {"linalg_lu_factor_ex\0tLU,tpivots", linalg_lu_factor_ex_apply, destroy_parts<2, 0>,
-     sizeof(linalg_lu_factor_ex_saved), false, true};
+alignas(8) static constinit const NodeType linalg_lu_factor_ex_type = {"linalg_lu_factor_ex",
+    linalg_lu_factor_ex_apply, destroy_parts<2, 0>, sizeof(linalg_lu_factor_ex_saved), false, 39};
 static TensorTriple linalg_lu_factor_ex_autograd(Call c, const Tensor& self, bool pivot,
                                                  bool check_errors) {
   const bool n0 = needs_grad(self);
@@ -914,9 +909,8 @@ static void linalg_cholesky_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[0] = formula::cholesky_backward(g0, r0, upper);
   }
 }
-alignas(8) static constinit const NodeType linalg_cholesky_ex_type =
-    {"linalg_cholesky_ex\0tL,bupper", linalg_cholesky_ex_apply, destroy_parts<1, 0>,
-     sizeof(linalg_cholesky_ex_saved), false, true};
+alignas(8) static constinit const NodeType linalg_cholesky_ex_type = {"linalg_cholesky_ex",
+    linalg_cholesky_ex_apply, destroy_parts<1, 0>, sizeof(linalg_cholesky_ex_saved), false, 38};
 static TensorPair linalg_cholesky_ex_autograd(Call c, const Tensor& self, bool upper,
                                               bool check_errors) {
   const bool n0 = needs_grad(self);
@@ -1015,8 +1009,8 @@ static void cholesky_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 alignas(8) static constinit const NodeType cholesky_solve_type =
-    {"cholesky_solve\0tinput2,tresult,bupper", cholesky_solve_apply, destroy_parts<2, 0>,
-     sizeof(cholesky_solve_saved), false, true};
+    {"cholesky_solve", cholesky_solve_apply, destroy_parts<2, 0>, sizeof(cholesky_solve_saved),
+     false, 90};
 static TensorRef cholesky_solve_autograd(Call c, const Tensor& self, const Tensor& input2,
                                          bool upper) {
   const bool n0 = needs_grad(self);
@@ -1075,9 +1069,8 @@ static void cholesky_inverse_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = formula::cholesky_inverse_backward(g0, self, r0, upper);
   }
 }
-alignas(8) static constinit const NodeType cholesky_inverse_type =
-    {"cholesky_inverse\0tself,tresult,bupper", cholesky_inverse_apply, destroy_parts<2, 0>,
-     sizeof(cholesky_inverse_saved), false, true};
+alignas(8) static constinit const NodeType cholesky_inverse_type = {"cholesky_inverse",
+    cholesky_inverse_apply, destroy_parts<2, 0>, sizeof(cholesky_inverse_saved), false, 134};
 static TensorRef cholesky_inverse_autograd(Call c, const Tensor& self, bool upper) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cholesky_inverse, c.keys & kBelowAutograd, self, upper);
@@ -1136,9 +1129,8 @@ static void linalg_solve_triangular_apply(Node& n, [[maybe_unused]] TensorRef* g
   }
 }
 alignas(8) static constinit const NodeType linalg_solve_triangular_type =
-    {"linalg_solve_triangular\0tself,tresult,bupper,bleft,bunitriangular",
-     linalg_solve_triangular_apply, destroy_parts<2, 0>, sizeof(linalg_solve_triangular_saved),
-     false, true};
+    {"linalg_solve_triangular", linalg_solve_triangular_apply, destroy_parts<2, 0>,
+     sizeof(linalg_solve_triangular_saved), false, 135};
 static TensorRef linalg_solve_triangular_autograd(Call c, const Tensor& self, const Tensor& other,
                                                   bool upper, bool left, bool unitriangular) {
   const bool n0 = needs_grad(self);

@@ -33,9 +33,8 @@ static void absolute_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = op::neg(op::absolute_difference_backward(g0, self, other));
   }
 }
-alignas(8) static constinit const NodeType absolute_difference_type =
-    {"absolute_difference\0tself,tother", absolute_difference_apply, destroy_parts<2, 0>,
-     sizeof(absolute_difference_saved), false, true};
+alignas(8) static constinit const NodeType absolute_difference_type = {"absolute_difference",
+    absolute_difference_apply, destroy_parts<2, 0>, sizeof(absolute_difference_saved), false, 127};
 alignas(8) static constexpr RecordedSchema absolute_difference_schema =
     {schema_of({.name = "absolute_difference", .call = "absolute_difference",
                 .text = "absolute_difference(self: Tensor, other: Tensor) -> Tensor",
@@ -74,8 +73,8 @@ static void absolute_difference_backward_apply(Node& n, [[maybe_unused]] TensorR
   }
 }
 alignas(8) static constinit const NodeType absolute_difference_backward_type =
-    {"absolute_difference_backward\0tself,tother", absolute_difference_backward_apply,
-     destroy_parts<2, 0>, sizeof(absolute_difference_backward_saved), false, true};
+    {"absolute_difference_backward", absolute_difference_backward_apply, destroy_parts<2, 0>,
+     sizeof(absolute_difference_backward_saved), false, 127};
 static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(grad);
@@ -131,9 +130,8 @@ static void squared_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::mul(op::mul(op::sub(other, self), g0), 2);
   }
 }
-alignas(8) static constinit const NodeType squared_difference_type =
-    {"squared_difference\0tself,tother", squared_difference_apply, destroy_parts<2, 0>,
-     sizeof(squared_difference_saved), false, true};
+alignas(8) static constinit const NodeType squared_difference_type = {"squared_difference",
+    squared_difference_apply, destroy_parts<2, 0>, sizeof(squared_difference_saved), false, 127};
 alignas(8) static constexpr RecordedSchema squared_difference_schema =
     {schema_of({.name = "squared_difference", .call = "squared_difference",
                 .text = "squared_difference(self: Tensor, other: Tensor) -> Tensor",
@@ -169,9 +167,8 @@ static void smooth_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = op::neg(op::smooth_difference_backward(g0, self, other, beta));
   }
 }
-alignas(8) static constinit const NodeType smooth_difference_type =
-    {"smooth_difference\0tself,tother,fbeta", smooth_difference_apply, destroy_parts<2, 0>,
-     sizeof(smooth_difference_saved), false, true};
+alignas(8) static constinit const NodeType smooth_difference_type = {"smooth_difference",
+    smooth_difference_apply, destroy_parts<2, 0>, sizeof(smooth_difference_saved), false, 128};
 alignas(8) static constexpr ArgInfo smooth_difference_args[] =
     {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false},
      {"beta", ArgType::kFloat, false, false}};
@@ -224,8 +221,8 @@ static void smooth_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef
   }
 }
 alignas(8) static constinit const NodeType smooth_difference_backward_type =
-    {"smooth_difference_backward\0tgrad,tself,tother,fbeta", smooth_difference_backward_apply,
-     destroy_parts<3, 0>, sizeof(smooth_difference_backward_saved), false, true};
+    {"smooth_difference_backward", smooth_difference_backward_apply, destroy_parts<3, 0>,
+     sizeof(smooth_difference_backward_saved), false, 59};
 alignas(8) static constexpr ArgInfo smooth_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
@@ -266,9 +263,8 @@ static void huber_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = op::neg(op::huber_difference_backward(g0, self, other, delta));
   }
 }
-alignas(8) static constinit const NodeType huber_difference_type =
-    {"huber_difference\0tself,tother,fdelta", huber_difference_apply, destroy_parts<2, 0>,
-     sizeof(huber_difference_saved), false, true};
+alignas(8) static constinit const NodeType huber_difference_type = {"huber_difference",
+    huber_difference_apply, destroy_parts<2, 0>, sizeof(huber_difference_saved), false, 129};
 alignas(8) static constexpr ArgInfo huber_difference_args[] =
     {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false},
      {"delta", ArgType::kFloat, false, false}};
@@ -322,8 +318,8 @@ static void huber_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef*
   }
 }
 alignas(8) static constinit const NodeType huber_difference_backward_type =
-    {"huber_difference_backward\0tgrad,tself,tother,fdelta", huber_difference_backward_apply,
-     destroy_parts<3, 0>, sizeof(huber_difference_backward_saved), false, true};
+    {"huber_difference_backward", huber_difference_backward_apply, destroy_parts<3, 0>,
+     sizeof(huber_difference_backward_saved), false, 60};
 alignas(8) static constexpr ArgInfo huber_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
@@ -360,9 +356,8 @@ static void bernoulli_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = formula::bernoulli_entropy_target(g0, self);
   }
 }
-alignas(8) static constinit const NodeType bernoulli_entropy_type =
-    {"bernoulli_entropy\0tself,ttarget", bernoulli_entropy_apply, destroy_parts<2, 0>,
-     sizeof(bernoulli_entropy_saved), false, true};
+alignas(8) static constinit const NodeType bernoulli_entropy_type = {"bernoulli_entropy",
+    bernoulli_entropy_apply, destroy_parts<2, 0>, sizeof(bernoulli_entropy_saved), false, 144};
 alignas(8) static constexpr ArgInfo bernoulli_entropy_args[] =
     {{"self", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}};
 alignas(8) static constexpr RecordedSchema bernoulli_entropy_schema =
@@ -415,8 +410,8 @@ static void bernoulli_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef
   }
 }
 alignas(8) static constinit const NodeType bernoulli_entropy_backward_type =
-    {"bernoulli_entropy_backward\0tgrad,tself,ttarget", bernoulli_entropy_backward_apply,
-     destroy_parts<3, 0>, sizeof(bernoulli_entropy_backward_saved), false, true};
+    {"bernoulli_entropy_backward", bernoulli_entropy_backward_apply, destroy_parts<3, 0>,
+     sizeof(bernoulli_entropy_backward_saved), false, 61};
 static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                      const Tensor& target) {
   const bool n0 = needs_grad(grad);
@@ -597,8 +592,8 @@ static void native_nll_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 alignas(8) static constinit const NodeType native_nll_loss_type =
-    {"native_nll_loss\0tinput,ttarget,trow_weight,iignore_index", native_nll_loss_apply,
-     destroy_parts<3, 0>, sizeof(native_nll_loss_saved), false, true};
+    {"native_nll_loss", native_nll_loss_apply, destroy_parts<3, 0>, sizeof(native_nll_loss_saved),
+     false, 83};
 static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Tensor& target,
                                            const Tensor* weight, int64_t ignore_index,
                                            int64_t reduction) {
@@ -655,9 +650,8 @@ static void nll_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType nll_loss_backward_type =
-    {"nll_loss_backward\0ttarget,trow_weight,iignore_index", nll_loss_backward_apply,
-     destroy_parts<2, 0>, sizeof(nll_loss_backward_saved), false, true};
+alignas(8) static constinit const NodeType nll_loss_backward_type = {"nll_loss_backward",
+    nll_loss_backward_apply, destroy_parts<2, 0>, sizeof(nll_loss_backward_saved), false, 146};
 static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             const Tensor& target, const Tensor& row_weight,
                                             int64_t ignore_index) {
@@ -738,10 +732,8 @@ static void native_cross_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[0] = op::cross_entropy_backward(g0, input, target, r1, r2, ignore_index);
   }
 }
-alignas(8) static constinit const NodeType native_cross_entropy_type =
-    {"native_cross_entropy\0tinput,ttarget,tlse,trow_weight,iignore_index",
-     native_cross_entropy_apply, destroy_parts<4, 0>, sizeof(native_cross_entropy_saved), false,
-     true};
+alignas(8) static constinit const NodeType native_cross_entropy_type = {"native_cross_entropy",
+    native_cross_entropy_apply, destroy_parts<4, 0>, sizeof(native_cross_entropy_saved), false, 82};
 static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, const Tensor& target,
                                                   const Tensor* weight, int64_t ignore_index,
                                                   int64_t reduction) {
@@ -811,10 +803,9 @@ static void cross_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef* gr
     out[1] = formula::cross_entropy_backward_input(g0, grad, input, row_weight);
   }
 }
-alignas(8) static constinit const NodeType cross_entropy_backward_type =
-    {"cross_entropy_backward\0tgrad,tinput,ttarget,trow_weight,iignore_index",
-     cross_entropy_backward_apply, destroy_parts<4, 0>, sizeof(cross_entropy_backward_saved), false,
-     true};
+alignas(8) static constinit const NodeType cross_entropy_backward_type = {"cross_entropy_backward",
+    cross_entropy_backward_apply, destroy_parts<4, 0>, sizeof(cross_entropy_backward_saved), false,
+    53};
 static TensorRef cross_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  const Tensor& target, const Tensor& lse,
                                                  const Tensor& row_weight, int64_t ignore_index) {
@@ -947,8 +938,8 @@ static void log1p_exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::mul(g0, op::sigmoid(self));
   }
 }
-alignas(8) static constinit const NodeType log1p_exp_type = {"log1p_exp\0tself", log1p_exp_apply,
-    destroy_parts<1, 0>, sizeof(log1p_exp_saved), false, true};
+alignas(8) static constinit const NodeType log1p_exp_type = {"log1p_exp", log1p_exp_apply,
+    destroy_parts<1, 0>, sizeof(log1p_exp_saved), false, 100};
 alignas(8) static constexpr RecordedSchema log1p_exp_schema =
     {schema_of({.name = "log1p_exp", .call = "log1p_exp",
                 .text = "log1p_exp(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
@@ -1111,9 +1102,8 @@ static void native_ctc_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 alignas(8) static constinit const NodeType native_ctc_loss_type =
-    {"native_ctc_loss\0tlog_probs,ttargets,toffsets,tinput_lengths,ttarget_lengths,tloss,tlog_alph"
-    "a,imax_target,iblank,bzero_infinity", native_ctc_loss_apply, destroy_parts<7, 0>,
-     sizeof(native_ctc_loss_saved), false, true};
+    {"native_ctc_loss", native_ctc_loss_apply, destroy_parts<7, 0>, sizeof(native_ctc_loss_saved),
+     false, 92};
 static TensorPair native_ctc_loss_autograd(Call c, const Tensor& log_probs, const Tensor& targets,
                                            const Tensor& offsets, const Tensor& input_lengths,
                                            const Tensor& target_lengths, int64_t max_target,
@@ -1183,7 +1173,7 @@ static void ctc_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType ctc_loss_backward_type = {"ctc_loss_backward",
-    ctc_loss_backward_apply, destroy_parts<0, 0>, sizeof(ctc_loss_backward_saved), false, false};
+    ctc_loss_backward_apply, destroy_parts<0, 0>, sizeof(ctc_loss_backward_saved), false, 0};
 static TensorRef ctc_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& log_probs,
                                             const Tensor& targets, const Tensor& offsets,
                                             const Tensor& input_lengths,

@@ -52,9 +52,8 @@ static void matmul_stack_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[1] = formula::matmul_other_backward(g0, self, Ints(s.other_shape));
   }
 }
-alignas(8) static constinit const NodeType matmul_stack_type =
-    {"matmul_stack\0tself,tother,sother_shape,sself_shape", matmul_stack_apply, destroy_parts<2, 2>,
-     sizeof(matmul_stack_saved), false, true};
+alignas(8) static constinit const NodeType matmul_stack_type = {"matmul_stack", matmul_stack_apply,
+    destroy_parts<2, 2>, sizeof(matmul_stack_saved), false, 130};
 static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -131,8 +130,8 @@ static void linear_rows_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[2] = TensorRef::share(&g0);
   }
 }
-alignas(8) static constinit const NodeType linear_rows_type = {"linear_rows\0tinput,tweight",
-    linear_rows_apply, destroy_parts<2, 0>, sizeof(linear_rows_saved), false, true};
+alignas(8) static constinit const NodeType linear_rows_type = {"linear_rows", linear_rows_apply,
+    destroy_parts<2, 0>, sizeof(linear_rows_saved), false, 84};
 static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor& weight,
                                       const Tensor* bias) {
   const bool n0 = needs_grad(input);
@@ -193,8 +192,8 @@ static void addmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[2] = formula::scaled(op::matmul(op::transpose(op::conj(mat1), 0, 1), g0), op::conj(alpha));
   }
 }
-alignas(8) static constinit const NodeType addmm_type = {"addmm\0tmat1,tmat2,nbeta,nalpha",
-    addmm_apply, destroy_parts<2, 0>, sizeof(addmm_saved), false, true};
+alignas(8) static constinit const NodeType addmm_type = {"addmm", addmm_apply, destroy_parts<2, 0>,
+    sizeof(addmm_saved), false, 96};
 alignas(8) static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"mat1", ArgType::kTensor, false, false},
                                                     {"mat2", ArgType::kTensor, false, false},
@@ -273,8 +272,8 @@ static void baddbmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
                              op::conj(alpha));
   }
 }
-alignas(8) static constinit const NodeType baddbmm_type = {"baddbmm\0tbatch1,tbatch2,nbeta,nalpha",
-    baddbmm_apply, destroy_parts<2, 0>, sizeof(baddbmm_saved), false, true};
+alignas(8) static constinit const NodeType baddbmm_type = {"baddbmm", baddbmm_apply,
+    destroy_parts<2, 0>, sizeof(baddbmm_saved), false, 42};
 static double baddbmm_flops([[maybe_unused]] const Value* args,
                             [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));

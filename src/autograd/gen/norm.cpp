@@ -59,9 +59,8 @@ static void native_batch_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType native_batch_norm_type =
-    {"native_batch_norm\0tinput,tweight,tstats,btraining,feps", native_batch_norm_apply,
-     destroy_parts<3, 0>, sizeof(native_batch_norm_saved), false, true};
+alignas(8) static constinit const NodeType native_batch_norm_type = {"native_batch_norm",
+    native_batch_norm_apply, destroy_parts<3, 0>, sizeof(native_batch_norm_saved), false, 89};
 static TensorPair native_batch_norm_autograd(Call c, const Tensor& input, const Tensor* weight,
                                              const Tensor* bias, const Tensor* running_mean,
                                              const Tensor* running_var, bool training, double eps) {
@@ -135,9 +134,8 @@ static void batch_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType batch_norm_backward_type =
-    {"batch_norm_backward\0tgrad,tinput,tweight,tstats,btraining,feps", batch_norm_backward_apply,
-     destroy_parts<4, 0>, sizeof(batch_norm_backward_saved), false, true};
+alignas(8) static constinit const NodeType batch_norm_backward_type = {"batch_norm_backward",
+    batch_norm_backward_apply, destroy_parts<4, 0>, sizeof(batch_norm_backward_saved), false, 57};
 static TensorTriple batch_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  const Tensor* weight, const Tensor& stats,
                                                  bool training, double eps, bool want_input,
@@ -235,9 +233,8 @@ static void native_group_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType native_group_norm_type =
-    {"native_group_norm\0tinput,tweight,tmean,trstd,inum_groups,feps", native_group_norm_apply,
-     destroy_parts<4, 0>, sizeof(native_group_norm_saved), false, true};
+alignas(8) static constinit const NodeType native_group_norm_type = {"native_group_norm",
+    native_group_norm_apply, destroy_parts<4, 0>, sizeof(native_group_norm_saved), false, 86};
 static TensorTriple native_group_norm_autograd(Call c, const Tensor& input, int64_t num_groups,
                                                const Tensor* weight, const Tensor* bias,
                                                double eps) {
@@ -308,9 +305,8 @@ static void group_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType group_norm_backward_type =
-    {"group_norm_backward\0tgrad,tinput,tweight,inum_groups,feps", group_norm_backward_apply,
-     destroy_parts<3, 0>, sizeof(group_norm_backward_saved), false, true};
+alignas(8) static constinit const NodeType group_norm_backward_type = {"group_norm_backward",
+    group_norm_backward_apply, destroy_parts<3, 0>, sizeof(group_norm_backward_saved), false, 54};
 static TensorTriple group_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  int64_t num_groups, const Tensor* weight,
                                                  const Tensor& mean, const Tensor& rstd, double eps,
@@ -425,8 +421,8 @@ static void native_rms_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 alignas(8) static constinit const NodeType native_rms_norm_type =
-    {"native_rms_norm\0tinput,tweight,trstd,snormalized_shape,feps", native_rms_norm_apply,
-     destroy_parts<3, 1>, sizeof(native_rms_norm_saved), false, true};
+    {"native_rms_norm", native_rms_norm_apply, destroy_parts<3, 1>, sizeof(native_rms_norm_saved),
+     false, 88};
 static TensorPair native_rms_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
                                            const Tensor* weight, double eps) {
   const bool n0 = needs_grad(input);
@@ -489,9 +485,8 @@ static void rms_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType rms_norm_backward_type =
-    {"rms_norm_backward\0tgrad,tinput,tweight,snormalized_shape,feps", rms_norm_backward_apply,
-     destroy_parts<3, 1>, sizeof(rms_norm_backward_saved), false, true};
+alignas(8) static constinit const NodeType rms_norm_backward_type = {"rms_norm_backward",
+    rms_norm_backward_apply, destroy_parts<3, 1>, sizeof(rms_norm_backward_saved), false, 55};
 static TensorPair rms_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                              Ints normalized_shape, const Tensor* weight,
                                              const Tensor& rstd, double eps, bool want_input,
@@ -584,9 +579,8 @@ static void native_layer_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType native_layer_norm_type =
-    {"native_layer_norm\0tinput,tweight,tmean,trstd,snormalized_shape,feps",
-     native_layer_norm_apply, destroy_parts<4, 1>, sizeof(native_layer_norm_saved), false, true};
+alignas(8) static constinit const NodeType native_layer_norm_type = {"native_layer_norm",
+    native_layer_norm_apply, destroy_parts<4, 1>, sizeof(native_layer_norm_saved), false, 87};
 static TensorTriple native_layer_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
                                                const Tensor* weight, const Tensor* bias,
                                                double eps) {
@@ -656,9 +650,8 @@ static void layer_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType layer_norm_backward_type =
-    {"layer_norm_backward\0tgrad,tinput,tweight,snormalized_shape,feps", layer_norm_backward_apply,
-     destroy_parts<3, 1>, sizeof(layer_norm_backward_saved), false, true};
+alignas(8) static constinit const NodeType layer_norm_backward_type = {"layer_norm_backward",
+    layer_norm_backward_apply, destroy_parts<3, 1>, sizeof(layer_norm_backward_saved), false, 55};
 static TensorTriple layer_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  Ints normalized_shape, const Tensor& mean,
                                                  const Tensor& rstd, const Tensor* weight,

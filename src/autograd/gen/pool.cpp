@@ -34,9 +34,8 @@ constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_poo
             bool>(&max_pool1d_with_indices_schema, impl::max_pool1d_with_indices, nullptr);
 
 // ---- max_pool2d ----
-alignas(8) static constinit const NodeType max_pool2d_type =
-    {"max_pool2d\0tself,skernel_size,sstride,spadding,sdilation,bceil_mode", apply_like_max_pool2d,
-     destroy_parts<1, 4>, sizeof(max_pool2d_saved), false, true};
+alignas(8) static constinit const NodeType max_pool2d_type = {"max_pool2d", apply_like_max_pool2d,
+    destroy_parts<1, 4>, sizeof(max_pool2d_saved), false, 113};
 static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
                                      Ints padding, Ints dilation, bool ceil_mode) {
   const bool n0 = needs_grad(self);
@@ -70,9 +69,8 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool
 // ---- max_pool2d_with_indices ----
 using max_pool2d_with_indices_saved = max_pool2d_saved;
 alignas(8) static constinit const NodeType max_pool2d_with_indices_type =
-    {"max_pool2d_with_indices\0tself,skernel_size,sstride,spadding,sdilation,bceil_mode",
-     apply_like_max_pool2d, destroy_parts<1, 4>, sizeof(max_pool2d_with_indices_saved), false,
-     true};
+    {"max_pool2d_with_indices", apply_like_max_pool2d, destroy_parts<1, 4>,
+     sizeof(max_pool2d_with_indices_saved), false, 113};
 static TensorPair max_pool2d_with_indices_autograd(Call c, const Tensor& self, Ints kernel_size,
                                                    Ints stride, Ints padding, Ints dilation,
                                                    bool ceil_mode) {
@@ -135,10 +133,8 @@ static void max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType max_pool2d_backward_type =
-    {"max_pool2d_backward\0tself,skernel_size,sstride,spadding,sdilation,bceil_mode",
-     max_pool2d_backward_apply, destroy_parts<1, 4>, sizeof(max_pool2d_backward_saved), false,
-     true};
+alignas(8) static constinit const NodeType max_pool2d_backward_type = {"max_pool2d_backward",
+    max_pool2d_backward_apply, destroy_parts<1, 4>, sizeof(max_pool2d_backward_saved), false, 113};
 static TensorRef max_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                               Ints kernel_size, Ints stride, Ints padding,
                                               Ints dilation, bool ceil_mode) {
@@ -205,9 +201,8 @@ static void adaptive_max_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = op::adaptive_max_pool2d_backward(g0, self, output_size);
   }
 }
-alignas(8) static constinit const NodeType adaptive_max_pool2d_type =
-    {"adaptive_max_pool2d\0tself,soutput_size", adaptive_max_pool2d_apply, destroy_parts<1, 1>,
-     sizeof(adaptive_max_pool2d_saved), false, true};
+alignas(8) static constinit const NodeType adaptive_max_pool2d_type = {"adaptive_max_pool2d",
+    adaptive_max_pool2d_apply, destroy_parts<1, 1>, sizeof(adaptive_max_pool2d_saved), false, 114};
 static TensorPair adaptive_max_pool2d_autograd(Call c, const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_adaptive_max_pool2d, c.keys & kBelowAutograd, self, output_size);
@@ -253,8 +248,8 @@ static void adaptive_max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorR
   }
 }
 alignas(8) static constinit const NodeType adaptive_max_pool2d_backward_type =
-    {"adaptive_max_pool2d_backward\0tself,soutput_size", adaptive_max_pool2d_backward_apply,
-     destroy_parts<1, 1>, sizeof(adaptive_max_pool2d_backward_saved), false, true};
+    {"adaptive_max_pool2d_backward", adaptive_max_pool2d_backward_apply, destroy_parts<1, 1>,
+     sizeof(adaptive_max_pool2d_backward_saved), false, 114};
 static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(grad);
@@ -326,9 +321,8 @@ static void avg_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
                                      count_include_pad, divisor_override);
   }
 }
-alignas(8) static constinit const NodeType avg_pool2d_type =
-    {"avg_pool2d\0tself,skernel_size,sstride,spadding,bceil_mode,bcount_include_pad,Idivisor_overr"
-    "ide", avg_pool2d_apply, destroy_parts<1, 3>, sizeof(avg_pool2d_saved), false, true};
+alignas(8) static constinit const NodeType avg_pool2d_type = {"avg_pool2d", avg_pool2d_apply,
+    destroy_parts<1, 3>, sizeof(avg_pool2d_saved), false, 112};
 static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
                                      Ints padding, bool ceil_mode, bool count_include_pad,
                                      Opt<int64_t> divisor_override) {
@@ -400,10 +394,8 @@ static void avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType avg_pool2d_backward_type =
-    {"avg_pool2d_backward\0skernel_size,sstride,spadding,bceil_mode,bcount_include_pad,Idivisor_ov"
-    "erride", avg_pool2d_backward_apply, destroy_parts<0, 3>, sizeof(avg_pool2d_backward_saved),
-     false, true};
+alignas(8) static constinit const NodeType avg_pool2d_backward_type = {"avg_pool2d_backward",
+    avg_pool2d_backward_apply, destroy_parts<0, 3>, sizeof(avg_pool2d_backward_saved), false, 19};
 static TensorRef avg_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                               Ints kernel_size, Ints stride, Ints padding,
                                               bool ceil_mode, bool count_include_pad,
@@ -473,9 +465,8 @@ static void adaptive_avg_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = op::adaptive_avg_pool2d_backward(g0, self, output_size);
   }
 }
-alignas(8) static constinit const NodeType adaptive_avg_pool2d_type =
-    {"adaptive_avg_pool2d\0tself,soutput_size", adaptive_avg_pool2d_apply, destroy_parts<1, 1>,
-     sizeof(adaptive_avg_pool2d_saved), false, true};
+alignas(8) static constinit const NodeType adaptive_avg_pool2d_type = {"adaptive_avg_pool2d",
+    adaptive_avg_pool2d_apply, destroy_parts<1, 1>, sizeof(adaptive_avg_pool2d_saved), false, 114};
 static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_adaptive_avg_pool2d, c.keys & kBelowAutograd, self, output_size);
@@ -518,8 +509,8 @@ static void adaptive_avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorR
   }
 }
 alignas(8) static constinit const NodeType adaptive_avg_pool2d_backward_type =
-    {"adaptive_avg_pool2d_backward\0soutput_size", adaptive_avg_pool2d_backward_apply,
-     destroy_parts<0, 1>, sizeof(adaptive_avg_pool2d_backward_saved), false, true};
+    {"adaptive_avg_pool2d_backward", adaptive_avg_pool2d_backward_apply, destroy_parts<0, 1>,
+     sizeof(adaptive_avg_pool2d_backward_saved), false, 20};
 static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(grad);
@@ -683,8 +674,8 @@ static void take_maxima_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::take_maxima_backward(g0, self, indices);
   }
 }
-alignas(8) static constinit const NodeType take_maxima_type = {"take_maxima\0tself,tindices",
-    take_maxima_apply, destroy_parts<2, 0>, sizeof(take_maxima_saved), false, true};
+alignas(8) static constinit const NodeType take_maxima_type = {"take_maxima", take_maxima_apply,
+    destroy_parts<2, 0>, sizeof(take_maxima_saved), false, 123};
 static TensorRef take_maxima_autograd(Call c, const Tensor& self, const Tensor& indices) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_take_maxima, c.keys & kBelowAutograd, self, indices);
@@ -729,9 +720,8 @@ static void take_maxima_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType take_maxima_backward_type =
-    {"take_maxima_backward\0tindices", take_maxima_backward_apply, destroy_parts<1, 0>,
-     sizeof(take_maxima_backward_saved), false, true};
+alignas(8) static constinit const NodeType take_maxima_backward_type = {"take_maxima_backward",
+    take_maxima_backward_apply, destroy_parts<1, 0>, sizeof(take_maxima_backward_saved), false, 69};
 static TensorRef take_maxima_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                const Tensor& indices) {
   const bool n0 = needs_grad(grad);

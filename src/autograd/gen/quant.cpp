@@ -86,8 +86,8 @@ static void fake_quantize_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 alignas(8) static constinit const NodeType fake_quantize_type =
-    {"fake_quantize\0tinput,tscale,tzero_point,iquant_min,iquant_max", fake_quantize_apply,
-     destroy_parts<3, 0>, sizeof(fake_quantize_saved), false, true};
+    {"fake_quantize", fake_quantize_apply, destroy_parts<3, 0>, sizeof(fake_quantize_saved), false,
+     81};
 static TensorRef fake_quantize_autograd(Call c, const Tensor& input, const Tensor& scale,
                                         const Tensor& zero_point, int64_t quant_min,
                                         int64_t quant_max) {
@@ -272,9 +272,8 @@ static void blockwise_linear_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = TensorRef::share(&g0);
   }
 }
-alignas(8) static constinit const NodeType blockwise_linear_type =
-    {"blockwise_linear\0tweight,iformat,dinput_dtype", blockwise_linear_apply, destroy_parts<1, 0>,
-     sizeof(blockwise_linear_saved), false, true};
+alignas(8) static constinit const NodeType blockwise_linear_type = {"blockwise_linear",
+    blockwise_linear_apply, destroy_parts<1, 0>, sizeof(blockwise_linear_saved), false, 149};
 static TensorRef blockwise_linear_autograd(Call c, const Tensor& input, const Tensor& weight,
                                            const Tensor* bias, int64_t format) {
   const bool n0 = needs_grad(input);

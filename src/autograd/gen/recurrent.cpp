@@ -178,9 +178,8 @@ static void recurrent_layer_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
   }
 }
 alignas(8) static constinit const NodeType recurrent_layer_type =
-    {"recurrent_layer\0tgates,th0,tc0,tw_hh,tb_hh,tw_hr,toutput,tcells,tsaved,sbatch_sizes,imode,b"
-    "reverse", recurrent_layer_apply, destroy_parts<9, 1>, sizeof(recurrent_layer_saved), false,
-     true};
+    {"recurrent_layer", recurrent_layer_apply, destroy_parts<9, 1>, sizeof(recurrent_layer_saved),
+     false, 47};
 static TensorTriple recurrent_layer_autograd(Call c, const Tensor& gates, const Tensor& h0,
                                              const Tensor* c0, const Tensor& w_hh,
                                              const Tensor* b_hh, const Tensor* w_hr,

@@ -20,9 +20,8 @@ static void sum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::expand(g0, Ints(s.self_shape));
   }
 }
-alignas(8) static constinit const NodeType sum_type = {"sum\0sself_shape", sum_apply,
-                                                       destroy_parts<0, 1>, sizeof(sum_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType sum_type = {"sum", sum_apply, destroy_parts<0, 1>,
+                                                       sizeof(sum_saved), false, 23};
 alignas(8) static constexpr RecordedSchema sum_schema =
     {schema_of({.name = "sum", .call = "sum",
                 .text = "sum(self: Tensor, dtype: DType? = None) -> Tensor", .args = args_like_sum,
@@ -42,8 +41,8 @@ static void sum_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::sum_dim_backward(g0, Ints(s.self_shape), dim, keepdim);
   }
 }
-alignas(8) static constinit const NodeType sum_dim_type = {"sum\0sdim,sself_shape,bkeepdim",
-    sum_dim_apply, destroy_parts<0, 2>, sizeof(sum_dim_saved), false, true};
+alignas(8) static constinit const NodeType sum_dim_type = {"sum", sum_dim_apply,
+    destroy_parts<0, 2>, sizeof(sum_dim_saved), false, 15};
 alignas(8) static constexpr RecordedSchema sum_dim_schema =
     {schema_of({.name = "sum_dim", .call = "sum_dim",
     .text = "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
@@ -80,9 +79,8 @@ static void mean_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::mean_backward(g0, Ints(s.self_shape));
   }
 }
-alignas(8) static constinit const NodeType mean_type = {"mean\0sself_shape", mean_apply,
-                                                        destroy_parts<0, 1>, sizeof(mean_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType mean_type = {"mean", mean_apply, destroy_parts<0, 1>,
+                                                        sizeof(mean_saved), false, 23};
 alignas(8) static constexpr RecordedSchema mean_schema =
     {schema_of({.name = "mean", .call = "mean",
                 .text = "mean(self: Tensor, dtype: DType? = None) -> Tensor", .args = args_like_sum,
@@ -103,8 +101,8 @@ static void mean_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::mean_dim_backward(g0, Ints(s.self_shape), dim, keepdim);
   }
 }
-alignas(8) static constinit const NodeType mean_dim_type = {"mean\0sdim,sself_shape,bkeepdim",
-    mean_dim_apply, destroy_parts<0, 2>, sizeof(mean_dim_saved), false, true};
+alignas(8) static constinit const NodeType mean_dim_type = {"mean", mean_dim_apply,
+    destroy_parts<0, 2>, sizeof(mean_dim_saved), false, 15};
 alignas(8) static constexpr RecordedSchema mean_dim_schema =
     {schema_of({.name = "mean_dim", .call = "mean_dim",
     .text = "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
@@ -123,9 +121,8 @@ constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into =
     mean_dim_into_impl, into_autograd);
 
 // ---- max ----
-alignas(8) static constinit const NodeType max_type = {"max\0tself,tresult", apply_like_max,
-                                                       destroy_parts<2, 0>, sizeof(max_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType max_type = {"max", apply_like_max, destroy_parts<2, 0>,
+                                                       sizeof(max_saved), false, 133};
 alignas(8) static constexpr RecordedSchema max_schema =
     {schema_of({.name = "max", .call = "max", .text = "max(self: Tensor) -> Tensor",
                 .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -134,9 +131,8 @@ constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&
     impl::max, record_like_max);
 
 // ---- max_dim ----
-alignas(8) static constinit const NodeType max_dim_type =
-    {"max\0tindices,sself_shape,idim,bkeepdim", apply_like_max_dim, destroy_parts<1, 1>,
-     sizeof(max_dim_saved), false, true};
+alignas(8) static constinit const NodeType max_dim_type = {"max", apply_like_max_dim,
+    destroy_parts<1, 1>, sizeof(max_dim_saved), false, 72};
 alignas(8) static constexpr RecordedSchema max_dim_schema =
     {schema_of({.name = "max_dim", .call = "max_dim",
     .text = "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
@@ -156,9 +152,8 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_in
 
 // ---- min ----
 using min_saved = max_saved;
-alignas(8) static constinit const NodeType min_type = {"min\0tself,tresult", apply_like_max,
-                                                       destroy_parts<2, 0>, sizeof(min_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType min_type = {"min", apply_like_max, destroy_parts<2, 0>,
+                                                       sizeof(min_saved), false, 133};
 alignas(8) static constexpr RecordedSchema min_schema =
     {schema_of({.name = "min", .call = "min", .text = "min(self: Tensor) -> Tensor",
                 .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -168,9 +163,8 @@ constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&
 
 // ---- min_dim ----
 using min_dim_saved = max_dim_saved;
-alignas(8) static constinit const NodeType min_dim_type =
-    {"min\0tindices,sself_shape,idim,bkeepdim", apply_like_max_dim, destroy_parts<1, 1>,
-     sizeof(min_dim_saved), false, true};
+alignas(8) static constinit const NodeType min_dim_type = {"min", apply_like_max_dim,
+    destroy_parts<1, 1>, sizeof(min_dim_saved), false, 72};
 alignas(8) static constexpr RecordedSchema min_dim_schema =
     {schema_of({.name = "min_dim", .call = "min_dim",
     .text = "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
@@ -254,9 +248,9 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into =
                                                       into_autograd);
 
 // ---- amax ----
-alignas(8) static constinit const NodeType amax_type = {"amax\0tself,tresult,sdim,bkeepdim",
-                                                        apply_like_amax, destroy_parts<2, 1>,
-                                                        sizeof(amax_saved), false, true};
+alignas(8) static constinit const NodeType amax_type = {"amax", apply_like_amax,
+                                                        destroy_parts<2, 1>, sizeof(amax_saved),
+                                                        false, 139};
 alignas(8) static constexpr RecordedSchema amax_schema =
     {schema_of({.name = "amax", .call = "amax",
                 .text = "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
@@ -274,9 +268,9 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<vo
 
 // ---- amin ----
 using amin_saved = amax_saved;
-alignas(8) static constinit const NodeType amin_type = {"amin\0tself,tresult,sdim,bkeepdim",
-                                                        apply_like_amax, destroy_parts<2, 1>,
-                                                        sizeof(amin_saved), false, true};
+alignas(8) static constinit const NodeType amin_type = {"amin", apply_like_amax,
+                                                        destroy_parts<2, 1>, sizeof(amin_saved),
+                                                        false, 139};
 alignas(8) static constexpr RecordedSchema amin_schema =
     {schema_of({.name = "amin", .call = "amin",
                 .text = "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
@@ -308,9 +302,8 @@ static void logsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::logsumexp_backward(g0, self, r0, dim, keepdim);
   }
 }
-alignas(8) static constinit const NodeType logsumexp_type =
-    {"logsumexp\0tself,tresult,sdim,bkeepdim", logsumexp_apply, destroy_parts<2, 1>,
-     sizeof(logsumexp_saved), false, true};
+alignas(8) static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply,
+    destroy_parts<2, 1>, sizeof(logsumexp_saved), false, 139};
 alignas(8) static constexpr RecordedSchema logsumexp_schema =
     {schema_of({.name = "logsumexp", .call = "logsumexp",
                 .text = "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor",
@@ -348,9 +341,8 @@ static void var_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::var_backward(g0, self, dim, correction, keepdim);
   }
 }
-alignas(8) static constinit const NodeType var_type = {"var\0tself,sdim,fcorrection,bkeepdim",
-                                                       var_apply, destroy_parts<1, 1>,
-                                                       sizeof(var_saved), false, true};
+alignas(8) static constinit const NodeType var_type = {"var", var_apply, destroy_parts<1, 1>,
+                                                       sizeof(var_saved), false, 111};
 static TensorRef var_autograd(Call c, const Tensor& self, Ints dim, double correction,
                               bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -407,9 +399,8 @@ static void std_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::std_backward(g0, r0, self, dim, correction, keepdim);
   }
 }
-alignas(8) static constinit const NodeType std_type =
-    {"std\0tself,tresult,sdim,fcorrection,bkeepdim", std_apply, destroy_parts<2, 1>,
-     sizeof(std_saved), false, true};
+alignas(8) static constinit const NodeType std_type = {"std", std_apply, destroy_parts<2, 1>,
+                                                       sizeof(std_saved), false, 140};
 static TensorRef std_autograd(Call c, const Tensor& self, Ints dim, double correction,
                               bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -468,9 +459,8 @@ static void prod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::prod_backward(g0, self, r0);
   }
 }
-alignas(8) static constinit const NodeType prod_type = {"prod\0tself,tresult", prod_apply,
-                                                        destroy_parts<2, 0>, sizeof(prod_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType prod_type = {"prod", prod_apply, destroy_parts<2, 0>,
+                                                        sizeof(prod_saved), false, 133};
 static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_prod, c.keys & kBelowAutograd, self, dtype);
@@ -515,8 +505,8 @@ static void prod_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::prod_dim_backward(g0, self, r0, dim, keepdim);
   }
 }
-alignas(8) static constinit const NodeType prod_dim_type = {"prod\0tself,tresult,idim,bkeepdim",
-    prod_dim_apply, destroy_parts<2, 0>, sizeof(prod_dim_saved), false, true};
+alignas(8) static constinit const NodeType prod_dim_type = {"prod", prod_dim_apply,
+    destroy_parts<2, 0>, sizeof(prod_dim_saved), false, 137};
 static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
                                    Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -596,9 +586,8 @@ static void norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::norm_backward(g0, self, r0, p, dim, keepdim);
   }
 }
-alignas(8) static constinit const NodeType norm_type = {"norm\0tself,tresult,sdim,fp,bkeepdim",
-                                                        norm_apply, destroy_parts<2, 1>,
-                                                        sizeof(norm_saved), false, true};
+alignas(8) static constinit const NodeType norm_type = {"norm", norm_apply, destroy_parts<2, 1>,
+                                                        sizeof(norm_saved), false, 141};
 static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim,
                                Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -932,8 +921,8 @@ static void row_distances_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 alignas(8) static constinit const NodeType row_distances_type =
-    {"row_distances\0tx1,tx2,tresult,fp,bpairs", row_distances_apply, destroy_parts<3, 0>,
-     sizeof(row_distances_saved), false, true};
+    {"row_distances", row_distances_apply, destroy_parts<3, 0>, sizeof(row_distances_saved), false,
+     151};
 static TensorRef row_distances_autograd(Call c, const Tensor& x1, const Tensor& x2, double p,
                                         bool pairs) {
   const bool n0 = needs_grad(x1);

@@ -55,9 +55,8 @@ static void upsample2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::upsample2d_backward(g0, Ints(s.self_shape), size, mode, align, scale_h, scale_w);
   }
 }
-alignas(8) static constinit const NodeType upsample2d_type =
-    {"upsample2d\0ssize,sself_shape,imode,balign,fscale_h,fscale_w", upsample2d_apply,
-     destroy_parts<0, 2>, sizeof(upsample2d_saved), false, true};
+alignas(8) static constinit const NodeType upsample2d_type = {"upsample2d", upsample2d_apply,
+    destroy_parts<0, 2>, sizeof(upsample2d_saved), false, 32};
 static TensorRef upsample2d_autograd(Call c, const Tensor& self, Ints size, int64_t mode,
                                      bool align, double scale_h, double scale_w) {
   const bool n0 = needs_grad(self);
@@ -113,9 +112,8 @@ static void upsample2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = op::upsample2d(g0, size, mode, align, scale_h, scale_w);
   }
 }
-alignas(8) static constinit const NodeType upsample2d_backward_type =
-    {"upsample2d_backward\0ssize,imode,balign,fscale_h,fscale_w", upsample2d_backward_apply,
-     destroy_parts<0, 1>, sizeof(upsample2d_backward_saved), false, true};
+alignas(8) static constinit const NodeType upsample2d_backward_type = {"upsample2d_backward",
+    upsample2d_backward_apply, destroy_parts<0, 1>, sizeof(upsample2d_backward_saved), false, 31};
 static TensorRef upsample2d_backward_autograd(Call c, const Tensor& grad, Ints image, Ints size,
                                               int64_t mode, bool align, double scale_h,
                                               double scale_w) {

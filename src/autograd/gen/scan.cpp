@@ -24,8 +24,8 @@ static void cumsum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = formula::cumsum_backward(g0, dim);
   }
 }
-alignas(8) static constinit const NodeType cumsum_type = {"cumsum\0idim", cumsum_apply,
-    destroy_parts<0, 0>, sizeof(cumsum_saved), false, true};
+alignas(8) static constinit const NodeType cumsum_type = {"cumsum", cumsum_apply,
+    destroy_parts<0, 0>, sizeof(cumsum_saved), false, 4};
 static TensorRef cumsum_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumsum, c.keys & kBelowAutograd, self, dim, dtype);
@@ -92,8 +92,8 @@ static void cumprod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::cumprod_backward(g0, self, r0, dim);
   }
 }
-alignas(8) static constinit const NodeType cumprod_type = {"cumprod\0tself,tresult,idim",
-    cumprod_apply, destroy_parts<2, 0>, sizeof(cumprod_saved), false, true};
+alignas(8) static constinit const NodeType cumprod_type = {"cumprod", cumprod_apply,
+    destroy_parts<2, 0>, sizeof(cumprod_saved), false, 136};
 static TensorRef cumprod_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumprod, c.keys & kBelowAutograd, self, dim, dtype);
@@ -214,8 +214,8 @@ constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&vander_schema, impl::vander, nullptr);
 
 // ---- cummax ----
-alignas(8) static constinit const NodeType cummax_type = {"cummax\0tindices,sself_shape,idim",
-    apply_like_cummax, destroy_parts<1, 1>, sizeof(cummax_saved), false, true};
+alignas(8) static constinit const NodeType cummax_type = {"cummax", apply_like_cummax,
+    destroy_parts<1, 1>, sizeof(cummax_saved), false, 71};
 alignas(8) static constexpr RecordedSchema cummax_schema =
     {schema_of({.name = "cummax", .call = "cummax",
                 .text = "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
@@ -234,8 +234,8 @@ constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummax_into =
 
 // ---- cummin ----
 using cummin_saved = cummax_saved;
-alignas(8) static constinit const NodeType cummin_type = {"cummin\0tindices,sself_shape,idim",
-    apply_like_cummax, destroy_parts<1, 1>, sizeof(cummin_saved), false, true};
+alignas(8) static constinit const NodeType cummin_type = {"cummin", apply_like_cummax,
+    destroy_parts<1, 1>, sizeof(cummin_saved), false, 71};
 alignas(8) static constexpr RecordedSchema cummin_schema =
     {schema_of({.name = "cummin", .call = "cummin",
                 .text = "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
@@ -266,8 +266,8 @@ static void logcumsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = formula::logcumsumexp_backward(g0, self, r0, dim);
   }
 }
-alignas(8) static constinit const NodeType logcumsumexp_type = {"logcumsumexp\0tself,tresult,idim",
-    logcumsumexp_apply, destroy_parts<2, 0>, sizeof(logcumsumexp_saved), false, true};
+alignas(8) static constinit const NodeType logcumsumexp_type = {"logcumsumexp", logcumsumexp_apply,
+    destroy_parts<2, 0>, sizeof(logcumsumexp_saved), false, 136};
 alignas(8) static constexpr ArgInfo logcumsumexp_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema logcumsumexp_schema =

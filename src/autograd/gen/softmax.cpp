@@ -55,8 +55,9 @@ static void native_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::softmax_backward(g0, r0, dim);
   }
 }
-alignas(8) static constinit const NodeType native_softmax_type = {"native_softmax\0tresult,idim",
-    native_softmax_apply, destroy_parts<1, 0>, sizeof(native_softmax_saved), false, true};
+alignas(8) static constinit const NodeType native_softmax_type =
+    {"native_softmax", native_softmax_apply, destroy_parts<1, 0>, sizeof(native_softmax_saved),
+     false, 99};
 alignas(8) static constexpr RecordedSchema native_softmax_schema =
     {schema_of({.name = "native_softmax", .call = "native_softmax",
                 .text = "native_softmax(self: Tensor, dim: Dim) -> Tensor",
@@ -87,9 +88,8 @@ static void softmax_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = formula::softmax_backward_y(g0, grad, y, dim);
   }
 }
-alignas(8) static constinit const NodeType softmax_backward_type =
-    {"softmax_backward\0tgrad,ty,idim", softmax_backward_apply, destroy_parts<2, 0>,
-     sizeof(softmax_backward_saved), false, true};
+alignas(8) static constinit const NodeType softmax_backward_type = {"softmax_backward",
+    softmax_backward_apply, destroy_parts<2, 0>, sizeof(softmax_backward_saved), false, 63};
 alignas(8) static constexpr RecordedSchema softmax_backward_schema =
     {schema_of({.name = "softmax_backward", .call = "softmax_backward",
                 .text = "softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",
@@ -132,9 +132,8 @@ static void native_log_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[0] = op::log_softmax_backward(g0, r0, dim);
   }
 }
-alignas(8) static constinit const NodeType native_log_softmax_type =
-    {"native_log_softmax\0tresult,idim", native_log_softmax_apply, destroy_parts<1, 0>,
-     sizeof(native_log_softmax_saved), false, true};
+alignas(8) static constinit const NodeType native_log_softmax_type = {"native_log_softmax",
+    native_log_softmax_apply, destroy_parts<1, 0>, sizeof(native_log_softmax_saved), false, 99};
 alignas(8) static constexpr RecordedSchema native_log_softmax_schema =
     {schema_of({.name = "native_log_softmax", .call = "native_log_softmax",
                 .text = "native_log_softmax(self: Tensor, dim: Dim) -> Tensor",
@@ -166,9 +165,8 @@ static void log_softmax_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = formula::log_softmax_backward_y(g0, grad, y, dim);
   }
 }
-alignas(8) static constinit const NodeType log_softmax_backward_type =
-    {"log_softmax_backward\0tgrad,ty,idim", log_softmax_backward_apply, destroy_parts<2, 0>,
-     sizeof(log_softmax_backward_saved), false, true};
+alignas(8) static constinit const NodeType log_softmax_backward_type = {"log_softmax_backward",
+    log_softmax_backward_apply, destroy_parts<2, 0>, sizeof(log_softmax_backward_saved), false, 63};
 alignas(8) static constexpr RecordedSchema log_softmax_backward_schema =
     {schema_of({.name = "log_softmax_backward", .call = "log_softmax_backward",
                 .text = "log_softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",

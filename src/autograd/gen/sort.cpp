@@ -24,9 +24,8 @@ static void sort_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, true);
   }
 }
-alignas(8) static constinit const NodeType sort_type = {"sort\0tindices,sself_shape,idim",
-                                                        sort_apply, destroy_parts<1, 1>,
-                                                        sizeof(sort_saved), false, true};
+alignas(8) static constinit const NodeType sort_type = {"sort", sort_apply, destroy_parts<1, 1>,
+                                                        sizeof(sort_saved), false, 71};
 static TensorPair sort_autograd(Call c, const Tensor& self, int64_t dim, bool descending,
                                 bool stable) {
   const bool n0 = needs_grad(self);
@@ -104,9 +103,8 @@ static void topk_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, true);
   }
 }
-alignas(8) static constinit const NodeType topk_type = {"topk\0tindices,sself_shape,idim",
-                                                        topk_apply, destroy_parts<1, 1>,
-                                                        sizeof(topk_saved), false, true};
+alignas(8) static constinit const NodeType topk_type = {"topk", topk_apply, destroy_parts<1, 1>,
+                                                        sizeof(topk_saved), false, 71};
 static TensorPair topk_autograd(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest,
                                 bool sorted) {
   const bool n0 = needs_grad(self);
@@ -251,9 +249,8 @@ static void kthvalue_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
   }
 }
-alignas(8) static constinit const NodeType kthvalue_type =
-    {"kthvalue\0tindices,sself_shape,idim,bkeepdim", kthvalue_apply, destroy_parts<1, 1>,
-     sizeof(kthvalue_saved), false, true};
+alignas(8) static constinit const NodeType kthvalue_type = {"kthvalue", kthvalue_apply,
+    destroy_parts<1, 1>, sizeof(kthvalue_saved), false, 72};
 static TensorPair kthvalue_autograd(Call c, const Tensor& self, int64_t k, int64_t dim,
                                     bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -312,9 +309,8 @@ static void select_ranks_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), -1, r1, g0);
   }
 }
-alignas(8) static constinit const NodeType select_ranks_type =
-    {"select_ranks\0tindices,sself_shape", select_ranks_apply, destroy_parts<1, 1>,
-     sizeof(select_ranks_saved), false, true};
+alignas(8) static constinit const NodeType select_ranks_type = {"select_ranks", select_ranks_apply,
+    destroy_parts<1, 1>, sizeof(select_ranks_saved), false, 70};
 static TensorPair select_ranks_autograd(Call c, const Tensor& self, const Tensor& ranks,
                                         bool nan_last) {
   const bool n0 = needs_grad(self);
@@ -344,8 +340,8 @@ constinit Op<TensorPair(const Tensor&, const Tensor&, bool)> op_select_ranks =
 
 // ---- median ----
 using median_saved = max_saved;
-alignas(8) static constinit const NodeType median_type = {"median\0tself,tresult", apply_like_max,
-    destroy_parts<2, 0>, sizeof(median_saved), false, true};
+alignas(8) static constinit const NodeType median_type = {"median", apply_like_max,
+    destroy_parts<2, 0>, sizeof(median_saved), false, 133};
 alignas(8) static constexpr RecordedSchema median_schema =
     {schema_of({.name = "median", .call = "median", .text = "median(self: Tensor) -> Tensor",
                 .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -355,9 +351,8 @@ constinit Op<TensorRef(const Tensor&)> op_median = make_op<TensorRef, const Tens
 
 // ---- median_dim ----
 using median_dim_saved = max_dim_saved;
-alignas(8) static constinit const NodeType median_dim_type =
-    {"median\0tindices,sself_shape,idim,bkeepdim", apply_like_max_dim, destroy_parts<1, 1>,
-     sizeof(median_dim_saved), false, true};
+alignas(8) static constinit const NodeType median_dim_type = {"median", apply_like_max_dim,
+    destroy_parts<1, 1>, sizeof(median_dim_saved), false, 72};
 alignas(8) static constexpr RecordedSchema median_dim_schema =
     {schema_of({.name = "median_dim", .call = "median_dim",
     .text = "median_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
@@ -377,8 +372,8 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_median_dim
 
 // ---- nanmedian ----
 using nanmedian_saved = max_saved;
-alignas(8) static constinit const NodeType nanmedian_type = {"nanmedian\0tself,tresult",
-    apply_like_max, destroy_parts<2, 0>, sizeof(nanmedian_saved), false, true};
+alignas(8) static constinit const NodeType nanmedian_type = {"nanmedian", apply_like_max,
+    destroy_parts<2, 0>, sizeof(nanmedian_saved), false, 133};
 alignas(8) static constexpr RecordedSchema nanmedian_schema =
     {schema_of({.name = "nanmedian", .call = "nanmedian",
                 .text = "nanmedian(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
@@ -389,9 +384,8 @@ constinit Op<TensorRef(const Tensor&)> op_nanmedian =
 
 // ---- nanmedian_dim ----
 using nanmedian_dim_saved = max_dim_saved;
-alignas(8) static constinit const NodeType nanmedian_dim_type =
-    {"nanmedian\0tindices,sself_shape,idim,bkeepdim", apply_like_max_dim, destroy_parts<1, 1>,
-     sizeof(nanmedian_dim_saved), false, true};
+alignas(8) static constinit const NodeType nanmedian_dim_type = {"nanmedian", apply_like_max_dim,
+    destroy_parts<1, 1>, sizeof(nanmedian_dim_saved), false, 72};
 alignas(8) static constexpr RecordedSchema nanmedian_dim_schema =
     {schema_of({.name = "nanmedian_dim", .call = "nanmedian_dim",
     .text = "nanmedian_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
@@ -411,9 +405,9 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_nanmedian_
 
 // ---- mode ----
 using mode_saved = max_dim_saved;
-alignas(8) static constinit const NodeType mode_type = {"mode\0tindices,sself_shape,idim,bkeepdim",
-                                                        apply_like_max_dim, destroy_parts<1, 1>,
-                                                        sizeof(mode_saved), false, true};
+alignas(8) static constinit const NodeType mode_type = {"mode", apply_like_max_dim,
+                                                        destroy_parts<1, 1>, sizeof(mode_saved),
+                                                        false, 72};
 alignas(8) static constexpr ArgInfo mode_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"dim", ArgType::kDim, false, true, 0,
                                                     ArgDefault::kInt, {.i = -1}},

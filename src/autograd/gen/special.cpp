@@ -23,8 +23,8 @@ static void lgamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::mul(g0, op::digamma(self));
   }
 }
-alignas(8) static constinit const NodeType lgamma_type = {"lgamma\0tself", lgamma_apply,
-    destroy_parts<1, 0>, sizeof(lgamma_saved), false, true};
+alignas(8) static constinit const NodeType lgamma_type = {"lgamma", lgamma_apply,
+    destroy_parts<1, 0>, sizeof(lgamma_saved), false, 100};
 alignas(8) static constexpr RecordedSchema lgamma_schema =
     {schema_of({.name = "lgamma", .call = "lgamma", .text = "lgamma(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -59,8 +59,8 @@ static void digamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::mul(g0, op::polygamma_kernel(self, 1));
   }
 }
-alignas(8) static constinit const NodeType digamma_type = {"digamma\0tself", digamma_apply,
-    destroy_parts<1, 0>, sizeof(digamma_saved), false, true};
+alignas(8) static constinit const NodeType digamma_type = {"digamma", digamma_apply,
+    destroy_parts<1, 0>, sizeof(digamma_saved), false, 100};
 alignas(8) static constexpr RecordedSchema digamma_schema =
     {schema_of({.name = "digamma", .call = "digamma", .text = "digamma(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -115,9 +115,8 @@ static void polygamma_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = formula::polygamma_backward(g0, self, order);
   }
 }
-alignas(8) static constinit const NodeType polygamma_kernel_type =
-    {"polygamma_kernel\0tself,iorder", polygamma_kernel_apply, destroy_parts<1, 0>,
-     sizeof(polygamma_kernel_saved), false, true};
+alignas(8) static constinit const NodeType polygamma_kernel_type = {"polygamma_kernel",
+    polygamma_kernel_apply, destroy_parts<1, 0>, sizeof(polygamma_kernel_saved), false, 104};
 alignas(8) static constexpr ArgInfo polygamma_kernel_args[] =
     {{"self", ArgType::kTensor, false, false}, {"order", ArgType::kInt, false, false}};
 alignas(8) static constexpr RecordedSchema polygamma_kernel_schema =
@@ -176,8 +175,8 @@ static void erfinv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::mul(op::mul(g0, op::exp(op::mul(r0, r0))), 0.886226925452758);
   }
 }
-alignas(8) static constinit const NodeType erfinv_type = {"erfinv\0tresult", erfinv_apply,
-    destroy_parts<1, 0>, sizeof(erfinv_saved), false, true};
+alignas(8) static constinit const NodeType erfinv_type = {"erfinv", erfinv_apply,
+    destroy_parts<1, 0>, sizeof(erfinv_saved), false, 98};
 alignas(8) static constexpr RecordedSchema erfinv_schema =
     {schema_of({.name = "erfinv", .call = "erfinv", .text = "erfinv(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -215,8 +214,8 @@ static void erfcx_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(g0, op::sub(op::mul(op::mul(self, r0), 2), 1.1283791670955126));
   }
 }
-alignas(8) static constinit const NodeType erfcx_type = {"erfcx\0tself,tresult", erfcx_apply,
-    destroy_parts<2, 0>, sizeof(erfcx_saved), false, true};
+alignas(8) static constinit const NodeType erfcx_type = {"erfcx", erfcx_apply, destroy_parts<2, 0>,
+    sizeof(erfcx_saved), false, 133};
 alignas(8) static constexpr RecordedSchema erfcx_schema =
     {schema_of({.name = "erfcx", .call = "erfcx", .text = "erfcx(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -244,9 +243,8 @@ static void ndtr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(g0, op::exp(op::mul(op::mul(self, self), -0.5))), 0.3989422804014327);
   }
 }
-alignas(8) static constinit const NodeType ndtr_type = {"ndtr\0tself", ndtr_apply,
-                                                        destroy_parts<1, 0>, sizeof(ndtr_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType ndtr_type = {"ndtr", ndtr_apply, destroy_parts<1, 0>,
+                                                        sizeof(ndtr_saved), false, 100};
 alignas(8) static constexpr RecordedSchema ndtr_schema =
     {schema_of({.name = "ndtr", .call = "ndtr", .text = "ndtr(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -275,8 +273,8 @@ static void log_ndtr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
                      0.7978845608028654);
   }
 }
-alignas(8) static constinit const NodeType log_ndtr_type = {"log_ndtr\0tself", log_ndtr_apply,
-    destroy_parts<1, 0>, sizeof(log_ndtr_saved), false, true};
+alignas(8) static constinit const NodeType log_ndtr_type = {"log_ndtr", log_ndtr_apply,
+    destroy_parts<1, 0>, sizeof(log_ndtr_saved), false, 100};
 alignas(8) static constexpr RecordedSchema log_ndtr_schema =
     {schema_of({.name = "log_ndtr", .call = "log_ndtr", .text = "log_ndtr(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -304,8 +302,8 @@ static void ndtri_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(op::mul(g0, op::exp(op::mul(op::mul(r0, r0), 0.5))), 2.5066282746310002);
   }
 }
-alignas(8) static constinit const NodeType ndtri_type = {"ndtri\0tresult", ndtri_apply,
-    destroy_parts<1, 0>, sizeof(ndtri_saved), false, true};
+alignas(8) static constinit const NodeType ndtri_type = {"ndtri", ndtri_apply, destroy_parts<1, 0>,
+    sizeof(ndtri_saved), false, 98};
 alignas(8) static constexpr RecordedSchema ndtri_schema =
     {schema_of({.name = "ndtri", .call = "ndtri", .text = "ndtri(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -333,8 +331,8 @@ static void i0_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out)
     out[0] = op::mul(g0, op::i1(self));
   }
 }
-alignas(8) static constinit const NodeType i0_type = {"i0\0tself", i0_apply, destroy_parts<1, 0>,
-                                                      sizeof(i0_saved), false, true};
+alignas(8) static constinit const NodeType i0_type = {"i0", i0_apply, destroy_parts<1, 0>,
+                                                      sizeof(i0_saved), false, 100};
 alignas(8) static constexpr RecordedSchema i0_schema =
     {schema_of({.name = "i0", .call = "i0", .text = "i0(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -371,9 +369,8 @@ static void i0e_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::sub(op::i1e(self), op::mul(op::sign(self), r0)));
   }
 }
-alignas(8) static constinit const NodeType i0e_type = {"i0e\0tself,tresult", i0e_apply,
-                                                       destroy_parts<2, 0>, sizeof(i0e_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType i0e_type = {"i0e", i0e_apply, destroy_parts<2, 0>,
+                                                       sizeof(i0e_saved), false, 133};
 alignas(8) static constexpr RecordedSchema i0e_schema =
     {schema_of({.name = "i0e", .call = "i0e", .text = "i0e(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -403,9 +400,8 @@ static void i1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out)
     out[0] = formula::i1_backward(g0, self, r0);
   }
 }
-alignas(8) static constinit const NodeType i1_type = {"i1\0tself,tresult", i1_apply,
-                                                      destroy_parts<2, 0>, sizeof(i1_saved), false,
-                                                      true};
+alignas(8) static constinit const NodeType i1_type = {"i1", i1_apply, destroy_parts<2, 0>,
+                                                      sizeof(i1_saved), false, 133};
 alignas(8) static constexpr RecordedSchema i1_schema =
     {schema_of({.name = "i1", .call = "i1", .text = "i1(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -435,9 +431,8 @@ static void i1e_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::i1e_backward(g0, self, r0);
   }
 }
-alignas(8) static constinit const NodeType i1e_type = {"i1e\0tself,tresult", i1e_apply,
-                                                       destroy_parts<2, 0>, sizeof(i1e_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType i1e_type = {"i1e", i1e_apply, destroy_parts<2, 0>,
+                                                       sizeof(i1e_saved), false, 133};
 alignas(8) static constexpr RecordedSchema i1e_schema =
     {schema_of({.name = "i1e", .call = "i1e", .text = "i1e(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -465,9 +460,8 @@ static void sinc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::sinc_backward(g0, self);
   }
 }
-alignas(8) static constinit const NodeType sinc_type = {"sinc\0tself", sinc_apply,
-                                                        destroy_parts<1, 0>, sizeof(sinc_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType sinc_type = {"sinc", sinc_apply, destroy_parts<1, 0>,
+                                                        sizeof(sinc_saved), false, 100};
 alignas(8) static constexpr RecordedSchema sinc_schema =
     {schema_of({.name = "sinc", .call = "sinc", .text = "sinc(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -502,9 +496,8 @@ static void entr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::neg(op::mul(g0, op::add(op::log(self), 1)));
   }
 }
-alignas(8) static constinit const NodeType entr_type = {"entr\0tself", entr_apply,
-                                                        destroy_parts<1, 0>, sizeof(entr_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType entr_type = {"entr", entr_apply, destroy_parts<1, 0>,
+                                                        sizeof(entr_saved), false, 100};
 alignas(8) static constexpr RecordedSchema entr_schema =
     {schema_of({.name = "entr", .call = "entr", .text = "entr(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -542,8 +535,8 @@ static void xlogy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::mul(g0, op::div_true(self, other));
   }
 }
-alignas(8) static constinit const NodeType xlogy_type = {"xlogy\0tself,tother", xlogy_apply,
-    destroy_parts<2, 0>, sizeof(xlogy_saved), false, true};
+alignas(8) static constinit const NodeType xlogy_type = {"xlogy", xlogy_apply, destroy_parts<2, 0>,
+    sizeof(xlogy_saved), false, 127};
 alignas(8) static constexpr RecordedSchema xlogy_schema =
     {schema_of({.name = "xlogy", .call = "xlogy",
                 .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -583,8 +576,8 @@ static void xlogy_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = formula::xlogy_backward(g0, self, other);
   }
 }
-alignas(8) static constinit const NodeType xlogy_scalar_type = {"xlogy\0tself,nother",
-    xlogy_scalar_apply, destroy_parts<1, 0>, sizeof(xlogy_scalar_saved), false, true};
+alignas(8) static constinit const NodeType xlogy_scalar_type = {"xlogy", xlogy_scalar_apply,
+    destroy_parts<1, 0>, sizeof(xlogy_scalar_saved), false, 109};
 alignas(8) static constexpr RecordedSchema xlogy_scalar_schema =
     {schema_of({.name = "xlogy_scalar", .call = "xlogy",
                 .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor",
@@ -634,8 +627,8 @@ static void xlog1py_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[1] = op::mul(g0, op::div_true(self, op::add(other, 1)));
   }
 }
-alignas(8) static constinit const NodeType xlog1py_type = {"xlog1py\0tself,tother", xlog1py_apply,
-    destroy_parts<2, 0>, sizeof(xlog1py_saved), false, true};
+alignas(8) static constinit const NodeType xlog1py_type = {"xlog1py", xlog1py_apply,
+    destroy_parts<2, 0>, sizeof(xlog1py_saved), false, 127};
 alignas(8) static constexpr RecordedSchema xlog1py_schema =
     {schema_of({.name = "xlog1py", .call = "xlog1py",
                 .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
@@ -667,8 +660,8 @@ static void xlog1py_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = formula::xlog1py_backward(g0, self, other);
   }
 }
-alignas(8) static constinit const NodeType xlog1py_scalar_type = {"xlog1py\0tself,nother",
-    xlog1py_scalar_apply, destroy_parts<1, 0>, sizeof(xlog1py_scalar_saved), false, true};
+alignas(8) static constinit const NodeType xlog1py_scalar_type = {"xlog1py", xlog1py_scalar_apply,
+    destroy_parts<1, 0>, sizeof(xlog1py_scalar_saved), false, 109};
 alignas(8) static constexpr RecordedSchema xlog1py_scalar_schema =
     {schema_of({.name = "xlog1py_scalar", .call = "xlog1py",
                 .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor",
@@ -731,8 +724,9 @@ static void igamma_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[0] = op::mul(g0, formula::igamma_slope(self, other));
   }
 }
-alignas(8) static constinit const NodeType igamma_kernel_type = {"igamma_kernel\0tself,tother",
-    igamma_kernel_apply, destroy_parts<2, 0>, sizeof(igamma_kernel_saved), false, true};
+alignas(8) static constinit const NodeType igamma_kernel_type =
+    {"igamma_kernel", igamma_kernel_apply, destroy_parts<2, 0>, sizeof(igamma_kernel_saved), false,
+     127};
 alignas(8) static constexpr RecordedSchema igamma_kernel_schema =
     {schema_of({.name = "igamma_kernel", .call = "igamma_kernel",
                 .text = "igamma_kernel(self: Tensor, other: Tensor) -> Tensor",
@@ -787,8 +781,9 @@ static void igammac_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::neg(op::mul(g0, formula::igamma_slope(self, other)));
   }
 }
-alignas(8) static constinit const NodeType igammac_kernel_type = {"igammac_kernel\0tself,tother",
-    igammac_kernel_apply, destroy_parts<2, 0>, sizeof(igammac_kernel_saved), false, true};
+alignas(8) static constinit const NodeType igammac_kernel_type =
+    {"igammac_kernel", igammac_kernel_apply, destroy_parts<2, 0>, sizeof(igammac_kernel_saved),
+     false, 127};
 alignas(8) static constexpr RecordedSchema igammac_kernel_schema =
     {schema_of({.name = "igammac_kernel", .call = "igammac_kernel",
                 .text = "igammac_kernel(self: Tensor, other: Tensor) -> Tensor",
@@ -815,8 +810,8 @@ static void bessel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = formula::bessel_backward(g0, self, r0, which);
   }
 }
-alignas(8) static constinit const NodeType bessel_type = {"bessel\0tself,tresult,iwhich",
-    bessel_apply, destroy_parts<2, 0>, sizeof(bessel_saved), false, true};
+alignas(8) static constinit const NodeType bessel_type = {"bessel", bessel_apply,
+    destroy_parts<2, 0>, sizeof(bessel_saved), false, 138};
 alignas(8) static constexpr ArgInfo bessel_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"which", ArgType::kInt, false, false}};
 alignas(8) static constexpr RecordedSchema bessel_schema =
@@ -847,9 +842,9 @@ static void orthogonal_polynomial_apply(Node& n, [[maybe_unused]] TensorRef* gra
     out[0] = formula::orthogonal_polynomial_backward(g0, self, which, order);
   }
 }
-alignas(8) static constinit const NodeType orthogonal_polynomial_type =
-    {"orthogonal_polynomial\0tself,iwhich,iorder", orthogonal_polynomial_apply, destroy_parts<1, 0>,
-     sizeof(orthogonal_polynomial_saved), false, true};
+alignas(8) static constinit const NodeType orthogonal_polynomial_type = {"orthogonal_polynomial",
+    orthogonal_polynomial_apply, destroy_parts<1, 0>, sizeof(orthogonal_polynomial_saved), false,
+    105};
 static TensorRef orthogonal_polynomial_autograd(Call c, const Tensor& self, int64_t which,
                                                 int64_t order) {
   const bool n0 = needs_grad(self);
@@ -895,9 +890,8 @@ static void zeta_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::neg(op::mul(op::mul(g0, self), op::zeta(op::add(self, 1), other)));
   }
 }
-alignas(8) static constinit const NodeType zeta_type = {"zeta\0tself,tother", zeta_apply,
-                                                        destroy_parts<2, 0>, sizeof(zeta_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType zeta_type = {"zeta", zeta_apply, destroy_parts<2, 0>,
+                                                        sizeof(zeta_saved), false, 127};
 alignas(8) static constexpr RecordedSchema zeta_schema =
     {schema_of({.name = "zeta", .call = "zeta",
                 .text = "zeta(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,

@@ -23,9 +23,8 @@ static void exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(r0));
   }
 }
-alignas(8) static constinit const NodeType exp_type = {"exp\0tresult", exp_apply,
-                                                       destroy_parts<1, 0>, sizeof(exp_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType exp_type = {"exp", exp_apply, destroy_parts<1, 0>,
+                                                       sizeof(exp_saved), false, 98};
 alignas(8) static constexpr RecordedSchema exp_schema =
     {schema_of({.name = "exp", .call = "exp", .text = "exp(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -61,8 +60,8 @@ static void log_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::div_true(g0, op::conj(self));
   }
 }
-alignas(8) static constinit const NodeType log_type = {"log\0tself", log_apply, destroy_parts<1, 0>,
-                                                       sizeof(log_saved), false, true};
+alignas(8) static constinit const NodeType log_type = {"log", log_apply, destroy_parts<1, 0>,
+                                                       sizeof(log_saved), false, 100};
 alignas(8) static constexpr RecordedSchema log_schema =
     {schema_of({.name = "log", .call = "log", .text = "log(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -98,9 +97,8 @@ static void tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::tanh_backward(g0, r0);
   }
 }
-alignas(8) static constinit const NodeType tanh_type = {"tanh\0tresult", tanh_apply,
-                                                        destroy_parts<1, 0>, sizeof(tanh_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType tanh_type = {"tanh", tanh_apply, destroy_parts<1, 0>,
+                                                        sizeof(tanh_saved), false, 98};
 alignas(8) static constexpr RecordedSchema tanh_schema =
     {schema_of({.name = "tanh", .call = "tanh", .text = "tanh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -143,8 +141,9 @@ static void tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = op::mul(op::mul(op::conj(g0), grad), op::conj(op::mul(y, -2)));
   }
 }
-alignas(8) static constinit const NodeType tanh_backward_type = {"tanh_backward\0tgrad,ty",
-    tanh_backward_apply, destroy_parts<2, 0>, sizeof(tanh_backward_saved), false, true};
+alignas(8) static constinit const NodeType tanh_backward_type =
+    {"tanh_backward", tanh_backward_apply, destroy_parts<2, 0>, sizeof(tanh_backward_saved), false,
+     62};
 alignas(8) static constexpr RecordedSchema tanh_backward_schema =
     {schema_of({.name = "tanh_backward", .call = "tanh_backward",
                 .text = "tanh_backward(grad: Tensor, y: Tensor) -> Tensor",
@@ -168,8 +167,8 @@ static void sigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::sigmoid_backward(g0, r0);
   }
 }
-alignas(8) static constinit const NodeType sigmoid_type = {"sigmoid\0tresult", sigmoid_apply,
-    destroy_parts<1, 0>, sizeof(sigmoid_saved), false, true};
+alignas(8) static constinit const NodeType sigmoid_type = {"sigmoid", sigmoid_apply,
+    destroy_parts<1, 0>, sizeof(sigmoid_saved), false, 98};
 alignas(8) static constexpr RecordedSchema sigmoid_schema =
     {schema_of({.name = "sigmoid", .call = "sigmoid", .text = "sigmoid(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -212,8 +211,8 @@ static void sigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = op::mul(op::mul(op::conj(g0), grad), op::conj(op::rsub(op::mul(y, 2), 1)));
   }
 }
-alignas(8) static constinit const NodeType sigmoid_backward_type = {"sigmoid_backward\0tgrad,ty",
-    sigmoid_backward_apply, destroy_parts<2, 0>, sizeof(sigmoid_backward_saved), false, true};
+alignas(8) static constinit const NodeType sigmoid_backward_type = {"sigmoid_backward",
+    sigmoid_backward_apply, destroy_parts<2, 0>, sizeof(sigmoid_backward_saved), false, 62};
 alignas(8) static constexpr RecordedSchema sigmoid_backward_schema =
     {schema_of({.name = "sigmoid_backward", .call = "sigmoid_backward",
                 .text = "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor",
@@ -238,8 +237,8 @@ static void abs_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::sgn(self));
   }
 }
-alignas(8) static constinit const NodeType abs_type = {"abs\0tself", abs_apply, destroy_parts<1, 0>,
-                                                       sizeof(abs_saved), false, true};
+alignas(8) static constinit const NodeType abs_type = {"abs", abs_apply, destroy_parts<1, 0>,
+                                                       sizeof(abs_saved), false, 100};
 alignas(8) static constexpr RecordedSchema abs_schema =
     {schema_of({.name = "abs", .call = "abs", .text = "abs(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -276,9 +275,8 @@ static void sgn_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::sgn_backward(g0, self, r0);
   }
 }
-alignas(8) static constinit const NodeType sgn_type = {"sgn\0tself,tresult", sgn_apply,
-                                                       destroy_parts<2, 0>, sizeof(sgn_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType sgn_type = {"sgn", sgn_apply, destroy_parts<2, 0>,
+                                                       sizeof(sgn_saved), false, 133};
 alignas(8) static constexpr RecordedSchema sgn_schema =
     {schema_of({.name = "sgn", .call = "sgn", .text = "sgn(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -321,7 +319,7 @@ constinit Op<void(const Tensor&, Tensor&)> op_sgn_into = make_op<void, const Ten
 using sign_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType sign_type = {"sign", apply_like_div_floor_scalar,
                                                         destroy_parts<0, 0>, sizeof(sign_saved),
-                                                        false, false};
+                                                        false, 0};
 alignas(8) static constexpr RecordedSchema sign_schema =
     {schema_of({.name = "sign", .call = "sign", .text = "sign(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -356,9 +354,8 @@ static void sqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::mul(op::conj(r0), 2));
   }
 }
-alignas(8) static constinit const NodeType sqrt_type = {"sqrt\0tresult", sqrt_apply,
-                                                        destroy_parts<1, 0>, sizeof(sqrt_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType sqrt_type = {"sqrt", sqrt_apply, destroy_parts<1, 0>,
+                                                        sizeof(sqrt_saved), false, 98};
 alignas(8) static constexpr RecordedSchema sqrt_schema =
     {schema_of({.name = "sqrt", .call = "sqrt", .text = "sqrt(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -393,8 +390,8 @@ static void rsqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(op::mul(g0, op::conj(op::mul(op::mul(r0, r0), r0))), -0.5);
   }
 }
-alignas(8) static constinit const NodeType rsqrt_type = {"rsqrt\0tresult", rsqrt_apply,
-    destroy_parts<1, 0>, sizeof(rsqrt_saved), false, true};
+alignas(8) static constinit const NodeType rsqrt_type = {"rsqrt", rsqrt_apply, destroy_parts<1, 0>,
+    sizeof(rsqrt_saved), false, 98};
 alignas(8) static constexpr RecordedSchema rsqrt_schema =
     {schema_of({.name = "rsqrt", .call = "rsqrt", .text = "rsqrt(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -458,8 +455,8 @@ static void reciprocal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::neg(op::mul(g0, op::conj(op::mul(r0, r0))));
   }
 }
-alignas(8) static constinit const NodeType reciprocal_type = {"reciprocal\0tresult",
-    reciprocal_apply, destroy_parts<1, 0>, sizeof(reciprocal_saved), false, true};
+alignas(8) static constinit const NodeType reciprocal_type = {"reciprocal", reciprocal_apply,
+    destroy_parts<1, 0>, sizeof(reciprocal_saved), false, 98};
 alignas(8) static constexpr RecordedSchema reciprocal_schema =
     {schema_of({.name = "reciprocal", .call = "reciprocal",
                 .text = "reciprocal(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
@@ -496,9 +493,8 @@ static void exp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(g0, op::conj(r0)), 0.6931471805599453);
   }
 }
-alignas(8) static constinit const NodeType exp2_type = {"exp2\0tresult", exp2_apply,
-                                                        destroy_parts<1, 0>, sizeof(exp2_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType exp2_type = {"exp2", exp2_apply, destroy_parts<1, 0>,
+                                                        sizeof(exp2_saved), false, 98};
 alignas(8) static constexpr RecordedSchema exp2_schema =
     {schema_of({.name = "exp2", .call = "exp2", .text = "exp2(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -533,8 +529,8 @@ static void expm1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(g0, op::conj(op::add(r0, 1)));
   }
 }
-alignas(8) static constinit const NodeType expm1_type = {"expm1\0tresult", expm1_apply,
-    destroy_parts<1, 0>, sizeof(expm1_saved), false, true};
+alignas(8) static constinit const NodeType expm1_type = {"expm1", expm1_apply, destroy_parts<1, 0>,
+    sizeof(expm1_saved), false, 98};
 alignas(8) static constexpr RecordedSchema expm1_schema =
     {schema_of({.name = "expm1", .call = "expm1", .text = "expm1(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -570,9 +566,8 @@ static void log2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::mul(op::conj(self), 0.6931471805599453));
   }
 }
-alignas(8) static constinit const NodeType log2_type = {"log2\0tself", log2_apply,
-                                                        destroy_parts<1, 0>, sizeof(log2_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType log2_type = {"log2", log2_apply, destroy_parts<1, 0>,
+                                                        sizeof(log2_saved), false, 100};
 alignas(8) static constexpr RecordedSchema log2_schema =
     {schema_of({.name = "log2", .call = "log2", .text = "log2(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -608,8 +603,8 @@ static void log10_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::mul(op::conj(self), 2.302585092994046));
   }
 }
-alignas(8) static constinit const NodeType log10_type = {"log10\0tself", log10_apply,
-    destroy_parts<1, 0>, sizeof(log10_saved), false, true};
+alignas(8) static constinit const NodeType log10_type = {"log10", log10_apply, destroy_parts<1, 0>,
+    sizeof(log10_saved), false, 100};
 alignas(8) static constexpr RecordedSchema log10_schema =
     {schema_of({.name = "log10", .call = "log10", .text = "log10(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -645,8 +640,8 @@ static void log1p_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::conj(op::add(self, 1)));
   }
 }
-alignas(8) static constinit const NodeType log1p_type = {"log1p\0tself", log1p_apply,
-    destroy_parts<1, 0>, sizeof(log1p_saved), false, true};
+alignas(8) static constinit const NodeType log1p_type = {"log1p", log1p_apply, destroy_parts<1, 0>,
+    sizeof(log1p_saved), false, 100};
 alignas(8) static constexpr RecordedSchema log1p_schema =
     {schema_of({.name = "log1p", .call = "log1p", .text = "log1p(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -682,8 +677,8 @@ static void sin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(op::cos(self)));
   }
 }
-alignas(8) static constinit const NodeType sin_type = {"sin\0tself", sin_apply, destroy_parts<1, 0>,
-                                                       sizeof(sin_saved), false, true};
+alignas(8) static constinit const NodeType sin_type = {"sin", sin_apply, destroy_parts<1, 0>,
+                                                       sizeof(sin_saved), false, 100};
 alignas(8) static constexpr RecordedSchema sin_schema =
     {schema_of({.name = "sin", .call = "sin", .text = "sin(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -718,8 +713,8 @@ static void cos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::neg(op::mul(g0, op::conj(op::sin(self))));
   }
 }
-alignas(8) static constinit const NodeType cos_type = {"cos\0tself", cos_apply, destroy_parts<1, 0>,
-                                                       sizeof(cos_saved), false, true};
+alignas(8) static constinit const NodeType cos_type = {"cos", cos_apply, destroy_parts<1, 0>,
+                                                       sizeof(cos_saved), false, 100};
 alignas(8) static constexpr RecordedSchema cos_schema =
     {schema_of({.name = "cos", .call = "cos", .text = "cos(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -754,9 +749,8 @@ static void tan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(op::add(op::mul(r0, r0), 1)));
   }
 }
-alignas(8) static constinit const NodeType tan_type = {"tan\0tresult", tan_apply,
-                                                       destroy_parts<1, 0>, sizeof(tan_saved),
-                                                       false, true};
+alignas(8) static constinit const NodeType tan_type = {"tan", tan_apply, destroy_parts<1, 0>,
+                                                       sizeof(tan_saved), false, 98};
 alignas(8) static constexpr RecordedSchema tan_schema =
     {schema_of({.name = "tan", .call = "tan", .text = "tan(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -792,9 +786,8 @@ static void asin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::rsqrt(op::rsub(op::mul(self, self), 1))));
   }
 }
-alignas(8) static constinit const NodeType asin_type = {"asin\0tself", asin_apply,
-                                                        destroy_parts<1, 0>, sizeof(asin_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType asin_type = {"asin", asin_apply, destroy_parts<1, 0>,
+                                                        sizeof(asin_saved), false, 100};
 alignas(8) static constexpr RecordedSchema asin_schema =
     {schema_of({.name = "asin", .call = "asin", .text = "asin(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -830,9 +823,8 @@ static void acos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::neg(op::mul(g0, op::conj(op::rsqrt(op::rsub(op::mul(self, self), 1)))));
   }
 }
-alignas(8) static constinit const NodeType acos_type = {"acos\0tself", acos_apply,
-                                                        destroy_parts<1, 0>, sizeof(acos_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType acos_type = {"acos", acos_apply, destroy_parts<1, 0>,
+                                                        sizeof(acos_saved), false, 100};
 alignas(8) static constexpr RecordedSchema acos_schema =
     {schema_of({.name = "acos", .call = "acos", .text = "acos(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -868,9 +860,8 @@ static void atan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::conj(op::add(op::mul(self, self), 1)));
   }
 }
-alignas(8) static constinit const NodeType atan_type = {"atan\0tself", atan_apply,
-                                                        destroy_parts<1, 0>, sizeof(atan_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType atan_type = {"atan", atan_apply, destroy_parts<1, 0>,
+                                                        sizeof(atan_saved), false, 100};
 alignas(8) static constexpr RecordedSchema atan_schema =
     {schema_of({.name = "atan", .call = "atan", .text = "atan(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -905,9 +896,8 @@ static void sinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::cosh(self)));
   }
 }
-alignas(8) static constinit const NodeType sinh_type = {"sinh\0tself", sinh_apply,
-                                                        destroy_parts<1, 0>, sizeof(sinh_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType sinh_type = {"sinh", sinh_apply, destroy_parts<1, 0>,
+                                                        sizeof(sinh_saved), false, 100};
 alignas(8) static constexpr RecordedSchema sinh_schema =
     {schema_of({.name = "sinh", .call = "sinh", .text = "sinh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -943,9 +933,8 @@ static void cosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::sinh(self)));
   }
 }
-alignas(8) static constinit const NodeType cosh_type = {"cosh\0tself", cosh_apply,
-                                                        destroy_parts<1, 0>, sizeof(cosh_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType cosh_type = {"cosh", cosh_apply, destroy_parts<1, 0>,
+                                                        sizeof(cosh_saved), false, 100};
 alignas(8) static constexpr RecordedSchema cosh_schema =
     {schema_of({.name = "cosh", .call = "cosh", .text = "cosh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -981,8 +970,8 @@ static void asinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(g0, op::conj(op::rsqrt(op::add(op::mul(self, self), 1))));
   }
 }
-alignas(8) static constinit const NodeType asinh_type = {"asinh\0tself", asinh_apply,
-    destroy_parts<1, 0>, sizeof(asinh_saved), false, true};
+alignas(8) static constinit const NodeType asinh_type = {"asinh", asinh_apply, destroy_parts<1, 0>,
+    sizeof(asinh_saved), false, 100};
 alignas(8) static constexpr RecordedSchema asinh_schema =
     {schema_of({.name = "asinh", .call = "asinh", .text = "asinh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1017,8 +1006,8 @@ static void acosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = formula::acosh_backward(g0, self);
   }
 }
-alignas(8) static constinit const NodeType acosh_type = {"acosh\0tself", acosh_apply,
-    destroy_parts<1, 0>, sizeof(acosh_saved), false, true};
+alignas(8) static constinit const NodeType acosh_type = {"acosh", acosh_apply, destroy_parts<1, 0>,
+    sizeof(acosh_saved), false, 100};
 alignas(8) static constexpr RecordedSchema acosh_schema =
     {schema_of({.name = "acosh", .call = "acosh", .text = "acosh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1053,8 +1042,8 @@ static void atanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::conj(op::rsub(op::mul(self, self), 1)));
   }
 }
-alignas(8) static constinit const NodeType atanh_type = {"atanh\0tself", atanh_apply,
-    destroy_parts<1, 0>, sizeof(atanh_saved), false, true};
+alignas(8) static constinit const NodeType atanh_type = {"atanh", atanh_apply, destroy_parts<1, 0>,
+    sizeof(atanh_saved), false, 100};
 alignas(8) static constexpr RecordedSchema atanh_schema =
     {schema_of({.name = "atanh", .call = "atanh", .text = "atanh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1093,8 +1082,8 @@ static void logit_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::logit_backward(g0, self, eps);
   }
 }
-alignas(8) static constinit const NodeType logit_type = {"logit\0tself,Feps", logit_apply,
-    destroy_parts<1, 0>, sizeof(logit_saved), false, true};
+alignas(8) static constinit const NodeType logit_type = {"logit", logit_apply, destroy_parts<1, 0>,
+    sizeof(logit_saved), false, 101};
 static TensorRef logit_autograd(Call c, const Tensor& self, Opt<double> eps) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_logit, c.keys & kBelowAutograd, self, eps);
@@ -1181,8 +1170,8 @@ static void logit_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 alignas(8) static constinit const NodeType logit_backward_type =
-    {"logit_backward\0tgrad,tinput,Feps", logit_backward_apply, destroy_parts<2, 0>,
-     sizeof(logit_backward_saved), false, true};
+    {"logit_backward", logit_backward_apply, destroy_parts<2, 0>, sizeof(logit_backward_saved),
+     false, 50};
 static TensorRef logit_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                          Opt<double> eps) {
   const bool n0 = needs_grad(grad);
@@ -1272,8 +1261,8 @@ static void erf_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(op::mul(op::exp(op::neg(op::mul(self, self))), 1.1283791670955126), g0);
   }
 }
-alignas(8) static constinit const NodeType erf_type = {"erf\0tself", erf_apply, destroy_parts<1, 0>,
-                                                       sizeof(erf_saved), false, true};
+alignas(8) static constinit const NodeType erf_type = {"erf", erf_apply, destroy_parts<1, 0>,
+                                                       sizeof(erf_saved), false, 100};
 alignas(8) static constexpr RecordedSchema erf_schema =
     {schema_of({.name = "erf", .call = "erf", .text = "erf(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1308,9 +1297,8 @@ static void erfc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(op::exp(op::neg(op::mul(self, self))), -1.1283791670955126), g0);
   }
 }
-alignas(8) static constinit const NodeType erfc_type = {"erfc\0tself", erfc_apply,
-                                                        destroy_parts<1, 0>, sizeof(erfc_saved),
-                                                        false, true};
+alignas(8) static constinit const NodeType erfc_type = {"erfc", erfc_apply, destroy_parts<1, 0>,
+                                                        sizeof(erfc_saved), false, 100};
 alignas(8) static constexpr RecordedSchema erfc_schema =
     {schema_of({.name = "erfc", .call = "erfc", .text = "erfc(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1336,7 +1324,7 @@ constinit Op<void(const Tensor&, Tensor&)> op_erfc_into = make_op<void, const Te
 // ---- floor ----
 using floor_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType floor_type = {"floor", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(floor_saved), false, false};
+    destroy_parts<0, 0>, sizeof(floor_saved), false, 0};
 alignas(8) static constexpr RecordedSchema floor_schema =
     {schema_of({.name = "floor", .call = "floor", .text = "floor(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1363,7 +1351,7 @@ constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const T
 using ceil_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType ceil_type = {"ceil", apply_like_div_floor_scalar,
                                                         destroy_parts<0, 0>, sizeof(ceil_saved),
-                                                        false, false};
+                                                        false, 0};
 alignas(8) static constexpr RecordedSchema ceil_schema =
     {schema_of({.name = "ceil", .call = "ceil", .text = "ceil(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1389,7 +1377,7 @@ constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Te
 // ---- trunc ----
 using trunc_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType trunc_type = {"trunc", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(trunc_saved), false, false};
+    destroy_parts<0, 0>, sizeof(trunc_saved), false, 0};
 alignas(8) static constexpr RecordedSchema trunc_schema =
     {schema_of({.name = "trunc", .call = "trunc", .text = "trunc(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1416,7 +1404,7 @@ constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const T
 using frac_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType frac_type = {"frac", apply_like_add_scalar,
                                                         destroy_parts<0, 0>, sizeof(frac_saved),
-                                                        false, false};
+                                                        false, 0};
 alignas(8) static constexpr RecordedSchema frac_schema =
     {schema_of({.name = "frac", .call = "frac", .text = "frac(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -1481,7 +1469,7 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_round_into = make_op<void
 using round_even_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType round_even_type =
     {"round_even", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(round_even_saved),
-     false, false};
+     false, 0};
 alignas(8) static constexpr RecordedSchema round_even_schema =
     {schema_of({.name = "round_even", .call = "round_even",
                 .text = "round_even(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
@@ -1495,7 +1483,7 @@ constinit Op<TensorRef(const Tensor&)> op_round_even =
 using round_decimals_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType round_decimals_type =
     {"round_decimals", apply_like_div_floor_scalar, destroy_parts<0, 0>,
-     sizeof(round_decimals_saved), false, false};
+     sizeof(round_decimals_saved), false, 0};
 alignas(8) static constexpr RecordedSchema round_decimals_schema =
     {schema_of({.name = "round_decimals", .call = "round_decimals",
                 .text = "round_decimals(self: Tensor, power: Float) -> Tensor",
@@ -1509,7 +1497,7 @@ constinit Op<TensorRef(const Tensor&, double)> op_round_decimals = make_op<Tenso
 // ---- round_up ----
 using round_up_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType round_up_type = {"round_up", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(round_up_saved), false, false};
+    destroy_parts<0, 0>, sizeof(round_up_saved), false, 0};
 alignas(8) static constexpr RecordedSchema round_up_schema =
     {schema_of({.name = "round_up", .call = "round_up",
                 .text = "round_up(self: Tensor, power: Float) -> Tensor",
@@ -1656,8 +1644,8 @@ static void replace_not_finite_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[0] = op::masked_fill(g0, op::logical_not(op::isfinite(self)), 0);
   }
 }
-alignas(8) static constinit const NodeType replace_not_finite_type = {"replace_not_finite\0tself",
-    replace_not_finite_apply, destroy_parts<1, 0>, sizeof(replace_not_finite_saved), false, true};
+alignas(8) static constinit const NodeType replace_not_finite_type = {"replace_not_finite",
+    replace_not_finite_apply, destroy_parts<1, 0>, sizeof(replace_not_finite_saved), false, 100};
 static TensorRef replace_not_finite_autograd(Call c, const Tensor& self, double nan, double posinf,
                                              double neginf) {
   const bool n0 = needs_grad(self);
@@ -1697,8 +1685,8 @@ static void replace_nan_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::masked_fill(g0, op::isnan(self), 0);
   }
 }
-alignas(8) static constinit const NodeType replace_nan_type = {"replace_nan\0tself",
-    replace_nan_apply, destroy_parts<1, 0>, sizeof(replace_nan_saved), false, true};
+alignas(8) static constinit const NodeType replace_nan_type = {"replace_nan", replace_nan_apply,
+    destroy_parts<1, 0>, sizeof(replace_nan_saved), false, 100};
 static TensorRef replace_nan_autograd(Call c, const Tensor& self, double value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_replace_nan, c.keys & kBelowAutograd, self, value);
@@ -1735,8 +1723,8 @@ static void replace_inf_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::masked_fill(g0, op::isinf(self), 0);
   }
 }
-alignas(8) static constinit const NodeType replace_inf_type = {"replace_inf\0tself",
-    replace_inf_apply, destroy_parts<1, 0>, sizeof(replace_inf_saved), false, true};
+alignas(8) static constinit const NodeType replace_inf_type = {"replace_inf", replace_inf_apply,
+    destroy_parts<1, 0>, sizeof(replace_inf_saved), false, 100};
 static TensorRef replace_inf_autograd(Call c, const Tensor& self, double posinf, double neginf) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_replace_inf, c.keys & kBelowAutograd, self, posinf, neginf);

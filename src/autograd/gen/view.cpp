@@ -13,9 +13,9 @@ namespace TT_NS {
 
 // ---- view ----
 using view_saved = sum_saved;
-alignas(8) static constinit const NodeType view_type = {"view\0sself_shape", apply_like_view,
+alignas(8) static constinit const NodeType view_type = {"view", apply_like_view,
                                                         destroy_parts<0, 1>, sizeof(view_saved),
-                                                        false, true};
+                                                        false, 23};
 alignas(8) static constexpr RecordedSchema view_schema =
     {schema_of({.name = "view", .call = "view", .text = "view(self: Tensor, size: Size) -> Tensor",
                 .args = args_like_sum_to_size, .n_args = 2, .n_outs = 1, .differentiable = true,
@@ -50,8 +50,8 @@ static void transpose_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::transpose(g0, dim0, dim1);
   }
 }
-alignas(8) static constinit const NodeType transpose_type = {"transpose\0idim0,idim1",
-    transpose_apply, destroy_parts<0, 0>, sizeof(transpose_saved), false, true};
+alignas(8) static constinit const NodeType transpose_type = {"transpose", transpose_apply,
+    destroy_parts<0, 0>, sizeof(transpose_saved), false, 9};
 static TensorRef transpose_autograd(Call c, const Tensor& self, int64_t dim0, int64_t dim1) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_transpose, c.keys & kBelowAutograd, self, dim0, dim1);
@@ -98,8 +98,8 @@ static void permute_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::permute_backward(g0, dims);
   }
 }
-alignas(8) static constinit const NodeType permute_type = {"permute\0sdims", permute_apply,
-    destroy_parts<0, 1>, sizeof(permute_saved), false, true};
+alignas(8) static constinit const NodeType permute_type = {"permute", permute_apply,
+    destroy_parts<0, 1>, sizeof(permute_saved), false, 16};
 alignas(8) static constexpr RecordedSchema permute_schema =
     {schema_of({.name = "permute", .call = "permute",
                 .text = "permute(self: Tensor, dims: Dims) -> Tensor", .args = args_like_flip,
@@ -119,8 +119,8 @@ static void expand_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::sum_to_size(g0, Ints(s.self_shape));
   }
 }
-alignas(8) static constinit const NodeType expand_type = {"expand\0sself_shape", expand_apply,
-    destroy_parts<0, 1>, sizeof(expand_saved), false, true};
+alignas(8) static constinit const NodeType expand_type = {"expand", expand_apply,
+    destroy_parts<0, 1>, sizeof(expand_saved), false, 23};
 alignas(8) static constexpr RecordedSchema expand_schema =
     {schema_of({.name = "expand", .call = "expand",
                 .text = "expand(self: Tensor, size: Size) -> Tensor", .args = args_like_sum_to_size,
@@ -132,8 +132,8 @@ constinit Op<TensorRef(const Tensor&, Ints)> op_expand = make_op<TensorRef, cons
 
 // ---- squeeze ----
 using squeeze_saved = sum_saved;
-alignas(8) static constinit const NodeType squeeze_type = {"squeeze\0sself_shape", apply_like_view,
-    destroy_parts<0, 1>, sizeof(squeeze_saved), false, true};
+alignas(8) static constinit const NodeType squeeze_type = {"squeeze", apply_like_view,
+    destroy_parts<0, 1>, sizeof(squeeze_saved), false, 23};
 static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_squeeze, c.keys & kBelowAutograd, self);
@@ -157,8 +157,8 @@ constinit Op<TensorRef(const Tensor&)> op_squeeze =
 
 // ---- squeeze_dims ----
 using squeeze_dims_saved = sum_saved;
-alignas(8) static constinit const NodeType squeeze_dims_type = {"squeeze\0sself_shape",
-    apply_like_view, destroy_parts<0, 1>, sizeof(squeeze_dims_saved), false, true};
+alignas(8) static constinit const NodeType squeeze_dims_type = {"squeeze", apply_like_view,
+    destroy_parts<0, 1>, sizeof(squeeze_dims_saved), false, 23};
 alignas(8) static constexpr ArgInfo squeeze_dims_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDims, false, false}};
 alignas(8) static constexpr RecordedSchema squeeze_dims_schema =
@@ -183,8 +183,8 @@ static void unsqueeze_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::squeeze_dim(g0, dim);
   }
 }
-alignas(8) static constinit const NodeType unsqueeze_type = {"unsqueeze\0idim", unsqueeze_apply,
-    destroy_parts<0, 0>, sizeof(unsqueeze_saved), false, true};
+alignas(8) static constinit const NodeType unsqueeze_type = {"unsqueeze", unsqueeze_apply,
+    destroy_parts<0, 0>, sizeof(unsqueeze_saved), false, 4};
 static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_unsqueeze, c.keys & kBelowAutograd, self, dim);
@@ -223,8 +223,8 @@ static void select_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::select_backward(g0, Ints(s.self_shape), dim, index);
   }
 }
-alignas(8) static constinit const NodeType select_type = {"select\0sself_shape,idim,iindex",
-    select_apply, destroy_parts<0, 1>, sizeof(select_saved), false, true};
+alignas(8) static constinit const NodeType select_type = {"select", select_apply,
+    destroy_parts<0, 1>, sizeof(select_saved), false, 26};
 static TensorRef select_autograd(Call c, const Tensor& self, int64_t dim, int64_t index) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_select, c.keys & kBelowAutograd, self, dim, index);
@@ -268,8 +268,9 @@ static void select_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::select(g0, dim, index);
   }
 }
-alignas(8) static constinit const NodeType select_backward_type = {"select_backward\0idim,iindex",
-    select_backward_apply, destroy_parts<0, 0>, sizeof(select_backward_saved), false, true};
+alignas(8) static constinit const NodeType select_backward_type =
+    {"select_backward", select_backward_apply, destroy_parts<0, 0>, sizeof(select_backward_saved),
+     false, 7};
 static TensorRef select_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim,
                                           int64_t index) {
   const bool n0 = needs_grad(grad);
@@ -317,8 +318,8 @@ static void slice_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 alignas(8) static constinit const NodeType slice_backward_type =
-    {"slice_backward\0idim,Istart,Iend,istep", slice_backward_apply, destroy_parts<0, 0>,
-     sizeof(slice_backward_saved), false, true};
+    {"slice_backward", slice_backward_apply, destroy_parts<0, 0>, sizeof(slice_backward_saved),
+     false, 5};
 static TensorRef slice_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim,
                                          Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(grad);
@@ -381,9 +382,8 @@ static void slice_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::slice_backward(g0, Ints(s.self_shape), dim, start, end, step);
   }
 }
-alignas(8) static constinit const NodeType slice_type =
-    {"slice\0sself_shape,idim,Istart,Iend,istep", slice_apply, destroy_parts<0, 1>,
-     sizeof(slice_saved), false, true};
+alignas(8) static constinit const NodeType slice_type = {"slice", slice_apply, destroy_parts<0, 1>,
+    sizeof(slice_saved), false, 24};
 static TensorRef slice_autograd(Call c, const Tensor& self, int64_t dim, Opt<int64_t> start,
                                 Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(self);
@@ -440,9 +440,8 @@ static void as_strided_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
                                           s.self_offset, size, stride, storage_offset);
   }
 }
-alignas(8) static constinit const NodeType as_strided_type =
-    {"as_strided\0ssize,sstride,sself_shape,sself_strides,Istorage_offset,iself_offset",
-     as_strided_apply, destroy_parts<0, 4>, sizeof(as_strided_saved), false, true};
+alignas(8) static constinit const NodeType as_strided_type = {"as_strided", as_strided_apply,
+    destroy_parts<0, 4>, sizeof(as_strided_saved), false, 33};
 static TensorRef as_strided_autograd(Call c, const Tensor& self, Ints size, Ints stride,
                                      Opt<int64_t> storage_offset) {
   const bool n0 = needs_grad(self);
@@ -502,8 +501,8 @@ static void as_strided_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 alignas(8) static constinit const NodeType as_strided_put_type =
-    {"as_strided_put\0ssize,sstride,sself_strides,ioffset", as_strided_put_apply,
-     destroy_parts<0, 3>, sizeof(as_strided_put_saved), false, true};
+    {"as_strided_put", as_strided_put_apply, destroy_parts<0, 3>, sizeof(as_strided_put_saved),
+     false, 34};
 static TensorRef as_strided_put_autograd(Call c, const Tensor& self, const Tensor& src, Ints size,
                                          Ints stride, int64_t offset) {
   const bool n0 = needs_grad(self);
@@ -577,8 +576,8 @@ static void unbind_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::stack(all_grads, dim);
   }
 }
-alignas(8) static constinit const NodeType unbind_type = {"unbind\0idim", unbind_apply,
-    destroy_parts<0, 0>, sizeof(unbind_saved), false, true};
+alignas(8) static constinit const NodeType unbind_type = {"unbind", unbind_apply,
+    destroy_parts<0, 0>, sizeof(unbind_saved), false, 4};
 static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_unbind, c.keys & kBelowAutograd, self, dim);
@@ -630,9 +629,8 @@ static void diagonal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::diagonal_backward(g0, Ints(s.self_shape), offset, dim1, dim2);
   }
 }
-alignas(8) static constinit const NodeType diagonal_type =
-    {"diagonal\0sself_shape,ioffset,idim1,idim2", diagonal_apply, destroy_parts<0, 1>,
-     sizeof(diagonal_saved), false, true};
+alignas(8) static constinit const NodeType diagonal_type = {"diagonal", diagonal_apply,
+    destroy_parts<0, 1>, sizeof(diagonal_saved), false, 28};
 alignas(8) static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"offset", ArgType::kInt, false, true, 0,
                                                         ArgDefault::kInt, {.i = 0}},
@@ -667,9 +665,8 @@ static void diagonal_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[0] = op::diagonal(g0, offset, dim1, dim2);
   }
 }
-alignas(8) static constinit const NodeType diagonal_backward_type =
-    {"diagonal_backward\0ioffset,idim1,idim2", diagonal_backward_apply, destroy_parts<0, 0>,
-     sizeof(diagonal_backward_saved), false, true};
+alignas(8) static constinit const NodeType diagonal_backward_type = {"diagonal_backward",
+    diagonal_backward_apply, destroy_parts<0, 0>, sizeof(diagonal_backward_saved), false, 10};
 static TensorRef diagonal_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t offset,
                                             int64_t dim1, int64_t dim2) {
   const bool n0 = needs_grad(grad);
@@ -704,7 +701,7 @@ constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diago
 // ---- restride ----
 using restride_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType restride_type = {"restride", apply_like_add_scalar,
-    destroy_parts<0, 0>, sizeof(restride_saved), false, false};
+    destroy_parts<0, 0>, sizeof(restride_saved), false, 0};
 static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_restride, c.keys & kBelowAutograd, self, stride);
@@ -863,9 +860,8 @@ static void unfold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = formula::unfold_backward(g0, Ints(s.self_shape), dimension, size, step);
   }
 }
-alignas(8) static constinit const NodeType unfold_type =
-    {"unfold\0sself_shape,idimension,isize,istep", unfold_apply, destroy_parts<0, 1>,
-     sizeof(unfold_saved), false, true};
+alignas(8) static constinit const NodeType unfold_type = {"unfold", unfold_apply,
+    destroy_parts<0, 1>, sizeof(unfold_saved), false, 27};
 alignas(8) static constexpr ArgInfo unfold_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"dimension", ArgType::kDim, false, false},
                                                      {"size", ArgType::kInt, false, false},
@@ -903,8 +899,8 @@ static void select_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 alignas(8) static constinit const NodeType select_scatter_type =
-    {"select_scatter\0ssrc_shape,idim,iindex", select_scatter_apply, destroy_parts<0, 1>,
-     sizeof(select_scatter_saved), false, true};
+    {"select_scatter", select_scatter_apply, destroy_parts<0, 1>, sizeof(select_scatter_saved),
+     false, 36};
 static TensorRef select_scatter_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
                                          int64_t index) {
   const bool n0 = needs_grad(self);
@@ -966,8 +962,8 @@ static void slice_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
   }
 }
 alignas(8) static constinit const NodeType slice_scatter_type =
-    {"slice_scatter\0ssrc_shape,idim,Istart,Iend,istep", slice_scatter_apply, destroy_parts<0, 1>,
-     sizeof(slice_scatter_saved), false, true};
+    {"slice_scatter", slice_scatter_apply, destroy_parts<0, 1>, sizeof(slice_scatter_saved), false,
+     35};
 static TensorRef slice_scatter_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
                                         Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(self);
@@ -1059,9 +1055,8 @@ static void diagonal_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = op::diagonal(g0, offset, dim1, dim2);
   }
 }
-alignas(8) static constinit const NodeType diagonal_scatter_type =
-    {"diagonal_scatter\0ssrc_shape,ioffset,idim1,idim2", diagonal_scatter_apply,
-     destroy_parts<0, 1>, sizeof(diagonal_scatter_saved), false, true};
+alignas(8) static constinit const NodeType diagonal_scatter_type = {"diagonal_scatter",
+    diagonal_scatter_apply, destroy_parts<0, 1>, sizeof(diagonal_scatter_saved), false, 37};
 static TensorRef diagonal_scatter_autograd(Call c, const Tensor& self, const Tensor& src,
                                            int64_t offset, int64_t dim1, int64_t dim2) {
   const bool n0 = needs_grad(self);
