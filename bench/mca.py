@@ -22,7 +22,11 @@ FLAGS = (
     " -DTT_ISA=baseline -DTT_HAVE_BASELINE=1 -DTT_HAVE_AVX2=0 -DTT_HAVE_AVX512=0 -Wno-psabi"
 ).split()
 # Files that CMakeLists.txt compiles for more than the baseline.
-MARCH = {"matmul/bf16.cpp": "armv8.2-a+bf16", "quant/int8_mmla.cpp": "armv8.2-a+i8mm"}
+MARCH = {
+    "matmul/bf16.cpp": "armv8.2-a+bf16",
+    "quant/int8_mmla.cpp": "armv8.2-a+i8mm",
+    "quant/int8_vnni.cpp": "armv8.2-a+dotprod",
+}
 MATRICES = ("bfmmla", "usmmla")
 # What it is, the source, the function.
 LOOPS = [
@@ -115,7 +119,8 @@ def inner_loop(obj, function, objdump=OBJDUMP):
 
 
 def fmas(loop):
-    return sum(text.startswith(("fmla", "vmla.f32\tq", *MATRICES)) for text in loop)
+    products = ("fmla", "sdot", "vmla.f32\tq", *MATRICES)
+    return sum(text.startswith(products) for text in loop)
 
 
 def stack_accesses(loop):

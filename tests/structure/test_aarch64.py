@@ -50,3 +50,10 @@ def test_loop_of_neon(objects, name, source, function):
     assert mca.fmas(loop) == 8
     assert not [text for text in loop if text.startswith("v") and "[sp" in text]
     assert len(loop) / mca.fmas(loop) <= 4
+
+
+def test_products_of_bytes_by_sdot(objects):
+    if "TT_TEST_SHARE" in os.environ:
+        pytest.skip("CI reads the loop of USMMLA, which takes its place")
+    loop = mca.inner_loop(mca.compile_kernel("quant/int8_vnni.cpp", objects), "int8_tiles_vnni")
+    check(loop, 2.25)
