@@ -441,7 +441,8 @@ inline void join_conv_columns(ConvPlan* p, int64_t threads) {
   if (p->columns.parts % joined == 0) p->run.grain[1] = round_up(p->run.grain[1], joined);
 }
 
-// channels_first: dst may have channels first, and does if the path is kConvPlanes.
+// channels_first: dst may have channels first, and does if the path is kConvPlanes or
+// pieces.channels_first is set.
 // forced: the path, unless it is kConvPixels.
 inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode mode,
                        bool channels_first, ConvPath forced = kConvPixels) {
@@ -470,7 +471,10 @@ inline void build_conv(ConvPlan* p, const ConvShape& s, int32_t dtype, ConvMode 
   // Rows of a tile then reach the padding above and below an image together.
   p->across_images = (p->path == kConvPixels || p->path == kConvColumns) && s.n > 1 &&
                      s.pad[1] > 0 && grid[1] <= 32;
-  if (p->path == kConvPieces) build_conv_pieces(&p->pieces, s, mode, phase_grid);
+  if (p->path == kConvPieces) {
+    build_conv_pieces(&p->pieces, s, mode, phase_grid);
+    p->pieces.channels_first = channels_first && phases == 1 && p->pieces.images == 1;
+  }
   build_conv_units(p, phases, phase_pixels, phase_grid);
   if (cols == 0 || conv_pixels(s, grid) == 0) p->run.units[0] = p->run.units[1] = 0;
   const double weight = double(s.groups * cols) * double(s.taps() * depth);

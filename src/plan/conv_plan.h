@@ -187,8 +187,9 @@ struct ConvPieces {
   int64_t lead, pitch;                             // pixels before a plane; of a row of it
   int64_t planes, lines;                           // of a pass; lines of a plane
   int64_t pass;                                    // steps of channels that are packed at a time
-  int64_t steps;                                   // of a panel
-  Rooms rooms;  // conv_pieces_room_bytes(): lines of a pass, then sums
+  bool channels_first;  // of the result; ConvPlanes::rooms are for vectors then
+  int64_t steps;        // of a panel
+  Rooms rooms;          // conv_pieces_room_bytes(): lines of a pass, then sums
 };
 // The pixel of a plane that a tap reads: `at` by the stride, rounded down.
 TT_INLINE int64_t conv_piece_offset(int64_t at, int64_t stride) {

@@ -173,11 +173,12 @@ TEST_F(ConvPieces, NumbersWithoutPiecesHaveTheBitsOfVectors) {
   const Floats g = random(t.y());
   const Floats b = random({t.groups * t.co});
   for (const float number : odd)
-    for (const bool in_weight : {false, true}) {
+    for (const int form : {0, 1, 2, 3}) {
+      const bool in_weight = form / 2;
       Floats x = random(t.x()), w = random(t.w());
       if (in_weight) w[5] = number;
       else x[3 * 16 * 17 + 100] = number;
-      const auto fn = [&] { return compute(t, true, x, w, b, g); };
+      const auto fn = [&] { return compute(t, form % 2, x, w, b, g); };
       const Results want = with_tiles(false, fn);
       const Results got = with_tiles(true, fn);
       // The first group.

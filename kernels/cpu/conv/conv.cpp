@@ -308,7 +308,9 @@ struct PiecePath {
     area.rows = min(area.rows, dim[1].count - area.row);
     area.width = min(area.width, dim[2].count - area.left);
     if (area.depth >= dim[0].count || area.rows <= 0 || area.width <= 0) return;
-    if (!conv_f32_amx(p, area)) add_by_vectors(p, phase, area);
+    if (conv_f32_amx(p, area)) return;
+    if (p.pieces.channels_first) add_planes_by_vectors(p, area);
+    else add_by_vectors(p, phase, area);
   }
 
  private:
@@ -343,13 +345,34 @@ struct PiecePath {
       while (tile.next_terms()) {
         const auto packed = ColumnPath<float>::pack_current(tile, room.as<float>());
         for (int64_t i = 0; i < area.images * area.rows; i++) {
-          const int64_t line = (area.image + i / area.rows) * phase.dim[0].count + area.depth;
-          const int64_t row = line * phase.dim[1].count + area.row + i % area.rows;
-          const int64_t begin = row * phase.dim[2].count + area.left;
+          const int64_t begin = first_pixel(phase, area, i);
           ColumnPath<float>::add_part(&tile, packed, begin, begin + area.width);
         }
       }
     }
+  }
+  // Of row i of an area.
+  static int64_t first_pixel(const Phase& phase, const ConvPieceArea& area, int64_t i) {
+    const int64_t line = (area.image + i / area.rows) * phase.dim[0].count + area.depth;
+    const int64_t row = line * phase.dim[1].count + area.row + i % area.rows;
+    return row * phase.dim[2].count + area.left;
+  }
+  static TT_NOINLINE void add_planes_by_vectors(const ConvPlan& p, const ConvPieceArea& area) {
+    constexpr int64_t kMost = kConvPlaneBytes / int64_t(sizeof(float));
+    const Room room(p.pieces.rooms);
+    for (int64_t j = area.col_begin; j < area.col_end; j += kConvCols)
+      for (int64_t i = 0; i < area.rows; i++)
+        for (int64_t from = 0; from < area.width; from += kMost) {
+          PlanePath<float> path(p, area.group, j / kConvCols);
+          const int64_t begin = first_pixel(path.phase, area, i) + from;
+          path.tile.set_rows(begin, begin + min(kMost, area.width - from));
+          while (path.tile.next_terms()) {
+            const auto packed = ColumnPath<float>::pack_current(path.tile, room.as<float>());
+            path.tile.fill_indirection();
+            path.tile.add(packed);
+          }
+          path.transpose_sums(begin);
+        }
   }
 };
 #endif

@@ -13,6 +13,7 @@
 #include "kernels/cpu/matmul/amx_pieces.h"
 #include "kernels/cpu/simd/gather.h"
 #include "kernels/cpu/simd/room.h"
+#include "kernels/cpu/simd/transpose.h"
 #include "plan/pieces.h"
 
 #if TT_AMX
@@ -219,17 +220,22 @@ class PieceConvUnit {
     const PhaseDim* const dim = phase.dim;
     const int64_t* const full = p.mode == kConvForward ? p.s.y : p.s.x;
     const int64_t cols = conv_cols(p.s, p.mode);
-    const int64_t pixel_items = cols * p.s.groups;
+    const int64_t channels = cols * p.s.groups;
+    const int64_t first_col = area.group * cols + area.col_begin;
     for (int64_t& at : place) at = -1;
     const int64_t depth_at = dim[0].start + area.depth * dim[0].step;
     for (int64_t i = 0; i < area.images; i++)
       for (int64_t r = 0; r < area.rows; r++) {
         const int64_t row = dim[1].start + (area.row + r) * dim[1].step;
-        const int64_t line = ((area.image + i) * full[0] + depth_at) * full[1] + row;
-        const int64_t first = line * full[2] + dim[2].start + area.left * dim[2].step;
-        for (int64_t k = 0; k < area.width; k++)
+        const int64_t plane = full[0] * full[1] * full[2];
+        const int64_t first =
+            (depth_at * full[1] + row) * full[2] + dim[2].start + area.left * dim[2].step;
+        const int64_t image = (area.image + i) * channels * plane;
+        for (int64_t k = 0; k < area.width; k++) {
+          const int64_t pixel = first + k * dim[2].step;
           place[(r * b.pitch + k) * b.images + i] =
-              (first + k * dim[2].step) * pixel_items + area.group * cols + area.col_begin;
+              image + (b.channels_first ? first_col * plane + pixel : pixel * channels + first_col);
+        }
       }
   }
   PieceRange range_of_weight() const {
@@ -364,6 +370,7 @@ class PieceConvUnit {
     pending.sum = chain.first ? nullptr : sum;
     pending.rows = min<int64_t>(lines - i, kAmxBlock);
     if (!chain.last) return;
+    if (b.channels_first) return store_planes(i, j, out);
     pending.place = place + i;
     pending.width = int(min(width, kConvCols));
     pending.dst = reinterpret_cast<float*>(p.dst) + j * kConvCols;
@@ -372,6 +379,36 @@ class PieceConvUnit {
                               area.group * conv_cols(p.s, p.mode) + area.col_begin + j * kConvCols;
     for (int v = 0; v < 2; v++)
       pending.bias[v] = load(bias + v * kL, Part<float>(clamp(pending.width - v * kL, 0, kL)));
+  }
+  // Writes the results of lines [i, i + 32) to the planes of panel j.
+  TT_NOINLINE void store_planes(int64_t i, int64_t j, float* chain) {
+    pending.rows = 0;
+    const auto rows = int(min<int64_t>(lines - i, kAmxBlock));
+    const int64_t item = sizeof(float);
+    if (pending.sum)
+      for (int64_t n = 0; n < rows * kAmxBlock; n += kL)
+        store(chain + n, load(pending.sum + n) + load(chain + n));
+    for (int r = 0; r < kAmxBlock; r += kL)
+      for (int c = 0; c < kAmxBlock; c += kL)
+        transpose_tile<uint32_t, kL>(
+            reinterpret_cast<char*>(turned + r * kAmxBlock + c), kAmxBlock * item,
+            reinterpret_cast<const char*>(chain + c * kAmxBlock + r), kAmxBlock * item);
+    const int64_t* const full = p.mode == kConvForward ? p.s.y : p.s.x;
+    const int64_t plane = full[0] * full[1] * full[2];
+    const int64_t width = min(area.col_end - area.col_begin - j * kConvCols, kConvCols);
+    const float* bias = reinterpret_cast<const float*>(p.bias);
+    if (bias) bias += area.group * conv_cols(p.s, p.mode) + area.col_begin + j * kConvCols;
+    for (int k = 0, n; k < rows; k += n) {
+      const int64_t at = place[i + k];
+      n = 1;
+      if (at < 0) continue;
+      while (n < kL && k + n < rows && place[i + k + n] == at + n) n++;
+      float* to = reinterpret_cast<float*>(p.dst) + at + j * kConvCols * plane;
+      for (int64_t c = 0; c < width; c++, to += plane) {
+        const Floats sum = load(turned + c * kAmxBlock + k, Part<float>(n));
+        store(to, bias ? sum + splat(bias[c]) : sum, Part<float>(n));
+      }
+    }
   }
   template <int kHigh, int kWide>
   TT_NOINLINE void multiply(const Chain& chain, int64_t i, int64_t j, float* out) {
@@ -400,6 +437,7 @@ class PieceConvUnit {
   int free_chain = 0;  // whose rows are not pending
   int64_t place[kConvPieceLines + kAmxBlock];
   alignas(64) float chains[2][kBlockSums];
+  alignas(64) float turned[kBlockSums];
 };
 
 TT_ISA_END

@@ -224,7 +224,8 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
     plan.channels_first = true;
     plan.path = kConvPlanes;
   }
-  const bool planes = direct || depthwise || plan.path == kConvPlanes;
+  const bool turned = plan.path == kConvPlanes || (pieces && plan.pieces.channels_first);
+  const bool planes = direct || depthwise || turned;
   TensorRef out = planes ? new_tensor(sizes, d, c.device) : new_last(sizes, d, c.device);
   if (out->numel == 0) return out;
   const bool merges = mode == kConvForward && !direct && !has_device_kernels(c.device);
@@ -233,8 +234,7 @@ static TensorRef gathered_conv(const Conv& c, ConvMode mode, const Tensor& sourc
   TensorRef zeros = zero_run(conv_zero_items(plan), c);
   Workspace packed(conv_packed_bytes(plan, out->item_size()), c.device);
   Workspace images(conv_image_bytes(plan, out->item_size()), c.device);
-  const Workspace rooms =
-      room_for_threads(&plan.planes.rooms, plan.path == kConvPlanes ? kConvPlaneRoom : 0, c);
+  const Workspace rooms = room_for_threads(&plan.planes.rooms, turned ? kConvPlaneRoom : 0, c);
   const Workspace column_rooms =
       room_for_threads(&plan.columns.rooms, conv_columns_room(plan, out->item_size()), c);
   const Workspace tile_rooms = room_for_threads(&plan.tiles.rooms, conv_tiles_room(plan), c);
