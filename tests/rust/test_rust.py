@@ -387,7 +387,7 @@ def test_the_server_answers_errors_and_continues(trained):
             ("nonsense", ""),
             ("", ""),
         ]:
-            with socket.create_connection((host, port), timeout=20) as connection:
+            with socket.create_connection((host, port), timeout=120) as connection:
                 connection.sendall(request.encode())
                 connection.shutdown(socket.SHUT_WR)
                 assert answer in connection.makefile().read()

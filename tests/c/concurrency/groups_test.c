@@ -145,6 +145,14 @@ static void test_files_that_are_no_library_of_a_backend(void** state) {
   assert_null(g);
 }
 
+/* Steps of rank 0 in be_late. */
+enum { kBefore, kInCall, kReturned };
+static int step_of_first;
+static void reach(int step) { __atomic_store_n(&step_of_first, step, __ATOMIC_RELEASE); }
+static void wait_for(int step) {
+  while (__atomic_load_n(&step_of_first, __ATOMIC_ACQUIRE) < step) usleep(1000);
+}
+
 /* A call whose thread runs it itself waits for a rank that is late; cancelled, it goes on without
    its caller, and the group remains usable. */
 static void be_late(Rank* r, tt_ctx* x) {
@@ -155,13 +163,18 @@ static void be_late(Rank* r, tt_ctx* x) {
   TRY(tt_group_all_reduce(x, r->group, a, TT_REDUCE_SUM, NULL));
   EXPECT(first_of(x, a) == 3);
   if (r->rank) {
+    wait_for(kInCall);
     usleep(100000);
     tt_cancel_request(token);
-    usleep(200000);
+    wait_for(kReturned);
     TRY(tt_group_all_reduce(x, r->group, b, TT_REDUCE_MEAN, NULL));
   } else {
+    tt_status s;
     TRY(tt_ctx_set_cancel(x, token));
-    EXPECT(tt_group_all_reduce(x, r->group, b, TT_REDUCE_MEAN, NULL) == TT_CANCELLED);
+    reach(kInCall);
+    s = tt_group_all_reduce(x, r->group, b, TT_REDUCE_MEAN, NULL);
+    reach(kReturned);
+    EXPECT(s == TT_CANCELLED);
     TRY(tt_ctx_set_cancel(x, NULL));
   }
   TRY(tt_group_barrier(x, r->group, NULL));
@@ -171,6 +184,7 @@ static void be_late(Rank* r, tt_ctx* x) {
 static void test_ranks_that_are_late(void** state) {
   (void)state;
   OK(tt_cancel_new(c, &token));
+  reach(kBefore);
   run_ranks(be_late);
   tt_cancel_release(token);
 }

@@ -418,7 +418,7 @@ static void test_reentrancy(void** state) {
     tt_loader_release(r.loader);
     tt_dataset_release(d);
     /* a worker that deletes the loader does so after this thread's release */
-    for (i = 0; i < 500 && live_bytes(c) != before; i++) nanosleep(&moment, NULL);
+    for (i = 0; i < 6000 && live_bytes(c) != before; i++) nanosleep(&moment, NULL);
     assert_int_equal(live_bytes(c), before);
   }
   nanosleep(&moment, NULL);

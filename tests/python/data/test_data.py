@@ -62,7 +62,7 @@ def lists(loader):
     return [(b[0] if isinstance(b, (list, tuple)) else b).tolist() for b in loader]
 
 
-def children_end(within=5):
+def children_end(within=60):
     """Whether no child process is left soon."""
     gc.collect()  # exceptions of other tests keep iterators
     until = time.monotonic() + within
@@ -430,14 +430,16 @@ def test_leaving_an_epoch_leaves_no_worker(how):
 
 @both_kinds
 def test_a_batch_that_takes_too_long_is_an_error(how):
+    given_up = multiprocessing.Event()
+
     def wait(i):
-        time.sleep(0.5)
+        assert given_up.wait(60)
         return i
 
-    started = time.monotonic()
+    batches = iter(DataLoader(Squares(2, [0], wait), timeout=0.1, **how))
     with pytest.raises(RuntimeError, match="timed out after 0.1 seconds"):
-        list(DataLoader(Squares(2, [0], wait), timeout=0.1, **how))
-    assert time.monotonic() - started < 4
+        next(batches)
+    given_up.set()
 
 
 @both_kinds
@@ -459,11 +461,16 @@ def test_persistent_workers_serve_all_epochs(how):
 
 @both_kinds
 def test_batches_may_come_as_they_are_ready(how):
+    another_came = multiprocessing.Event()
+
     def slow(i):
-        time.sleep(0.3)
+        assert another_came.wait(60)
         return i
 
-    found = lists(DataLoader(Squares(6, [0], slow), 1, in_order=False, **how))
+    found = []
+    for batch in DataLoader(Squares(6, [0], slow), 1, in_order=False, **how):
+        found.append(batch.tolist())
+        another_came.set()
     assert sorted(found) == [[i * i] for i in range(6)] and found[0] != [0]
 
 
@@ -509,11 +516,11 @@ def test_no_worker_outlives_a_program_that_is_stopped(kind):
     )
     workers = [int(program.stdout.readline()) for _ in range(2)]
     os.killpg(program.pid, kind) if kind == signal.SIGINT else program.kill()
-    _, text = program.communicate(timeout=20)
+    _, text = program.communicate(timeout=120)
     assert program.returncode != 0
     if kind == signal.SIGINT:
         assert text.count("KeyboardInterrupt") == 1
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while any(map(alive, workers)) and time.monotonic() < until:
         time.sleep(0.05)
     assert not any(map(alive, workers))

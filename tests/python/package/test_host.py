@@ -109,7 +109,8 @@ for _ in range(20):  # on a busy machine a signal may come after the last node
     interrupts = 1
     try:
         loss.backward(retain_graph=True)
-        time.sleep(1)
+        while True:
+            time.sleep(1)
     except KeyboardInterrupt:
         early += not ends
     w.grad = None
@@ -203,7 +204,7 @@ x = tt.ones(3, requires_grad=True)
 for _ in range(20):
     try:
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.5)
+        time.sleep(60)
         print("not interrupted")
     except KeyboardInterrupt:
         pass
@@ -230,12 +231,16 @@ def test_long_calls_release_the_lock():
 
     t = threading.Thread(target=spin)
     t.start()
-    before, start = count[0], time.monotonic()
-    x @ x @ x @ x
-    during = count[0] - before
+    most = 0
+    for _ in range(100):  # on a busy machine the thread may wait as long as a call takes
+        before = count[0]
+        x @ x
+        most = max(most, count[0] - before)
+        if most > 5:  # one or two come between the reading and the call
+            break
     running = False
     t.join()
-    assert during > 20, (during, time.monotonic() - start)
+    assert most > 5
 
 
 def test_objects_die_in_any_order_and_thread():
