@@ -279,14 +279,6 @@ template <class T> void gather_as(char* dst, const char* src, int64_t stride, in
     for (int64_t i = 0; i < n; i++) d[i] = s[-i];
     return;
   }
-  if constexpr (sizeof(T) == 4 || sizeof(T) == 8) {
-    if (stride == 2 * int64_t(sizeof(T))) {
-      const auto* TT_RESTRICT s = reinterpret_cast<const T*>(src);
-      TT_VECTORIZE
-      for (int64_t i = 0; i < n; i++) d[i] = s[2 * i];
-      return;
-    }
-  }
   for (int64_t i = 0; i < n; i++, src += stride) d[i] = *reinterpret_cast<const T*>(src);
 }
 template <class T> void scatter_as(char* dst, int64_t stride, const char* src, int64_t n) {
