@@ -1,5 +1,5 @@
 //! `Debug` implementations of handles, one line each.
-use crate::handle::{call_text, Handle};
+use crate::handle::Handle;
 use crate::Loader;
 use crate::Node;
 use crate::Scheduler;
@@ -36,16 +36,6 @@ impl Debug for Generator {
 impl Debug for Node {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.debug_tuple("Node").field(&self.name()).finish()
-    }
-}
-impl Node {
-    /// Describes the node, what it saved for its gradient included, as JSON whose numbers may be
-    /// inf and nan: members "name"; "outputs", for each input which output of its operator it is;
-    /// "released"; "saved". A tensor among these is `{"tensor": i}`, a list of them
-    /// `{"tensors": [i, n]}`, where i is the number for [`Node::saved`].
-    pub fn describe(&self) -> crate::Result<String> {
-        // SAFETY: the handle is live.
-        unsafe { call_text(|c, text, cap, n| sys::tt_node_describe(c, self.raw(), text, cap, n)) }
     }
 }
 impl Debug for Op {
