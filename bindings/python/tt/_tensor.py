@@ -101,7 +101,7 @@ class Tensor(Arithmetic, TensorLayout):
     __module__ = "tt"  # print(type(x)) shows it
     _keeps_class = False
     _retains_grad = False
-    _kept_grad: weakref.ref[Tensor] | None
+    _kept_grad: Any  # a weakref.ref, or None
     _sparse_grad: Any = None  # a SparseTensor: see _sparse_grad.py
     __array_priority__ = 1000  # NumPy leaves mixed operations to __radd__ and the like
 
