@@ -1189,7 +1189,7 @@ tt_status tt_node_next(tt_ctx *c, const tt_node *n, int64_t input, tt_node **out
 tt_status tt_node_leaf(tt_ctx *c, const tt_node *n, int64_t input, tt_tensor **out);
 
 /* Describes the node, what it saved for its gradient included, as JSON whose numbers may be inf and
-   nan, and writes a zero after it. *len gets the length of the text. The members are
+   nan. The members are
    "name";
    "outputs": for each input, which output of its operator it is;
    "released": whether backward has freed what was saved;
@@ -1199,7 +1199,7 @@ tt_status tt_node_leaf(tt_ctx *c, const tt_node *n, int64_t input, tt_tensor **o
    Nodes of tt_function_apply have two more members:
    "user": that of its tt_function_def, as a number;
    "tensors": the number of tensors that forward saved, which tt_node_saved numbers from 0. */
-tt_status tt_node_describe(tt_ctx *c, const tt_node *n, char *buffer, int64_t cap, int64_t *len);
+tt_status tt_node_describe(tt_ctx *c, const tt_node *node, char *buffer, int64_t cap, int64_t *n);
 
 /* Returns a tensor that the node saved. Fails with TT_AUTOGRAD if backward has freed it, or it was
    written since.

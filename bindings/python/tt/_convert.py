@@ -432,7 +432,7 @@ def number_operand(
     In promotion only its kind counts. It keeps all digits.
     others: the other operands. alone: accepts x even if none of them is a tensor.
     fit: x must fit the dtype of the first tensor, except that of 16-bit floats, where it may become
-        inf.
+        inf; or the default dtype, where x decides.
     """
     first = next((t for t in others if isinstance(t, Tensor)), None)
     if not is_number(x) or first is None and not alone:
@@ -442,19 +442,21 @@ def number_operand(
     number = scalar(x, op, arg)
     kind = number[0] - 1
     if first is None or kind > KINDS.index(first.dtype.kind):
-        return number_tensor(number)
+        return of_default_dtype(number, fit)
     if fit and first.dtype.name not in ("float16", "bfloat16"):
         tensor_result("tt_scalar_tensor", number, c_int32(first.dtype.code))
     t = tensor_result("tt_scalar_tensor", number, c_int32(WIDEST[kind]))
     return t if first.ndim else t.to(first.dtype)
 
 
-def number_tensor(number: bytes) -> Tensor:
+def of_default_dtype(number: bytes, fit: bool) -> Tensor:
     """Returns a 0-dim tensor of the default dtype of a tt_scalar's kind. A float that is too large
-    for it is inf."""
+    for it is inf, or refused if it must fit."""
     try:
         return tensor_result("tt_scalar_tensor", number, c_int32(0))
     except errors.InvalidArgumentError:
+        if fit:
+            raise
         default = tensor_result("tt_scalar_tensor", scalar(1.0, "", ""), c_int32(0)).dtype
         return tensor_result("tt_scalar_tensor", number, c_int32(WIDEST[2])).to(default)
 

@@ -6957,8 +6957,8 @@ n_kernel_size, opts, out)
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
 @inline tt_nn_zero_pad3d(c, padding, n_padding, out) = ccall(address_of(1322), Int32,
 (Ptr{Cvoid}, Ptr{Int64}, Int64, Ptr{Ptr{Cvoid}}), c, padding, n_padding, out)
-@inline tt_node_describe(c, n, buffer, cap, len) = ccall(address_of(1323), Int32,
-(Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, n, buffer, cap, len)
+@inline tt_node_describe(c, node, buffer, cap, n) = ccall(address_of(1323), Int32,
+(Ptr{Cvoid}, Ptr{Cvoid}, Ptr{UInt8}, Int64, Ptr{Int64}), c, node, buffer, cap, n)
 @inline tt_node_leaf(c, n, input, out) = ccall(address_of(1324), Int32,
 (Ptr{Cvoid}, Ptr{Cvoid}, Int64, Ptr{Ptr{Cvoid}}), c, n, input, out)
 @inline tt_node_name(n) = ccall(address_of(1325), Ptr{UInt8}, (Ptr{Cvoid},), n)

@@ -8882,8 +8882,8 @@ extern "C" {
         -> tt_status;
     pub fn tt_node_leaf(c: *mut tt_ctx, n: *const tt_node, input: i64, out: *mut *mut tt_tensor)
         -> tt_status;
-    pub fn tt_node_describe(c: *mut tt_ctx, n: *const tt_node, buffer: *mut c_char, cap: i64,
-        len: *mut i64) -> tt_status;
+    pub fn tt_node_describe(c: *mut tt_ctx, node: *const tt_node, buffer: *mut c_char, cap: i64,
+        n: *mut i64) -> tt_status;
     pub fn tt_node_saved(c: *mut tt_ctx, n: *const tt_node, i: i64, out: *mut *mut tt_tensor)
         -> tt_status;
     pub fn tt_node_register_hook(c: *mut tt_ctx, n: *mut tt_node, pre: i32, fn_: tt_node_hook,

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::generated::callbacks;
 use crate::handle::*;
 use crate::opts::{BackwardOpts, GradOpts};
-use crate::{Device, Node, Status, Tensor};
+use crate::{Device, Status, Tensor};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::os::raw::c_void;
@@ -17,18 +17,6 @@ impl Tensor {
     pub fn requires_grad_(self, on: bool) -> Result<Tensor> {
         // SAFETY: the handle is live.
         unsafe { call(|c| sys::tt_requires_grad_(c, self.raw(), on as i32)).map(|_| self) }
-    }
-}
-
-/// # What was saved
-impl Node {
-    /// Describes the node, what it saved for its gradient included, as JSON whose numbers may be
-    /// inf and nan: members "name"; "outputs", for each input which output of its operator it is;
-    /// "released"; "saved". A tensor among these is `{"tensor": i}`, a list of them
-    /// `{"tensors": [i, n]}`, where i is the number for [`Node::saved`].
-    pub fn describe(&self) -> Result<String> {
-        // SAFETY: the handle is live.
-        unsafe { call_text(|c, text, cap, n| sys::tt_node_describe(c, self.raw(), text, cap, n)) }
     }
 }
 
