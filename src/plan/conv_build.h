@@ -267,7 +267,8 @@ inline int64_t piece_tiles(const ConvPieces& b, int64_t n) {
 // Sets which pixels a unit computes: `grid` of a phase. source: pixels of its rows.
 inline void set_piece_area(ConvPieces* b, int64_t images, const int64_t* grid, int64_t source,
                            int64_t width) {
-  const int64_t most = min(kConvPieceSumBytes / (width * 4), kConvPieceLines);
+  // Whole blocks of 32 sums, as they lie in the room.
+  const int64_t most = min(kConvPieceSumBytes / (width * 4), kConvPieceLines) / 32 * 32;
   const int64_t reach = grid[2] + max<int64_t>(b->max_tap[2], 0);
   b->lead = max<int64_t>(-b->min_tap[2], 0);
   b->pitch = max(reach, min(ceil_div(source, b->scale[2]), reach) + b->lead);
@@ -280,6 +281,7 @@ inline void set_piece_area(ConvPieces* b, int64_t images, const int64_t* grid, i
     b->pitch = b->cols + b->max_tap[2] - b->min_tap[2];
   }
   // The rows that leave the fewest lines of tiles without results.
+  b->rows = 1;
   int64_t least = INT64_MAX;
   for (int64_t n = 1; n <= grid[1] && piece_tiles(*b, n) * 16 <= most; n++) {
     const int64_t rest = grid[1] % n;
@@ -345,7 +347,7 @@ inline bool conv_takes_pieces(const ConvShape& s, ConvMode mode) {
   const double pixels = double(conv_pixels(s, full));
   if (pixels < kConvPiecePixels) return false;
   if (pixels * double(s.taps() * depth) * double(cols) < (1 << 20)) return false;
-  ConvPieces b;
+  ConvPieces b = {};
   build_conv_pieces(&b, s, mode, grid);
   if (b.planes > kConvPiecePlanes) return false;
   if (b.planes * b.lines * kConvPieceLineBytes > kConvPiecePassBytes) return false;

@@ -1,6 +1,7 @@
 // Convolution of float32 by the tiles of AMX, of the processor or emulated, against sums in double
 // precision, and beside the kernels without tiles.
 #include "amx_fixture.h"
+#include "plan/conv_build.h"
 
 #include <cmath>
 #include <limits>
@@ -150,17 +151,48 @@ void ConvPieces::check(const Case& t, bool last) {
 TEST_F(ConvPieces, Sums) {
   //                  n  g  ci  co  h   w  k  s  p  d
   const Case cases[] = {
-      {1, 1, 64, 64, 16, 15, 3, 1, 1, 1}, {7, 1, 60, 62, 7, 6, 3, 1, 1, 1},
-      {3, 1, 32, 48, 17, 16, 3, 2, 1, 1}, {2, 2, 32, 48, 14, 13, 3, 1, 2, 2},
-      {2, 1, 64, 48, 21, 20, 4, 2, 1, 1}, {1, 1, 32, 300, 16, 14, 3, 1, 0, 1},
-      {8, 1, 64, 64, 12, 14, 1, 2, 0, 1}, {1, 1, 800, 32, 13, 12, 3, 1, 1, 1},
-      {1, 1, 32, 32, 5, 600, 3, 1, 1, 1}, {5, 1, 32, 64, 9, 9, 3, 1, 3, 1},
-      {4, 1, 64, 64, 20, 20, 3, 2, 0, 3}, {4, 1, 32, 32, 19, 18, 5, 3, 2, 1},
+      {1, 1, 64, 64, 16, 15, 3, 1, 1, 1},  {7, 1, 60, 62, 7, 6, 3, 1, 1, 1},
+      {3, 1, 32, 48, 17, 16, 3, 2, 1, 1},  {2, 2, 32, 48, 14, 13, 3, 1, 2, 2},
+      {2, 1, 64, 48, 21, 20, 4, 2, 1, 1},  {1, 1, 32, 300, 16, 14, 3, 1, 0, 1},
+      {8, 1, 64, 64, 12, 14, 1, 2, 0, 1},  {1, 1, 800, 32, 13, 12, 3, 1, 1, 1},
+      {1, 1, 32, 32, 5, 600, 3, 1, 1, 1},  {5, 1, 32, 64, 9, 9, 3, 1, 3, 1},
+      {4, 1, 64, 64, 20, 20, 3, 2, 0, 3},  {4, 1, 32, 32, 19, 18, 5, 3, 2, 1},
+      {1, 1, 32, 160, 24, 24, 3, 1, 1, 1}, {1, 1, 32, 192, 27, 27, 3, 1, 1, 1},
+      {1, 1, 32, 160, 4, 405, 1, 1, 0, 1}, {1, 1, 192, 32, 41, 41, 3, 1, 1, 1},
   };
   for (const Case& t : cases) {
     SCOPED_TRACE(&t - cases);
     ASSERT_NO_FATAL_FAILURE(check(t, (&t - cases) % 2 == 0));
   }
+}
+
+// The sums of a unit, in blocks of 32 lines, fit their room.
+TEST(ConvPiecesPlan, UnitsFitTheirRooms) {
+  for (const int64_t co : {16, 40, 64, 96, 128, 160, 192, 224, 256, 300})
+    for (int64_t size = 1; size <= 700; size++)
+      for (const int64_t height : {int64_t(1), int64_t(7), size})
+        for (const int64_t kernel : {1, 3, 6})
+          for (const int64_t n : {1, 5}) {
+            const int64_t pad = kernel / 2;
+            const int64_t grid[] = {1, height + 2 * pad - kernel + 1, size + 2 * pad - kernel + 1};
+            const ConvShape shape = {.n = n,
+                                     .groups = 1,
+                                     .ci = 32,
+                                     .co = co,
+                                     .x = {1, height, size},
+                                     .y = {1, grid[1], grid[2]},
+                                     .k = {1, kernel, kernel},
+                                     .stride = {1, 1, 1},
+                                     .pad = {0, pad, pad},
+                                     .dil = {1, 1, 1}};
+            TT_NS::ConvPieces b = {};
+            build_conv_pieces(&b, shape, kConvForward, grid);
+            ASSERT_GE(b.rows, 1);
+            const int64_t lines = round_up((b.rows - 1) * b.pitch + b.cols, int64_t(16)) * b.images;
+            const int64_t columns = min(round_up(co, kConvCols), kConvTilesCols);
+            ASSERT_LE(round_up(lines, int64_t(32)) * columns * 4, kConvPieceSumBytes)
+                << co << " columns, " << height << " x " << size << ", windows of " << kernel;
+          }
 }
 
 // Numbers that have no pieces: units with such pixels, or all if the weight has them, get the bits
