@@ -54,6 +54,19 @@ void Prepacking::pack(const Kernel& k, const void* plan, Isa isa) {
   run(p, p.s.co * p.s.k[0] * p.s.run() * 4);
 }
 
+bool Prepacking::find_or_add(const MatmulPlan& p, int32_t path, int64_t bytes, char** memory) {
+  const PackedB own = {p.b, p.m, p.n, p.k, p.b_row, p.b_col, p.dtype, path, nullptr};
+  for (const PackedB& b : packed_b_)
+    if (b.from == own.from && b.m == own.m && b.n == own.n && b.k == own.k && b.row == own.row &&
+        b.col == own.col && b.dtype == own.dtype && b.path == own.path) {
+      *memory = b.memory;
+      return true;
+    }
+  packed_b_.push_back(own);
+  *memory = packed_b_.back().memory = new_memory(bytes);
+  return false;
+}
+
 void Prepacking::copy_b(MatmulPlan* p) {
   const bool turned = p->b_row == 1;
   const int64_t rows = turned ? p->n : p->k;
@@ -61,8 +74,9 @@ void Prepacking::copy_b(MatmulPlan* p) {
   const int64_t row_step = turned ? p->b_col : p->b_row;
   const int64_t col_step = turned ? p->b_row : p->b_col;
   const int64_t item = kItemSize[p->dtype];
-  char* const to = new_memory(rows * cols * item);
-  for (int64_t i = 0; i < rows; i++)
+  char* to = nullptr;
+  const bool copied = find_or_add(*p, p->path, rows * cols * item, &to);
+  for (int64_t i = 0; i < rows && !copied; i++)
     for (int64_t j = 0; j < cols; j++)
       memcpy(to + (i * cols + j) * item, p->b + (i * row_step + j * col_step) * item, size_t(item));
   p->b = to;
@@ -74,9 +88,10 @@ void Prepacking::pack_b(const Kernel& k, MatmulPlan* p, Isa isa, int32_t packs, 
                         int64_t bytes) {
   MatmulPlan first = *p;
   first.path = packs;
-  first.c = new_memory(bytes);
-  const int32_t status = k.cpu[isa](&first, 0, 1);
-  if (status) fail(status, "kernel {} failed", k.name);
+  if (!find_or_add(*p, packs, bytes, &first.c)) {
+    const int32_t status = k.cpu[isa](&first, 0, 1);
+    if (status) fail(status, "kernel {} failed", k.name);
+  }
   p->path = packed;
   p->b = first.c;
 }

@@ -24,6 +24,15 @@ class Prepacking {
  private:
   bool is_frozen(const char* data) const;
   char* new_memory(int64_t bytes);
+  // What `path` makes of the b of a product, as other products of the plan read it.
+  struct PackedB {
+    const char* from;
+    int64_t m, n, k, row, col;
+    int32_t dtype, path;
+    char* memory;
+  };
+  // Finds the memory for what `path` makes of p's b; returns whether an earlier launch filled it.
+  bool find_or_add(const MatmulPlan& p, int32_t path, int64_t bytes, char** memory);
   // Lets a product by pieces read a copy of a frozen b.
   void copy_b(MatmulPlan* p);
   // Runs a product's path `packs`, which leaves so many bytes at c, for its path `packed`.
@@ -35,6 +44,7 @@ class Prepacking {
   SmallVec<const char*, 4> frozen_;  // addresses of frozen arguments
   const char* from_ = nullptr;       // the place where the launch would have packed
   char* packed_ = nullptr;           // where it did
+  SmallVec<PackedB, 4> packed_b_;
 };
 
 }  // namespace TT_NS

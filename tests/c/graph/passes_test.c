@@ -657,6 +657,35 @@ static void test_prepacking(void** state) {
   tt_graph_release(less);
 }
 
+/* Bytes of a plan that multiplies n times by one frozen weight of 1 MB. */
+static int64_t bytes_of_products(int n) {
+  tt_tensor *x = ramp(64 * 512), *w, *y;
+  tt_memory_stats before, after;
+  tt_graph *g, *less;
+  tt_plan* p;
+  int i;
+  OK(tt_view(c, x, SHAPE(64, 512), &x));
+  OK(tt_view(c, ramp(512 * 512), SHAPE(512, 512), &w));
+  OK(tt_capture_begin(c, LIST(x), NULL));
+  for (y = x, i = 0; i < n; i++) OK(tt_matmul(c, y, w, &y));
+  OK(tt_capture_end(c, LIST(y), &g));
+  less = optimize(g, TT_PASS_FOLD);
+  OK(tt_memory(c, NULL, &before));
+  OK(tt_plan_new(c, less, NULL, &p));
+  OK(tt_memory(c, NULL, &after));
+  tt_plan_release(p);
+  tt_graph_release(g);
+  tt_graph_release(less);
+  return after.in_use - before.in_use;
+}
+/* A weight is packed once for all products that read it. */
+static void test_prepacking_of_one_weight(void** state) {
+  const int64_t one = bytes_of_products(1);
+  (void)state;
+  assert_true(one > 1 << 20);
+  assert_true(bytes_of_products(9) < one + (1 << 20));
+}
+
 /* Programs whose launches run band by band. */
 enum { kProduct, kNorm, kSoftmax, kImages, kPlanes, kChains };
 static int64_t chain_items(int kind) {
@@ -820,6 +849,7 @@ int main(void) {
       SCOPED(test_conversions_once),
       SCOPED(test_images_stay_interleaved),
       SCOPED(test_prepacking),
+      SCOPED(test_prepacking_of_one_weight),
       SCOPED(test_bands),
       SCOPED(test_row_sums),
       SCOPED(test_out_of_memory),
