@@ -150,6 +150,7 @@ struct ConvDepthwise {
 // kConvDirect has `pixels`, too, with rows of y in place of pixels: stage 0 is one unit, stage 1
 // [images][blocks]; src has channels first, and packed is [tiles of kConvInterleavedCols, 2 or 1
 // columns][k1][k2][ci][columns of the tile].
+
 // Blocks of a phase of kConvTiles whose lines of the source are copied with their padding; tiles
 // read the copy at a tap's offset. With strides of the source, it is an image for each remainder of
 // a line and a column: [stride1][stride2][height lines][pitch pixels][channels of a group].
