@@ -1189,20 +1189,20 @@ tt_status tt_node_next(tt_ctx *c, const tt_node *n, int64_t input, tt_node **out
 tt_status tt_node_leaf(tt_ctx *c, const tt_node *n, int64_t input, tt_tensor **out);
 
 /* Describes the node, what it saved for its gradient included, as JSON whose numbers may be inf and
-   nan. The members are
-   "name";
+   nan. The members are "name";
    "outputs": for each input, which output of its operator it is;
+   "results": the sizes of each output of this operator, null of those without a gradient;
+   "held": whether a backward of another thread holds the node: no saved value can be read then;
    "released": whether backward has freed what was saved;
-   "saved": values by name, null if absent or freed. A tensor is {"tensor": i}, a list of them
+   "saved": values by name, null if absent, held or freed. A tensor is {"tensor": i}, a list of them
    {"tensors": [i, n]}, where i is the (first) number for tt_node_saved, a complex number
    {"complex": [re, im]}, a dtype {"dtype": code}, a device {"device": [type, index]}.
-   Nodes of tt_function_apply have two more members:
-   "user": that of its tt_function_def, as a number;
+   Nodes of tt_function_apply also have "user", that of their tt_function_def, as a number, and
    "tensors": the number of tensors that forward saved, which tt_node_saved numbers from 0. */
 tt_status tt_node_describe(tt_ctx *c, const tt_node *node, char *buffer, int64_t cap, int64_t *n);
 
-/* Returns a tensor that the node saved. Fails with TT_AUTOGRAD if backward has freed it, or it was
-   written since.
+/* Returns a tensor that the node saved. Fails with TT_AUTOGRAD if backward has freed it, a backward
+   of another thread holds the node, or it was written since.
    @null out: it is absent */
 tt_status tt_node_saved(tt_ctx *c, const tt_node *n, int64_t i, tt_tensor **out);
 

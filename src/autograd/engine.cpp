@@ -2,6 +2,7 @@
 
 #include "autograd/formulas/formulas.h"
 #include "autograd/hook.h"
+#include "autograd/node_reading.h"
 #include "autograd/saved.h"
 #include "base/pointer_map.h"
 #include "core/graph_hooks.h"
@@ -64,6 +65,12 @@ struct Engine {
 };
 
 static bool grad_mode() { return !(ctx().exclude & bit(kKeyAutograd)); }
+
+bool is_running_here(uintptr_t claim) noexcept {
+  for (const Engine* e = ctx().engine; e; e = e->outer)
+    if (claim == reinterpret_cast<uintptr_t>(e)) return true;
+  return false;
+}
 
 // ---- the heap ----
 
@@ -255,6 +262,12 @@ static bool saves_tensors(const Node& n) {
   return true;
 }
 
+// The end of the outermost run destroys what the node saved.
+static void mark_released(Node& n) noexcept {
+  n.doomed = true;
+  atomic_store(&n.released, true, kRelaxed);  // for Saved::get of other threads
+}
+
 void Engine::run_node(Node& n) {
   SmallVec<TensorRef, 4> grads, outs;
   try {
@@ -294,8 +307,7 @@ void Engine::run_node(Node& n) {
   if (!n.hooks.empty()) run_node_hooks(n, kNodePostHook, outs.data());
   for (int64_t i = 0; i < n.n_edges; i++)
     if (outs[i] && n.edges()[i]) deliver(n.edges()[i], std::move(outs[i]));
-  if (!args.retain_graph && !n.released && !n.part_of_node && saves_tensors(n))
-    n.released = n.doomed = true;
+  if (!args.retain_graph && !n.released && !n.part_of_node && saves_tensors(n)) mark_released(n);
 }
 
 // Serialises additions to the gradient of a leaf; the wait is at most a kernel. The holder may

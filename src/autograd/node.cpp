@@ -1,7 +1,9 @@
 #include "autograd/node.h"
 
+#include "autograd/node_reading.h"
 #include "autograd/saved.h"
 #include "autograd/saved_hooks.h"
+#include "base/os.h"
 
 #include <string.h>
 
@@ -66,17 +68,40 @@ NodeRef new_node(const NodeType* type, int64_t n_edges, int64_t n_outs) {
 
 static uintptr_t mark_of_thread() { return reinterpret_cast<uintptr_t>(&tls) | 1; }
 
+static uintptr_t claim_after_readers(Node& n) noexcept {
+  for (;;) {
+    const uintptr_t claim = atomic_load(&n.claim, kRelaxed);
+    if (TT_LIKELY(claim != kReading)) return claim;
+    os_yield();
+  }
+}
+
 void claim_node(Node& n, const Engine* by) {
   const uintptr_t mine = by ? reinterpret_cast<uintptr_t>(by) : mark_of_thread();
-  uintptr_t seen = atomic_load(&n.claim, kRelaxed);
+  uintptr_t seen = claim_after_readers(n);
   if (seen == mine) return;
-  if (seen == 0 || seen == mark_of_thread())
+  while (seen == 0 || seen == mark_of_thread()) {
     if (atomic_compare_exchange(&n.claim, &seen, mine, kAcquire, kRelaxed)) return;
+    seen = claim_after_readers(n);
+  }
   fail(TT_AUTOGRAD, "two backward runs meet at {}: graphs may not be shared between them",
        n.type->name);
 }
 void give_up_claim(Node& n) noexcept {
   atomic_store(&n.claim, n.running ? mark_of_thread() : 0, kRelease);
+}
+
+NodeReading::NodeReading(Node& n) noexcept : n_(n) {
+  uintptr_t seen = claim_after_readers(n);
+  while (seen == 0) {
+    marked_ = atomic_compare_exchange(&n.claim, &seen, kReading, kAcquire, kRelaxed);
+    if (marked_) break;
+    seen = claim_after_readers(n);
+  }
+  allowed_ = marked_ || seen == mark_of_thread() || is_running_here(seen);
+}
+NodeReading::~NodeReading() {
+  if (marked_) atomic_store(&n_.claim, 0, kRelease);
 }
 
 NodeRun::NodeRun(Node& n) noexcept : n_(n) {
@@ -252,7 +277,8 @@ TensorRef Saved::get_unlinked(const char* name) const {
 }
 
 TensorRef Saved::get(Node& n) const {
-  check_not_released(n);
+  // Atomic: a copy is read while a backward of another thread may free the node's own.
+  if (TT_UNLIKELY(atomic_load(&n.released, kRelaxed))) fail_graph_freed(n);
   if (TT_UNLIKELY(packed())) {
     const Edge own{output_nr_ < 0 ? 0 : reinterpret_cast<uintptr_t>(&n), uint32_t(output_nr_)};
     return saved_hook_functions.unpack(*t_, own);

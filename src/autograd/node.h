@@ -61,7 +61,7 @@ struct Node : GraphNode {
   uint16_t unwanted;  // bit i: the running backward does not want the gradient of edge i < 16
   uint32_t captured;  // (atomic) number of backwards that capture gradients of its outputs
   union {
-    uintptr_t claim;  // (atomic) 0, an Engine*, or the id of a running thread
+    uintptr_t claim;  // (atomic) 0, an Engine*, the id of a running thread, or kReading
     Node* next_free;
   };
   HookList hooks;

@@ -1,8 +1,10 @@
 #include "autograd/saved_values.h"
 
 #include "autograd/function.h"
+#include "autograd/node_reading.h"
 #include "autograd/saved.h"
 #include "autograd/wrap.h"
+#include "base/text/utf8.h"
 
 #include <string.h>
 
@@ -54,8 +56,11 @@ class Members {
     at_ = round_up(at_, layout.align);
     value_ = area_ + at_;
     at_ += layout.size;
+    align_ = max(align_, layout.align);
     return true;
   }
+  // (at the end) the size of a struct of these members
+  size_t size() const { return round_up(at_, align_); }
   template <class T> const T& as() const { return *reinterpret_cast<const T*>(value_); }
 
   SavedKind kind;
@@ -66,6 +71,7 @@ class Members {
   const char* area_;
   const char* value_ = nullptr;
   size_t at_ = 0;
+  size_t align_ = 1;
 };
 
 void add_ints(Text& out, Ints ints) {
@@ -131,73 +137,115 @@ void add_value(Text& out, const Members& m, int64_t& n_tensors) {
       if (m.as<SavedScalar>().has) return add_scalar(out, m.as<SavedScalar>().value);
       break;
     case SavedKind::kOptInt:
-      if (m.as<Opt<int64_t>>()) return void(out.add(*m.as<Opt<int64_t>>()));
-      break;
+      if (!m.as<Opt<int64_t>>()) break;
+      out.add(*m.as<Opt<int64_t>>());
+      return;
     case SavedKind::kOptFloat:
-      if (m.as<Opt<double>>()) return void(out.add_double(*m.as<Opt<double>>()));
-      break;
+      if (!m.as<Opt<double>>()) break;
+      out.add_double(*m.as<Opt<double>>());
+      return;
     case SavedKind::kRng: break;
   }
   out.add("null");
 }
 
-// While it exists, no other thread frees what the node saved.
-class Claimed {
- public:
-  explicit Claimed(Node& n) : n_(n) { claim_node(n, nullptr); }
-  ~Claimed() { give_up_claim(n_); }
-  Claimed(const Claimed&) = delete;
+// Fails unless the members are those of the struct that the generator has written for the node.
+void check_layout(Node& n) {
+  if (!n.type->members) return;
+  Members m(n);
+  while (m.next()) {}
+  if (m.size() != n.type->saved_bytes)
+    fail(TT_INTERNAL, "{} saved {} bytes, its members have {}", n.type->name, n.type->saved_bytes,
+         m.size());
+}
 
- private:
-  Node& n_;
-};
-
-}  // namespace
-
-void print_node(Node& n, Text& out) {
-  const Claimed claimed(n);
+void add_outputs(Text& out, Node& n) {
   Shape outputs;
   outputs.resize(n.n_edges);
   {
     Lock lock(shared_lock);
     for (int64_t i = 0; i < n.n_edges; i++) outputs[i] = n.edges()[i].nr;
   }
-  out.add("{\"name\":\"").add(n.type->name).add("\",\"outputs\":");
-  add_ints(out, outputs);
-  out.add(",\"released\":").add(n.released ? "true" : "false").add(",\"saved\":{");
+  add_ints(out.add(",\"outputs\":"), outputs);
+}
+
+void add_results(Text& out, Node& n) {
+  const char* before = ",\"results\":[";
+  for (int64_t i = 0; i < n.n_outs; i++) {
+    const NodeOut& o = n.outs()[i];
+    out.add(before);
+    if (o.defined) add_ints(out, o.sizes());
+    else out.add("null");
+    before = ",";
+  }
+  out.add("]");
+}
+
+// readable: the values may be read; they are null otherwise.
+void add_saved(Text& out, Node& n, bool readable) {
   int64_t n_tensors = 0;
   const char* before = "\"";
+  out.add(",\"saved\":{");
   for (Members m(n); m.next();) {
     out.add(before).add(m.name).add("\":");
-    if (n.released) out.add("null");
-    else add_value(out, m, n_tensors);
+    if (readable) add_value(out, m, n_tensors);
+    else out.add("null");
     before = ",\"";
   }
   out.add("}");
-  if (const Function* f = recorded_function(n))
-    out.add(",\"user\":").add(int64_t(def_of(*f).user)).add(",\"tensors\":").add(saved_by(*f).n);
-  out.add("}");
 }
 
-TensorRef saved_tensor(Node& n, int64_t i) {
-  const Claimed claimed(n);
+// Returns saved tensor i, without the values if hooks of the application hold them.
+Saved find_saved(Node& n, int64_t i) {
+  const NodeReading reading(n);
+  if (!reading.allowed())
+    fail(TT_AUTOGRAD, "a backward of another thread runs {}: its saved tensors cannot be read now",
+         n.type->name);
   check_not_released(n);
   int64_t before = 0;
   if (const Function* f = recorded_function(n)) {
     const Span<const Saved> saved = saved_by(*f);
-    if (i >= 0 && i < saved.n) return saved[i].get_opt(n);
+    if (i >= 0 && i < saved.n) return saved[i];
     before = saved.n;
   }
   for (Members m(n); m.next();) {
     if (m.kind == SavedKind::kTensor) {
-      if (before++ == i) return m.as<Saved>().get_opt(n);
+      if (before++ == i) return m.as<Saved>();
     } else if (m.kind == SavedKind::kTensors) {
       const SavedList& list = m.as<SavedList>();
-      if (before <= i && i - before < list.size()) return list[i - before].get_opt(n);
+      if (before <= i && i - before < list.size()) return list[i - before];
       before += list.size();
     }
   }
   fail_arg(TT_INDEX, "i", "i is {}: the node saved {} tensors", i, before);
+}
+
+}  // namespace
+
+void print_node(Node& n, Text& out) {
+  check_layout(n);
+  add_json_string(out.add("{\"name\":"), n.type->name);
+  add_outputs(out, n);
+  add_results(out, n);
+  const NodeReading reading(n);
+  const bool held = !reading.allowed();
+  const bool released = !held && n.released;
+  const bool readable = !held && !released;
+  out.add(",\"held\":").add(held ? "true" : "false");
+  out.add(",\"released\":").add(released ? "true" : "false");
+  add_saved(out, n, readable);
+  if (const Function* f = recorded_function(n)) {
+    const auto user = reinterpret_cast<uintptr_t>(def_of(*f).user);
+    out.add(",\"user\":").add(int64_t(user));
+    out.add(",\"tensors\":").add(readable ? saved_by(*f).n : 0);
+  }
+  out.add("}");
+}
+
+TensorRef saved_tensor(Node& n, int64_t i) {
+  // Hooks of the application unpack the copy, after the reading has ended.
+  const Saved found = find_saved(n, i);
+  return found.defined() ? found.get(n) : TensorRef();
 }
 
 }  // namespace TT_NS

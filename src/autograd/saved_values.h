@@ -30,14 +30,10 @@ enum class SavedKind : char {
   kRng = 'r',
 };
 
-// Writes a node as JSON, whose numbers may be inf and nan: "name", "outputs", "released", "saved".
-// outputs: which result of its operator each input is. saved: name -> number, list, null,
-// {"tensor": i}, {"tensors": [i, n]}, {"complex": [re, im]}, {"dtype": code}, {"device": [type,
-// index]}; null if released. Nodes of functions of the application also have "user" and "tensors",
-// the number of tensors saved.
+// Writes a node as the JSON that tt_node_describe defines (tt.h).
 void print_node(Node& n, Text& out);
 // Returns tensor i of those that print_node counts, empty if it is absent. Fails with AUTOGRAD if
-// the graph was freed or the tensor overwritten.
+// the graph was freed, the tensor overwritten, or a backward of another thread holds the node.
 TensorRef saved_tensor(Node& n, int64_t i);
 
 }  // namespace TT_NS

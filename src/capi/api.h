@@ -173,8 +173,9 @@ TT_INLINE void give_inline(Ctx& c, tt_tensor** out, TensorRef&& t) {
 }
 void give_owned(Ctx& c, tt_tensor** out, Tensor* t);
 TT_INLINE void give(Ctx& c, tt_tensor** out, TensorRef&& t) { give_owned(c, out, t.leak()); }
+// Copies a text and its terminating zero. *n gets its length, also on TT_BUFFER_TOO_SMALL.
 void give_text(const Text& text, char* buffer, int64_t cap, int64_t* n);
-// A call that writes a text, which f makes: void f(Text&). *n gets its length.
+// A call that writes a text, which f makes: void f(Text&), and gives it as give_text.
 template <class F>
 tt_status text_call(tt_ctx* h, const char* name, char* buffer, int64_t cap, int64_t* n, F f) {
   if (n) *n = 0;

@@ -1,8 +1,8 @@
 #include "io/chrome_trace.h"
 
 #include "base/os.h"
+#include "base/text/utf8.h"
 #include "io/files.h"
-#include "io/json.h"
 #include "modes/profiler.h"
 
 namespace TT_NS {
@@ -26,7 +26,6 @@ class TraceWriter {
   void add(const ProfileEvent& e);
   void add_memory(const ProfileEvent& e);
   void add_shapes(const ProfileEvent& e);
-  void add_text(const char* text);
   void add_us(int64_t ns);
   void add_member(const char* name, int64_t value) { text_.add(name).add(value); }
   void flush();
@@ -48,25 +47,6 @@ void TraceWriter::add_us(int64_t ns) {
   if (rest < 100) text_.add("0");
   if (rest < 10) text_.add("0");
   text_.add(rest);
-}
-
-// A string; bytes that are not UTF-8 become question marks.
-void TraceWriter::add_text(const char* text) {
-  const char* end = text + strlen(text);
-  text_.add("\"");
-  while (text < end) {
-    const int n = utf8_bytes(text, end);
-    const auto c = uint8_t(*text);
-    if (c < 0x20) {
-      const char escaped[] = {'\\', 'u', '0', '0', "01"[c >> 4], "0123456789abcdef"[c & 15]};
-      text_.add({escaped, 6});
-    } else {
-      if (c == '"' || c == '\\') text_.add("\\");
-      text_.add(n ? Span<const char>{text, n} : Span<const char>{"?", 1});
-    }
-    text += n ? n : 1;
-  }
-  text_.add("\"");
 }
 
 void TraceWriter::add_shapes(const ProfileEvent& e) {
@@ -101,7 +81,7 @@ void TraceWriter::add_memory(const ProfileEvent& e) {
 void TraceWriter::add(const ProfileEvent& e) {
   if (e.kind == EventKind::kMemory) return add_memory(e);
   text_.add(",\n{\"ph\":\"X\",\"cat\":\"").add(kCategories[int(e.kind)]).add("\",\"name\":");
-  add_text(e.name);
+  add_json_string(text_, e.name);
   add_member(",\"pid\":", os_pid());
   const bool beside = e.kind == kCommunication;  // on a thread of tt
   add_member(",\"tid\":", beside ? 2 : 1);

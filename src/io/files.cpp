@@ -2,6 +2,7 @@
 
 #include "base/os.h"
 #include "base/os_file.h"
+#include "base/text/utf8.h"
 #include "io/json.h"
 
 #include <errno.h>

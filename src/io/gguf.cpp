@@ -2,6 +2,7 @@
 
 #include "base/arith.h"
 #include "base/os_file.h"
+#include "base/text/utf8.h"
 #include "io/files.h"
 #include "io/json.h"
 #include "io/safetensors.h"

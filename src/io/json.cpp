@@ -1,27 +1,13 @@
 #include "io/json.h"
 
+#include "base/text/utf8.h"
+
 namespace TT_NS {
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char lower = char(c | 32);
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-// RFC 3629, section 4.
-int utf8_bytes(const char* p, const char* end) {
-  const auto* u = reinterpret_cast<const uint8_t*>(p);
-  if (u[0] < 0x80) return 1;
-  int n = 0;
-  if (u[0] >= 0xc2 && u[0] < 0xe0) n = 2;
-  else if (u[0] >= 0xe0 && u[0] < 0xf0) n = 3;
-  else if (u[0] >= 0xf0 && u[0] < 0xf5) n = 4;
-  if (!n || end - p < n) return 0;
-  for (int i = 1; i < n; i++)
-    if ((u[i] & 0xc0) != 0x80) return 0;
-  const bool bad = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) ||
-                   (u[0] == 0xf0 && u[1] < 0x90) || (u[0] == 0xf4 && u[1] > 0x8f);
-  return bad ? 0 : n;
 }
 
 static char* put_utf8(char* to, uint32_t c) {

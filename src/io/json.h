@@ -49,7 +49,5 @@ class JsonReader {
 };
 
 int hex_digit(char c);  // -1: not a hexadecimal digit
-// Returns the number of bytes of the first character if they are valid UTF-8, else 0.
-int utf8_bytes(const char* p, const char* end);
 
 }  // namespace TT_NS

@@ -420,7 +420,8 @@ class NodeHandle(Handle):
 
     def saved(self, i: int) -> Tensor:
         """Returns a tensor that the node saved. Fails with AutogradError if backward has freed
-        it, or it was written since. It is None if it is absent."""
+        it, a backward of another thread holds the node, or it was written since. It is None
+        if it is absent."""
         return tensor_result("tt_node_saved", self, c_int64(integer(i, "saved", "i")))
 
     def register_prehook(self, fn: Callable[[tuple[Tensor | None, ...]],

@@ -1,6 +1,7 @@
 #include "io/torch/structure_text.h"
 
 #include "base/pointer_map.h"
+#include "base/text/utf8.h"
 #include "io/json.h"
 
 #include <string.h>

@@ -624,9 +624,10 @@ static void test_saved_values(void** state) {
   (void)state;
   y = mul(x, x);
   OK(tt_tensor_grad_fn(c, y, &n));
-  describes(n,
-            "{\"name\":\"mul\",\"outputs\":[0,0],\"released\":false,"
-            "\"saved\":{\"self\":{\"tensor\":0},\"other\":{\"tensor\":1}}}");
+  describes(
+      n,
+      "{\"name\":\"mul\",\"outputs\":[0,0],\"results\":[[2]],\"held\":false,\"released\":false,"
+      "\"saved\":{\"self\":{\"tensor\":0},\"other\":{\"tensor\":1}}}");
   FAILS(tt_node_describe(c, n, small, sizeof small, &length), TT_BUFFER_TOO_SMALL, "8 bytes");
   OK(tt_node_saved(c, n, 1, &saved));
   assert_ptr_equal(saved, x);
@@ -634,15 +635,17 @@ static void test_saved_values(void** state) {
   assert_null(saved);
   OK(tt_sum(c, y, NULL, &total));
   OK(tt_backward(c, total, NULL));
-  describes(n,
-            "{\"name\":\"mul\",\"outputs\":[0,0],\"released\":true,"
-            "\"saved\":{\"self\":null,\"other\":null}}");
+  describes(
+      n,
+      "{\"name\":\"mul\",\"outputs\":[0,0],\"results\":[[2]],\"held\":false,\"released\":true,"
+      "\"saved\":{\"self\":null,\"other\":null}}");
   FAILS(tt_node_saved(c, n, 0, &saved), TT_AUTOGRAD, "freed");
   tt_node_release(n);
   OK(tt_pow_f64(c, x, INFINITY, &z));
   OK(tt_tensor_grad_fn(c, z, &n));
   describes(n,
-            "{\"name\":\"pow_number\",\"outputs\":[0],\"released\":false,"
+            "{\"name\":\"pow_number\",\"outputs\":[0],\"results\":[[2]],\"held\":false,"
+            "\"released\":false,"
             "\"saved\":{\"self\":{\"tensor\":0},\"exponent\":inf}}");
   tt_node_release(n);
 }

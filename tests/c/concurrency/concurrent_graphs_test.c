@@ -21,6 +21,7 @@ static pthread_barrier_t start;
 static struct {
   tt_tensor *leaf, *other, *middle, *out;
   tt_generator* gen;
+  tt_node* node;
   tt_optimizer* optim;
   int64_t draws[kThreads][kRounds];
 } all;
@@ -120,6 +121,57 @@ static void test_one_graph_freed_by_the_first(void** state) {
     OK(tt_scope_pop(c, NULL, 0));
   }
 }
+
+/* ---- nodes that are read ---- */
+
+static void read_node(Job* j) {
+  char text[512];
+  int64_t n = 0;
+  tt_tensor* saved = NULL;
+  MUST(tt_node_describe(j->x, all.node, text, sizeof text, &n));
+  if (!strstr(text, "\"name\":\"mul\",\"outputs\":[0,0],\"results\":[[2]]"))
+    j->failed = "another node";
+  may_meet(j, tt_node_saved(j->x, all.node, 1, &saved), "");
+  tt_tensor_release(saved);
+}
+static void backward_or_read(Job* j) {
+  int i;
+  for (i = 0; i < kRounds; i++) {
+    if (j->id) read_node(j);
+    else MUST(tt_backward(j->x, all.out, &kRetain));
+  }
+}
+static void backward_once_or_read(Job* j) {
+  if (j->id) read_node(j);
+  else MUST(tt_backward(j->x, all.out, NULL));
+}
+static void make_read_graph(void) {
+  tt_tensor* e;
+  all.leaf = leaf(DATA(1, 2));
+  OK(tt_mul(c, all.leaf, all.leaf, &e));
+  OK(tt_tensor_grad_fn(c, e, &all.node));
+  OK(tt_sum(c, e, NULL, &all.out));
+}
+/* A reader makes no backward fail, nor another reader. */
+static void test_nodes_are_read(void** state) {
+  int round;
+  (void)state;
+  make_read_graph();
+  run_all(backward_or_read);
+  VALUES(grad_of(all.leaf), kRounds * 2, kRounds * 4);
+  assert_true(total(0) > 0);
+  tt_node_release(all.node);
+  for (round = 0; round < kRounds / 10; round++) {
+    OK(tt_scope_push(c));
+    make_read_graph();
+    run_all(backward_once_or_read);
+    VALUES(grad_of(all.leaf), 2, 4);
+    tt_node_release(all.node);
+    OK(tt_scope_pop(c, NULL, 0));
+  }
+}
+
+/* ---- tt_grad ---- */
 
 static void grad_of_middle(Job* j) {
   const tt_grad_opts opts = {.set = TT_GRAD_RETAIN_GRAPH, .retain_graph = 1};
@@ -381,6 +433,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SCOPED(test_one_graph),
       SCOPED(test_one_graph_freed_by_the_first),
+      SCOPED(test_nodes_are_read),
       SCOPED(test_grad_of_one_graph),
       SCOPED(test_hooks_are_added_and_removed),
       SCOPED(test_gradients_are_set_and_removed),

@@ -1487,19 +1487,22 @@ impl Node {
     }
     /// Describes the node, what it saved for its gradient included, as JSON whose numbers may be
     /// inf and nan. The members are "name"; "outputs": for each input, which output of its operator
-    /// it is; "released": whether backward has freed what was saved; "saved": values by name, null
-    /// if absent or freed. A tensor is {"tensor": i}, a list of them {"tensors": \[i, n\]}, where i
-    /// is the (first) number for [`Node::saved`](crate::Node::saved), a complex number {"complex":
-    /// \[re, im\]}, a dtype {"dtype": code}, a device {"device": \[type, index\]}. Nodes of
-    /// [`apply`](crate::apply) have two more members: "user": that of its function, as a number;
-    /// "tensors": the number of tensors that forward saved, which
+    /// it is; "results": the sizes of each output of this operator, null of those without a
+    /// gradient; "held": whether a backward of another thread holds the node: no saved value can be
+    /// read then; "released": whether backward has freed what was saved; "saved": values by name,
+    /// null if absent, held or freed. A tensor is {"tensor": i}, a list of them {"tensors": \[i,
+    /// n\]}, where i is the (first) number for [`Node::saved`](crate::Node::saved), a complex
+    /// number {"complex": \[re, im\]}, a dtype {"dtype": code}, a device {"device": \[type,
+    /// index\]}. Nodes of [`apply`](crate::apply) also have "user", that of their function, as a
+    /// number, and "tensors": the number of tensors that forward saved, which
     /// [`Node::saved`](crate::Node::saved) numbers from 0.
     pub fn describe(&self) -> Result<String> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call_text(|c, items, cap, n| sys::tt_node_describe(c, self.raw(), items, cap, n)) }
     }
     /// Returns a tensor that the node saved. Fails with `Status::Autograd` if backward has freed
-    /// it, or it was written since. It is None if it is absent.
+    /// it, a backward of another thread holds the node, or it was written since. It is None if it
+    /// is absent.
     pub fn saved(&self, i: i64) -> Result<Option<Tensor>> {
         // SAFETY: handles, lists and texts are valid during the call.
         unsafe { call_opt(|c, out| sys::tt_node_saved(c, self.raw(), i, out)) }
