@@ -391,7 +391,8 @@ def shown_name(kind: int, name: bytes) -> str:
     if kind == OP and "::" not in text:
         return f"aten::{OPERATORS.get(text) or OF_NUMBERS.sub('', text)}"
     if kind == NODE:
-        text = pytorchs_name(text, 1)
+        of_function = text[:1].isupper()  # as far as a name tells
+        text = text + "Backward" if of_function else pytorchs_name(text, 1)
     return NAMES.get(kind, "{}").format(text)
 
 

@@ -1,5 +1,6 @@
 """Nodes of the graph: their names, what they saved, where they lead."""
 import gc
+import threading
 import weakref
 
 import pytest
@@ -96,6 +97,62 @@ def test_freed_values_are_refused():
         node._saved_result
 
 
+def test_names_stay_after_backward():
+    stack, product = tt.bmm(m[None], m[None]), m @ m
+    (stack.sum() + product.sum()).backward()
+    assert stack.grad_fn.name() == "BmmBackward0" and product.grad_fn.name() == "MmBackward0"
+    assert "mat2_sym_sizes" not in saved_names(stack.grad_fn)
+    assert "mat2_sym_sizes" in saved_names(product.grad_fn)
+
+
+def test_values_are_as_they_were_given():
+    normed = F.layer_norm(m, (3,)).grad_fn
+    assert normed._saved_normalized_shape == (3,)
+    assert not hasattr(normed, "_saved_normalized_sym_sizes")
+    assert m.sum().grad_fn._saved_self_sym_sizes == (3, 3)
+
+
+def test_threads_read_nodes_while_backward_runs():
+    parts = tt.cat([x] * 500)
+    failed = []
+
+    def read():
+        for _ in range(100):
+            try:
+                assert parts.grad_fn.name() == "CatBackward0"
+                dir(parts.grad_fn)
+                repr(parts)
+            except Exception as e:
+                failed.append(e)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    while any(reader.is_alive() for reader in readers):
+        parts.backward(tt.ones_like(parts), retain_graph=True)
+    assert failed == []
+
+
+def test_a_hook_reads_nodes_that_wait_and_threads_see_none_of_their_values():
+    total = x.exp().sum(0)
+    seen = []
+
+    def hook(grads):
+        own = total.grad_fn
+        seen.append((own.name(), saved_names(own)))
+
+    def read_in_thread(grads):
+        thread = threading.Thread(target=hook, args=(grads,))
+        thread.start()
+        thread.join()
+
+    total.grad_fn.register_prehook(hook)
+    total.grad_fn.register_prehook(read_in_thread)
+    total.backward()
+    names = {"self_sym_sizes", "dim", "keepdim"}
+    assert seen == [("SumBackward1", names), ("SumBackward1", set())]
+
+
 def test_inputs_know_which_result_they_are():
     a, b = m.split([1, 2])
     functions = (b * 1).grad_fn.next_functions
@@ -113,10 +170,25 @@ def test_metadata_lives_with_the_node():
     accumulate.metadata["leaf"] = 2
     assert (x + 1).grad_fn.next_functions[0][0].metadata == {"leaf": 2}
     assert parent.next_functions[1][0].metadata == {}
-    found = weakref.ref(result.grad_fn.metadata)
-    del result, parent, accumulate
+    result.grad_fn.metadata["mark"] = mark = Mark()
+    found = weakref.ref(mark)
+    del result, parent, accumulate, mark
     gc.collect()
     assert found() is None
+
+
+class Mark:
+    """An object that metadata may hold."""
+
+
+def test_metadata_of_a_node_that_is_gone_is_not_seen_again():
+    held = []
+    for _ in range(20):  # nodes at the same address
+        node = x.exp().grad_fn
+        assert node.metadata == {}
+        node.metadata["mark"] = 1
+        held.append(node.metadata)
+        del node
 
 
 class Scaled(tt.autograd.Function):
@@ -129,6 +201,14 @@ class Scaled(tt.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         return grad * ctx.factor, None
+
+
+@pytest.mark.parametrize("name", ["square", "mul", "B:inf", 'a"b\\c\n', "naïve"])
+def test_functions_are_known_by_any_name(name):
+    node = type(name, (Scaled,), {}).apply(x, 3).grad_fn
+    assert type(node).__name__ == node.name() == f"{name}Backward"
+    assert node.factor == 3 and node.saved_tensors[0].tolist() == x.tolist()
+    assert saved_names(node) == set() and len(node.next_functions) == 1
 
 
 def test_a_functions_node_has_the_attributes_of_its_ctx():

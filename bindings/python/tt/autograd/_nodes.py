@@ -71,22 +71,17 @@ SPECIAL = ("entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "ndtri", "xlog1py", 
 LINALG = ("native_det", "native_eig", "native_eigh", "native_qr", "native_slogdet", "native_svd")
 # a number in place of their second tensor makes a node of the same name, with an empty edge
 WITH_NUMBER = {"add", "div_floor", "div_true", "div_trunc", "mul", "sub"}
-# those whose name depends on what they saved
-DEPENDS_ON_SAVED = {*REDUCED, "matmul_stack"}
 
 
-def pytorchs_name(op: str, num_inputs: int, saved: Mapping[str, Any] | None = None) -> str:
+def pytorchs_name(op: str, num_inputs: int, about: Mapping[str, Any] | None = None) -> str:
     """Returns PyTorch's name of an operator's node.
 
-    saved: the values that it saved, for operators of DEPENDS_ON_SAVED; None if they are not at
-    hand.
+    about: what tt_node_describe tells of the node; None if it is not at hand.
     """
-    if op[:1].isupper():  # a Function
-        return op + "Backward"
     if (op, num_inputs) in BY_INPUTS:
         return BY_INPUTS[op, num_inputs]
     if op == "matmul_stack":
-        stacked = saved is not None and len(saved["self_shape"] or ()) > 2
+        stacked = about is not None and len(about["results"][0]) > 2
         return "BmmBackward0" if stacked else "MmBackward0"
     if op in NAMES:
         return NAMES[op]
@@ -95,7 +90,7 @@ def pytorchs_name(op: str, num_inputs: int, saved: Mapping[str, Any] | None = No
     elif op in SPECIAL:
         op = f"special_{op}"
     words = re.sub(r"(?<=\d)[a-z]", lambda letter: letter[0].upper(), op).split("_")
-    form = REDUCED[op]["dim" in saved] if op in REDUCED and saved is not None else "0"
+    form = "0" if op not in REDUCED or about is None else REDUCED[op]["dim" in about["saved"]]
     return "".join(word[:1].upper() + word[1:] for word in words) + "Backward" + form
 
 
@@ -153,7 +148,12 @@ RENAMED: dict[str, dict[str, str | None]] = {
     "native_dropout": {"mask": "result1"},
     "native_eig": {"self_dtype": None},
     "native_group_norm": {"mean": "result1", "rstd": "result2", "num_groups": "group", "eps": None},
-    "native_layer_norm": {"mean": "result1", "rstd": "result2", "eps": None},
+    "native_layer_norm": {
+        "mean": "result1",
+        "rstd": "result2",
+        "normalized_shape": "normalized_shape",
+        "eps": None,
+    },
     "native_nll_loss": {"row_weight": None},
     "native_slogdet": {"self": "A"},
     "native_solve": {"self": "A"},
@@ -208,16 +208,22 @@ def value_names(op: str, saved: Values) -> dict[str, str]:
     renamed = RENAMED.get(op, {})
     found: dict[str, str] = {}
     for name in saved:
-        of_input = name == "input" and op not in WITH_INPUT
-        usual = "self" if of_input else "grad_output" if name == "grad" else name
+        usual = name
+        if name == "grad":
+            usual = "grad_output"
+        elif name == "input" and op not in WITH_INPUT:
+            usual = "self"
         theirs = renamed.get(name, SIZES.sub("_sym_sizes", usual))
         if theirs is not None:
             found[theirs] = name
     return found
 
 
-def computed(op: str, saved: Values) -> dict[str, Callable[[Values], Any]]:
-    """Returns the values of PyTorch's node that follow from those of tt."""
-    if op == "matmul_stack" and len(saved["self_shape"] or ()) <= 2:
+def computed(op: str, about: Mapping[str, Any]) -> dict[str, Callable[[Values], Any]]:
+    """Returns the values of PyTorch's node that follow from those of tt.
+
+    about: what tt_node_describe tells of the node.
+    """
+    if op == "matmul_stack" and len(about["results"][0]) <= 2:
         return OF_MATRICES
     return COMPUTED.get(op, {})

@@ -16,7 +16,7 @@ from .._tensor import Tensor, tensor_result
 from .._types import DTYPES, device
 from ._edges import GradientEdge, get_gradient_edge
 from ._modes import allow_mutation_on_saved_tensors, node_creation_hook
-from ._nodes import DEPENDS_ON_SAVED, WITH_NUMBER, computed, pytorchs_name, value_names
+from ._nodes import WITH_NUMBER, computed, pytorchs_name, value_names
 from ._saved import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 
 __all__ = [
@@ -44,9 +44,11 @@ def grad_fn_of(tensor: Tensor) -> Node | None:
 
 def named(node: Node) -> Node:
     """Gives a node the class of PyTorch's name: scripts print type(node).__name__."""
-    op = NodeHandle.name(node)
-    saved = node._described()["saved"] if op in DEPENDS_ON_SAVED else None
-    name = pytorchs_name(op, node.num_inputs(), saved)
+    about = node._described()
+    if "user" in about:  # a Function's
+        name = about["name"] + "Backward"
+    else:
+        name = pytorchs_name(about["name"], node.num_inputs(), about)
     if name not in classes:
         classes[name] = type(name, (Node,), {"__slots__": (), "__module__": __name__})
     node.__class__ = classes[name]
@@ -68,16 +70,28 @@ class Outputs(dict[int, Any]):
 watching: WeakValueDictionary[int, WeakSet[Outputs]] = WeakValueDictionary()
 
 
-class Metadata(dict[Any, Any]):
-    """The metadata of a node."""
-
-    __slots__ = ("__weakref__",)
-
-    def ignore(self, _: Any) -> None:
-        """A hook that sees gradients."""
+metadata_of: dict[int, dict[Any, Any]] = {}  # by address of the node
 
 
-metadata_of: WeakValueDictionary[int, Metadata] = WeakValueDictionary()  # by address of the node
+class KeepsMetadata:
+    """A hook that ends with its node, and with it the node's metadata."""
+
+    __slots__ = ("address", "found", "all")
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.found: dict[Any, Any] = {}
+        self.all = metadata_of  # modules end before nodes
+        self.all[address] = self.found
+
+    def __call__(self, _: Any) -> None:
+        """Sees gradients."""
+
+    def __del__(self) -> None:
+        if self.all.get(self.address) is self.found:
+            del self.all[self.address]
+
+
 NOT_FINITE = re.compile(r"(?<=[:,\[])-?(inf|nan)")
 FOR_JSON = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
@@ -102,7 +116,17 @@ class Node(NodeHandle):
     def _described(self) -> dict[str, Any]:
         """Returns what C knows of the node."""
         text = filled(c_char, "tt_node_describe", self, cap=1024).decode()
-        return loads(NOT_FINITE.sub(lambda m: FOR_JSON[m[0]], text))
+        head, key, values = text.partition('"saved":')  # names are quoted, they do not have this
+        return loads(head + key + NOT_FINITE.sub(lambda m: FOR_JSON[m[0]], values))
+
+    def _operator(self) -> tuple[str, dict[str, Any]]:
+        """Returns the operator's name and what C knows of the node. The name is "", that of no
+        operator, if the node shows no saved values: it is a Function's, or a backward of another
+        thread holds it."""
+        about = self._described()
+        if "user" in about or about["held"]:
+            return "", {**about, "saved": {}}
+        return about["name"], about
 
     def _value(self, x: Any) -> Any:
         """Returns a saved value in Python's form."""
@@ -130,12 +154,12 @@ class Node(NodeHandle):
 
     def _find(self, name: str) -> Any:
         """Returns a value that the operator saved, by its name in PyTorch."""
-        op, about = NodeHandle.name(self), self._described()
+        op, about = self._operator()
         saved = about["saved"]
         with_number = op in WITH_NUMBER and self.num_inputs() == 1
         if with_number and name == "self":
             return None
-        follow, names = computed(op, saved), value_names(op, saved)
+        follow, names = computed(op, about), value_names(op, saved)
         if name not in follow and name not in names:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute '_saved_{name}'")
         if about["released"]:
@@ -149,14 +173,12 @@ class Node(NodeHandle):
 
     def _function_ctx(self) -> Any:
         """Returns the ctx of a Function's node; None for an operator's."""
-        if not NodeHandle.name(self)[:1].isupper():
-            return None
         call = kept.get(self._described().get("user", 0))
         return None if call is None else getattr(call, "ctx", None)
 
     def __dir__(self) -> list[str]:
-        op, saved = NodeHandle.name(self), self._described()["saved"]
-        names = {*value_names(op, saved), *computed(op, saved)}
+        op, about = self._operator()
+        names = {*value_names(op, about["saved"]), *computed(op, about)}
         if op in WITH_NUMBER and "other" in names:
             names.add("self")
         return [*super().__dir__(), *sorted(f"_saved_{name}" for name in names)]
@@ -167,7 +189,8 @@ class Node(NodeHandle):
         if self._function_ctx() is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'saved_tensors'")
         about = self._described()
-        n = 1 if about["released"] else about["tensors"]  # then the first raises
+        readable = not about["held"] and not about["released"]
+        n = about["tensors"] if readable else 1  # the first raises unless it is readable
         return tuple(self.saved(i) for i in range(n))
 
     @property
@@ -176,8 +199,9 @@ class Node(NodeHandle):
         address = self._address or 0
         found = metadata_of.get(address)
         if found is None:
-            found = metadata_of[address] = Metadata()
-            super().register_prehook(found.ignore)  # C owns it with the hook
+            hook = KeepsMetadata(address)
+            super().register_prehook(hook)
+            found = hook.found
         return found
 
     @property
@@ -194,8 +218,10 @@ class Node(NodeHandle):
                 functions.append(None if leaf is None else AccumulateGrad(known_leaf(leaf)))
             else:
                 functions.append(named(node))
-        numbers = [*self._described()["outputs"]]
-        if NodeHandle.name(self) in WITH_NUMBER and len(functions) == 1:
+        about = self._described()
+        numbers = [*about["outputs"]]
+        of_operator = "user" not in about
+        if of_operator and about["name"] in WITH_NUMBER and len(functions) == 1:
             functions, numbers = [*functions, None], [*numbers, 0]
         return tuple(zip(functions, numbers))
 
