@@ -326,6 +326,8 @@ class Body:
         given.append(f"alone={not p.any_slot('beside')}")
         if any(form.override("number_must_fit") for form in p.slots):
             given.append("fit=True")
+        floats = next(filter(None, (form.override("floats") for form in p.slots)), None)
+        given += [f"floats={floats}"] if floats else []
         return given
 
     def keep_class(self, first):

@@ -101,10 +101,10 @@ bool fits(const Scalar& s, Dtype d) noexcept {
     case Dtype::kI8: return fits_between(s.real(), INT8_MIN, INT8_MAX);
     case Dtype::kI16: return fits_between(s.real(), INT16_MIN, INT16_MAX);
     case Dtype::kI32: return fits_between(s.real(), INT32_MIN, INT32_MAX);
-    case Dtype::kI64: return exact || fits_between(s.real(), -0x1p63, 0x1p63);
+    case Dtype::kI64: return exact || fits_between(s.real(), -0x1p63, 0x1.fffffffffffffp62);
     case Dtype::kU16: return fits_between(s.real(), -UINT16_MAX, UINT16_MAX);
     case Dtype::kU32: return fits_between(s.real(), -double(UINT32_MAX), UINT32_MAX);
-    case Dtype::kU64: return exact || fits_between(s.real(), -0x1p63, 0x1p64);
+    case Dtype::kU64: return exact || fits_between(s.real(), -0x1p63, 0x1.fffffffffffffp63);
     case Dtype::kF16: return fits_float(s.real(), 65504);
     case Dtype::kBF16: return fits_float(s.real(), 0x1.fep127);
     case Dtype::kF32: return fits_float(s.real(), 0x1.fffffep127);

@@ -164,17 +164,20 @@ static Scalar within(const Scalar& bound, Dtype d) {
 void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max) {
   if (!min && !max)
     fail_arg(TT_INVALID_ARG, "min", "min and max are both none: at least one is needed");
-  if (category(self.dtype) != 1) return;
-  const int bits = int(item_size(self.dtype)) * 8;
-  const bool is_signed = self.dtype != Dtype::kU8;
-  const int64_t max_value = int64_t(UINT64_MAX >> (64 - bits + is_signed));
+  check_bounds(self.dtype, min, max);
+}
+
+void check_bounds(Dtype d, const Scalar* min, const Scalar* max) {
+  if (category(d) != 1) return;
+  const int bits = int(item_size(d)) * 8;
+  const bool is_signed = d != Dtype::kU8 && !is_wide_unsigned(d);
+  const int value_bits = TT_NS::min(bits - is_signed, 63);  // no bound is larger than int64
+  const int64_t max_value = int64_t(UINT64_MAX >> (64 - value_bits));
   const int64_t min_value = is_signed ? -max_value - 1 : 0;
   if (min && min->is_int() && min->i > max_value)
-    fail_arg(TT_INVALID_ARG, "min", "min is {}: {} has no values that large", min->i,
-             fmt(self.dtype));
+    fail_arg(TT_INVALID_ARG, "min", "min is {}: {} has no values that large", min->i, fmt(d));
   if (max && max->is_int() && max->i < min_value)
-    fail_arg(TT_INVALID_ARG, "max", "max is {}: {} has no values that small", max->i,
-             fmt(self.dtype));
+    fail_arg(TT_INVALID_ARG, "max", "max is {}: {} has no values that small", max->i, fmt(d));
 }
 
 void check_threshold(const Tensor& self, const Scalar& threshold, const Scalar& value) {

@@ -91,6 +91,7 @@ TensorRef element_binary(const ElementSpec& spec, const Tensor& a, const Tensor&
 
 // Fails unless some value of self's dtype is within the bounds of clamp.
 void check_bounds(const Tensor& self, const Scalar* min, const Scalar* max);
+void check_bounds(Dtype d, const Scalar* min, const Scalar* max);
 // masked_fill_ of a tensor whose elements share addresses (ops/index/put.cpp).
 void fill_shared(Tensor& self, const Tensor& mask, const Scalar& value);
 

@@ -4,6 +4,8 @@
 #include "ops/elementwise.h"
 #include "ops/impl.h"
 
+#include <string.h>
+
 namespace TT_NS {
 
 static_assert(kWideUnsignedKey == bit(kKeyWideUnsigned));
@@ -42,7 +44,8 @@ class Replaced {
   void choose(Dtype common);
   void replace(int32_t i);
   TensorRef replacement(const Tensor& t, const char* arg) const;
-  void replace_number(Value& v);
+  void replace_number(Value& v, const char* arg);
+  void check_bound(const Scalar& bound, const char* arg) const;
   void flip(Tensor& t) const;
   TensorRef restored(Tensor& t) const;
 
@@ -122,7 +125,7 @@ void Replaced::choose(Dtype common) {
 void Replaced::replace(int32_t i) {
   Value& v = args_[i];
   const ArgInfo& arg = schema_.args[i];
-  if (v.kind == Value::kScalar) return replace_number(v);
+  if (v.kind == Value::kScalar) return replace_number(v, arg.name);
   if (v.kind != Value::kTensor) return;
   const Tensor& t = *v.tensor;
   const bool converted = same_bits_ || flips_;  // the others must agree with it
@@ -147,8 +150,15 @@ TensorRef Replaced::replacement(const Tensor& t, const char* arg) const {
   return to;
 }
 
+// Refuses the bounds that the clamp of other dtypes refuses.
+void Replaced::check_bound(const Scalar& bound, const char* arg) const {
+  if (!strcmp(arg, "min")) check_bounds(given_, &bound, nullptr);
+  if (!strcmp(arg, "max")) check_bounds(given_, nullptr, &bound);
+}
+
 // Integers get the bits that the elements have.
-void Replaced::replace_number(Value& v) {
+void Replaced::replace_number(Value& v, const char* arg) {
+  if (rule_ == WideUnsigned::kOrder && category(as_) == 1) check_bound(*v.scalar, arg);
   if (v.scalar->category() > 1 || !(same_bits_ || flips_)) return;
   int64_t i = v.scalar->i;
   if (flips_) i = i < 0 ? INT64_MIN : int64_t(uint64_t(i) ^ kTopBit);

@@ -10,6 +10,7 @@ import array
 import numbers
 import warnings
 from ctypes import addressof, byref, c_char_p, c_double, c_int32, c_int64, c_uint64
+from math import inf
 from operator import index
 from struct import error as struct_error
 from typing import Any, Callable, Sequence, TypeVar
@@ -18,14 +19,15 @@ from ._class_name import class_name
 from . import errors
 from ._index import INT_MAX, INT_MIN
 from ._interception import state, unknown_operand
-from ._types import BY_PYTHON_TYPE, PACK, device, dtype
-from ._lib import Handle, fail, packed_address
+from ._types import BY_NAME, BY_PYTHON_TYPE, PACK, Defaults, device, dtype
+from ._lib import Handle, fail, lib, packed_address
 from ._tensor import SCALAR, Tensor, classed, from_address, tensor_result
 from ._tensor import SMALL as INTS
 
 T = TypeVar("T")
 
 NULL = packed_address(0)
+UINT64_CODE = c_int32(BY_NAME["uint64"].code)
 
 
 def wrong_kind(op: str, arg: str, want: str, got: object) -> TypeError:
@@ -198,37 +200,58 @@ def boolean(x: Any, op: str, arg: str) -> int:
     raise wrong_kind(op, arg, "bool", x)
 
 
-# Functions in which an int that does not fit int64 is a float
-READ_AS_FLOATS = {"linspace", "logspace", "pad", "scalar_tensor"}
+# Functions in which an int that does not fit int64 is a float, unless the result has integers
+RANGES = {"linspace", "logspace"}
+READ_AS_FLOATS = RANGES | {"pad", "scalar_tensor"}
+
+
+def dtype_of(x: Any) -> Any:
+    """Returns the dtype of a tensor, or the one that x stands for."""
+    found = getattr(x, "dtype", x)
+    return BY_PYTHON_TYPE.get(found) if isinstance(found, type) else found
 
 
 def scalar(x: Any, op: str, arg: str, beside: Any = None) -> bytes:
     """Returns a tt_scalar: a number whose kind takes part in type promotion.
 
-    beside: the tensor whose dtype decides what an int that fits only uint64 becomes.
+    beside: the tensor or dtype that decides what an int that does not fit int64 becomes.
     """
     kind = type(x)
     if kind is float:
         return SCALAR.pack(3, 0, 0, x, 0.0)
     if kind is int:
-        if op in READ_AS_FLOATS and not INT_MIN <= x <= INT_MAX:
-            return SCALAR.pack(3, 0, 0, float(x), 0.0)
-        if INT_MAX < x < 2**64 and beside is not None:
-            if beside.dtype.kind in "fc":
-                return SCALAR.pack(3, 0, 0, float(x), 0.0)
-            if bounds_above(op, arg):
-                x = INT_MAX
-        return SCALAR.pack(2, 0, integer(x, op, arg), 0.0, 0.0)
+        if not INT_MIN <= x <= INT_MAX:
+            return large_scalar(x, op, arg, dtype_of(beside))
+        return SCALAR.pack(2, 0, x, 0.0, 0.0)
     if isinstance(x, Tensor) and x.ndim:
         raise errors.ShapeError(f"{op}: {arg} is {list(x.shape)}: must be a number or 0-dim")
     of_numpy = kind.__module__ == "numpy" and hasattr(x, "item") and getattr(x, "ndim", 1) == 0
     if holds_number(x, op) or of_numpy:
-        return scalar(x.item(), op, arg)
+        return scalar(x.item(), op, arg, beside)
     if isinstance(x, numbers.Integral):
         return SCALAR.pack(1 if kind is bool else 2, 0, integer(int(x), op, arg), 0.0, 0.0)
     if isinstance(x, numbers.Complex):
         return SCALAR.pack(3 if isinstance(x, numbers.Real) else 4, 0, 0, x.real, x.imag)
     raise wrong_kind(op, arg, "Number", x)
+
+
+def large_scalar(x: int, op: str, arg: str, beside: dtype | None) -> bytes:
+    """Returns the tt_scalar of an int that does not fit int64: a float where the result is
+    floating, the bits of a uint64 that is stored."""
+    in_uint64 = INT_MAX < x < 2**64
+    if beside is None:
+        if x > 0 and op in RANGES:  # C knows the dtype and refuses a float that does not fit it
+            return SCALAR.pack(3, 0, 0, float(x), 0.0)
+    elif op in READ_AS_FLOATS:
+        if beside.kind != "i":
+            return SCALAR.pack(3, 0, 0, float(x), 0.0)
+        if in_uint64 and beside.name == "uint64":
+            return SCALAR.pack(2, 0, x - 2**64, 0.0, 0.0)
+    elif in_uint64 and beside.kind in "fc":
+        return SCALAR.pack(3, 0, 0, float(x), 0.0)
+    elif in_uint64 and beside.name != "uint64" and bounds_above(op, arg):
+        return SCALAR.pack(2, 0, INT_MAX, 0.0, 0.0)
+    return SCALAR.pack(2, 0, integer(x, op, arg), 0.0, 0.0)
 
 
 def scalar_field(x: Any, op: str, arg: str, beside: Any = None) -> tuple[Any, ...]:
@@ -248,7 +271,8 @@ REFUSING |= {"masked_fill_", "new_full", "scatter", "scatter_", "clamp_min", "cl
 # Functions that compare, to which an int that fits only uint64 is a float
 COMPARING = {name + end for name in ("eq", "ne", "lt", "le", "gt", "ge") for end in ("", "_")}
 # Functions in which an int that fits only uint64 wraps around where it stands for the first operand
-WRAPPING = {"add", "sub", "mul", "floor_divide", "remainder", "fmod", "rsub"}
+WRAPPING = {"add", "sub", "mul", "div", "floor_divide", "remainder", "fmod", "rsub"}
+WRAPPING |= {"bitwise_and", "bitwise_or", "bitwise_xor"}
 
 
 def number_form(
@@ -264,23 +288,38 @@ def number_form(
     """Returns the C function for a number of x's kind, and x converted for it.
 
     beside: the other operand, a tensor or a dtype. floats: the result is floating. As in PyTorch,
-    an int that fits only uint64 becomes a float beside floating-point numbers and in comparisons;
-    it wraps around beside integers, but is refused where it is stored or a lower bound.
+    an int that fits only uint64 becomes a float beside floating-point numbers; it wraps around
+    beside integers, but is refused where it is stored or a lower bound. Unlike in PyTorch, it is
+    above all integers of other dtypes in comparisons, which take inf.
     """
     kind = type(x)
     if kind is float:
         return f64, c_double(x)
     if kind is int:
         if INT_MAX < x < 2**64 and beside is not None:
-            dtype = getattr(beside, "dtype", beside)
-            if floats or dtype.kind in "fc" or (op in COMPARING and dtype.name != "uint64"):
+            dtype = dtype_of(beside)
+            if floats or dtype.kind in "fc":
                 return f64, c_double(float(x))
+            if op in COMPARING and dtype.name != "uint64":
+                return f64, c_double(inf)
+            if dtype.name == "uint64" and op.startswith(("clamp_min", "clamp_max")):
+                return tensor_form(f64), uint64_tensor(x)
             if bounds_above(op, arg):
                 return i64, c_int64(INT_MAX)
             if dtype.name == "uint64" or (dtype.kind == "i" and op not in REFUSING):
                 return i64, c_int64(x - 2**64)
         return i64, c_int64(integer(x, op, arg))
     return other, scalar(x, op, arg)
+
+
+def uint64_tensor(x: int) -> Tensor:
+    """Returns a 0-dim tensor of an int that fits only uint64."""
+    return tensor_result("tt_scalar_tensor", SCALAR.pack(2, 0, x - 2**64, 0.0, 0.0), UINT64_CODE)
+
+
+def tensor_form(f64: Any) -> Any:
+    """Returns the C function for a tensor in the place of the float that f64 takes."""
+    return getattr(lib, f64.__name__.replace("_f64", ""))
 
 
 # ---- lists of ints ----
@@ -425,7 +464,7 @@ WIDEST = (1, 6, 10, 12)  # tt_dtype of bool, int64, float64, complex128
 
 
 def number_operand(
-    op: str, arg: str, x: Any, *others: Any, alone: bool, fit: bool = False
+    op: str, arg: str, x: Any, *others: Any, alone: bool, fit: bool = False, floats: bool = False
 ) -> Tensor:
     """Returns a 0-dim tensor for a number, where PyTorch accepts one for a tensor.
 
@@ -433,12 +472,17 @@ def number_operand(
     others: the other operands. alone: accepts x even if none of them is a tensor.
     fit: x must fit the dtype of the first tensor, except that of 16-bit floats, where it may become
         inf; or the default dtype, where x decides.
+    floats: the result is floating.
     """
     first = next((t for t in others if isinstance(t, Tensor)), None)
     if not is_number(x) or first is None and not alone:
         raise wrong_kind(op, arg, "Tensor", x)
     if type(x) is int and INT_MAX < x < 2**64 and first is not None:
-        x = x - 2**64 if first.dtype.kind == "i" and op in WRAPPING else float(x)
+        wraps = first.dtype.name == "uint64" if fit else op in WRAPPING and not floats
+        if wraps and first.dtype.kind == "i":
+            x -= 2**64
+        elif not fit or first.dtype.kind in "fc":
+            x = float(x)
     number = scalar(x, op, arg)
     kind = number[0] - 1
     if first is None or kind > KINDS.index(first.dtype.kind):
@@ -450,15 +494,16 @@ def number_operand(
 
 
 def of_default_dtype(number: bytes, fit: bool) -> Tensor:
-    """Returns a 0-dim tensor of the default dtype of a tt_scalar's kind. A float that is too large
+    """Returns a 0-dim tensor of the default dtype of a tt_scalar's kind. A number that is too large
     for it is inf, or refused if it must fit."""
     try:
         return tensor_result("tt_scalar_tensor", number, c_int32(0))
     except errors.InvalidArgumentError:
         if fit:
             raise
-        default = tensor_result("tt_scalar_tensor", scalar(1.0, "", ""), c_int32(0)).dtype
-        return tensor_result("tt_scalar_tensor", number, c_int32(WIDEST[2])).to(default)
+        kind = number[0] - 1
+        default = Defaults.complex if KINDS[kind] == "c" else Defaults.float
+        return tensor_result("tt_scalar_tensor", number, c_int32(WIDEST[kind])).to(default)
 
 
 # ---- results ----

@@ -157,8 +157,10 @@ def scalar_tensor(
 ) -> Tensor:
     """Returns a 0-dim tensor of a number. dtype: by default get_default_dtype(). layout and
     pin_memory are ignored."""
-    code = dtype_code(dtype or Defaults.float, "scalar_tensor", "dtype")
-    t = tensor_result("tt_scalar_tensor", scalar(s, "scalar_tensor", "s"), c_int32(code))
+    wanted = dtype or Defaults.float
+    code = dtype_code(wanted, "scalar_tensor", "dtype")
+    number = scalar(s, "scalar_tensor", "s", wanted)
+    t = tensor_result("tt_scalar_tensor", number, c_int32(code))
     if device is None:
         device = local.device
     if device is None and not requires_grad:

@@ -2,6 +2,7 @@
 values are PyTorch's."""
 import inspect
 import math
+import operator
 import re
 from threading import Thread
 
@@ -1183,7 +1184,39 @@ def test_ints_that_fit_only_uint64_and_large_floats():
     assert (bytes_ < 2**64 - 1).tolist() == [True, True]
     assert (ints == 2**63).tolist() == [False, False]
     assert tt.mul(1e300, ints).tolist() == [math.inf, math.inf]
+    for number in (complex(1e300, 0), complex(1e300, 1)):
+        assert tt.add(number, ints).dtype is tt.mul(number, ints).dtype is tt.complex64
+        assert tt.add(number, ints).tolist() == [complex(math.inf, number.imag)] * 2
     assert tt.pow(tt.tensor([1.0, 2.0, 0.0]), 1e300).tolist() == [1, math.inf, 0]
+
+
+def test_uint64_as_the_first_operand():
+    ints = tt.tensor([1, 2])
+    top = 2**64 - 1
+    assert (top // ints).tolist() == tt.div(top, ints, rounding_mode="floor").tolist() == [-1, -1]
+    assert tt.div(top, ints, rounding_mode="trunc").tolist() == [-1, 0]
+    assert tt.div(top, ints).tolist() == [2.0**64, 2.0**63]
+    assert (top // ints).dtype is tt.int64
+    assert tt.bitwise_and(top, ints).tolist() == [1, 2]
+    assert tt.bitwise_or(top, ints).tolist() == [-1, -1]
+    assert tt.bitwise_xor(top, ints).tolist() == (top ^ ints).tolist() == [-2, -3]
+    mask = tt.tensor([True, False])
+    for number in (2**63, top):
+        with pytest.raises(OverflowError):
+            tt.where(mask, number, ints)
+        large = tt.where(mask, number, ints.to(tt.uint64))
+        assert large.dtype is tt.uint64 and large.tolist() == [number, 2]
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1])
+@pytest.mark.parametrize("ints", [[2**63 - 1], [-(2**63)], [0]])
+def test_no_int64_reaches_a_uint64(ints, number):
+    x = tt.tensor(ints)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        holds = getattr(operator, name)
+        assert holds(x, number).tolist() == [holds(ints[0], number)]
+        assert holds(number, x).tolist() == [holds(number, ints[0])]
+        assert getattr(x.clone(), name + "_")(number).tolist() == [holds(ints[0], number)]
 
 
 @pytest.mark.parametrize("dtype", [tt.int32, tt.uint8])
@@ -1200,9 +1233,31 @@ def test_ints_beyond_int64_where_floats_are_read():
     assert tt.scalar_tensor(2**64 - 1).item() == 2.0**64
     padded = tt.nn.functional.pad(tt.tensor([1.0]), (1, 0), value=10**30)
     assert padded.tolist() == pytest.approx([1e30, 1])
+    assert tt.scalar_tensor(2**63 + 1, dtype=tt.uint64).item() == 2**63 + 1
+    wide = tt.nn.functional.pad(tt.ones(1, dtype=tt.uint64), (1, 0), value=2**64 - 1)
+    assert wide.tolist() == [2**64 - 1, 1]
     halves = tt.zeros(3, dtype=tt.float16)
     halves[0], halves[1], halves[2] = 2**31, 65504, -(10**7)
     assert halves.tolist() == [math.inf, 65504, -math.inf]
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2.0**63, 2**64])
+def test_numbers_beyond_int64_are_not_stored_in_integers(number):
+    x = tt.ones(1, dtype=tt.int64)
+    for call in (
+        lambda: tt.scalar_tensor(number, dtype=tt.int64),
+        lambda: tt.linspace(0, number, 3, dtype=tt.int64),
+        lambda: tt.full((1,), number, dtype=tt.int64),
+        lambda: tt.nn.functional.pad(x, (1, 0), value=number),
+        lambda: tt.scalar_tensor(max(number, 2.0**64), dtype=tt.uint64),
+        lambda: tt.full((1,), max(number, 2.0**64), dtype=tt.uint64),
+        lambda: tt.nn.functional.pad(x.to(tt.uint64), (1, 0), value=max(number, 2.0**64)),
+    ):
+        with pytest.raises(tt.errors.InvalidArgumentError):
+            call()
+    assert tt.full((1,), 2.0**63 - 1024, dtype=tt.int64).item() == 2**63 - 1024
+    assert tt.full((1,), -(2.0**63), dtype=tt.int64).item() == -(2**63)
+    assert tt.full((1,), 2.0**64 - 2048, dtype=tt.uint64).item() == 2**64 - 2048
 
 
 def test_lists_of_tensors_have_the_dtype_to_which_they_promote():

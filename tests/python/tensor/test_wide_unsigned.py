@@ -91,6 +91,28 @@ def test_comparison_and_bits(dtype, x):
     assert tt.equal(x, x.clone()) and x.any().item() and not x.isnan().any().item()
 
 
+def test_bounds(dtype, x):
+    name, high = dtype.name, HIGH[dtype]
+    for bound in (-1, -200):
+        for call in (tt.clamp_max, tt.Tensor.clamp_max_, lambda t, b: tt.clamp(t, max=b)):
+            with pytest.raises(tt.errors.InvalidArgumentError, match=f"{name} has no values that"):
+                call(x, bound)
+        assert values(tt.clamp_min(x, bound)) == values(tt.clamp(x, bound)) == values(x)
+    if dtype is not tt.uint64:
+        for call in (tt.clamp_min, tt.Tensor.clamp_min_, tt.clamp):
+            with pytest.raises(tt.errors.InvalidArgumentError, match=f"{name} has no values that"):
+                call(x, high + 1)
+        assert values(tt.clamp_max(x, high + 1)) == values(x)
+        return
+    for bound in (2**63, 2**63 + 1, high):
+        assert values(tt.clamp_min(x, bound)) == (name, [bound, bound, high])
+        assert values(tt.clamp_max(x, bound)) == (name, [1, 2, bound])
+        assert values(x.clone().clamp_min_(bound)) == (name, [bound, bound, high])
+        assert values(tt.clamp_min(x, bound, out=x.clone())) == (name, [bound, bound, high])
+        with pytest.raises(OverflowError):
+            x.clamp(bound)
+
+
 def test_floating_operands(x):
     small = x[:2]
     assert values(small + 1.5) == ("float32", [2.5, 3.5])

@@ -644,7 +644,8 @@ def div(input: Tensor | complex = REQUIRED, other: Tensor | complex = REQUIRED, 
                 return classed(div(input.as_subclass(Tensor), other, rounding_mode=rounding_mode),
                                type(input))
             if not isinstance(input, Tensor):
-                input = number_operand("div", "input", input, other, alone=True)
+                input = number_operand("div", "input", input, other, alone=True,
+                                       floats=rounding_mode is None)
         if isinstance(other, Tensor):
             opts = None
             if rounding_mode is not None:
@@ -2041,7 +2042,8 @@ def float_power(input: Tensor | complex = REQUIRED, exponent: Tensor | complex =
             if keeps(input) and out is None:
                 return classed(float_power(input.as_subclass(Tensor), exponent), type(input))
             if not isinstance(input, Tensor):
-                input = number_operand("float_power", "input", input, exponent, alone=False)
+                input = number_operand("float_power", "input", input, exponent, alone=False,
+                                       floats=True)
         if isinstance(exponent, Tensor):
             if out is not None:
                 instance(Tensor, out, "float_power", "out")
