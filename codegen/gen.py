@@ -6,7 +6,6 @@ Declarations: operators (src/ops/decl/*.toml), classes (src/nn/decl, src/optim/d
     gen.py            writes the generated files
     gen.py --check    exits with 1 if one of them is stale, or if src/ops/abi.lock would change
                       other than by appending
-                      anew, which takes a while, and writes the generated files
 """
 import gc
 import sys

@@ -43,7 +43,6 @@ struct InputGuard {
   Shape sizes, strides;
 };
 
-// A module that was called: its mode and the memories of its parameters and buffers.
 // The tensor in a slot of a module, which may be exchanged for a view of its memory.
 struct SlotGuard {
   const Tensor* tensor = nullptr;
@@ -54,6 +53,8 @@ struct SlotGuard {
     return tensor == other.tensor && storage == other.storage;
   }
 };
+
+// A module that was called: its mode and the memories of its parameters and buffers.
 struct ModuleGuard {
   ModuleRef module;
   bool training;

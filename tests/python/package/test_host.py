@@ -218,10 +218,19 @@ print("done")"""
 # ---- threads ----
 
 
+def count_during(call, count):
+    """Returns how often another thread counted while `call` ran."""
+    before = count[0]
+    call()
+    return count[0] - before
+
+
 def test_long_calls_release_the_lock():
     x = tt.rand(2000, 2000)  # a product takes long enough to switch threads many times
+    start = time.perf_counter()
     for _ in range(3):
         x @ x
+    microseconds = int((time.perf_counter() - start) / 3 * 1e6)
     count, running = [0], True
 
     def spin():
@@ -231,16 +240,16 @@ def test_long_calls_release_the_lock():
 
     t = threading.Thread(target=spin)
     t.start()
-    most = 0
+    released = kept = 0
+    sleep = ctypes.PyDLL(None).usleep  # keeps the lock as long as a product takes
     for _ in range(100):  # on a busy machine the thread may wait as long as a call takes
-        before = count[0]
-        x @ x
-        most = max(most, count[0] - before)
-        if most > 5:  # one or two come between the reading and the call
+        kept += count_during(lambda: sleep(microseconds), count)
+        released += count_during(lambda: x @ x, count)
+        if released > 10 * (kept + 1):
             break
     running = False
     t.join()
-    assert most > 5
+    assert released > 10 * (kept + 1)
 
 
 def test_objects_die_in_any_order_and_thread():
