@@ -236,7 +236,7 @@ tt_status tt_node_leaf(tt_ctx* h, const tt_node* node, int64_t input, tt_tensor*
 }
 tt_status tt_node_describe(tt_ctx* h, const tt_node* node, char* buffer, int64_t cap, int64_t* n) {
   return text_call(h, "node_describe", buffer, cap, n,
-                   [&](Text& text) { print_node(node_arg(node, "n", 1), text); });
+                   [&](Text& text) { print_node(node_arg(node, "node", 1), text); });
 }
 tt_status tt_node_saved(tt_ctx* h, const tt_node* node, int64_t i, tt_tensor** out) {
   clear_out(out);

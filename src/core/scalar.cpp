@@ -89,27 +89,30 @@ void store_scalar(void* out, Dtype d, const Scalar& s) noexcept {
   }
 }
 
-static bool fits_between(double v, double low, double high) { return v >= low && v <= high; }
-static bool fits_float(double v, double high) {
+// One body each: every static program links them.
+static TT_NOINLINE bool fits_between(double v, double low, double high) {
+  return v >= low && v <= high;
+}
+static TT_NOINLINE bool fits_float(double v, double high) {
   return v != v || v == kInf || v == -kInf || fits_between(v, -high, high);
 }
 bool fits(const Scalar& s, Dtype d) noexcept {
   const bool exact = s.category() < 2;  // s.i is the value
   if (d != Dtype::kBool && !is_complex(d) && s.imag() != 0) return false;
+  const double x = s.real();
   switch (d) {
-    case Dtype::kU8: return fits_between(s.real(), -255, 255);
-    case Dtype::kI8: return fits_between(s.real(), INT8_MIN, INT8_MAX);
-    case Dtype::kI16: return fits_between(s.real(), INT16_MIN, INT16_MAX);
-    case Dtype::kI32: return fits_between(s.real(), INT32_MIN, INT32_MAX);
-    case Dtype::kI64: return exact || fits_between(s.real(), -0x1p63, 0x1.fffffffffffffp62);
-    case Dtype::kU16: return fits_between(s.real(), -UINT16_MAX, UINT16_MAX);
-    case Dtype::kU32: return fits_between(s.real(), -double(UINT32_MAX), UINT32_MAX);
-    case Dtype::kU64: return exact || fits_between(s.real(), -0x1p63, 0x1.fffffffffffffp63);
-    case Dtype::kF16: return fits_float(s.real(), 65504);
-    case Dtype::kBF16: return fits_float(s.real(), 0x1.fep127);
-    case Dtype::kF32: return fits_float(s.real(), 0x1.fffffep127);
-    case Dtype::kC64:
-      return fits_float(s.real(), 0x1.fffffep127) && fits_float(s.imag(), 0x1.fffffep127);
+    case Dtype::kU8: return fits_between(x, -255, 255);
+    case Dtype::kI8: return fits_between(x, INT8_MIN, INT8_MAX);
+    case Dtype::kI16: return fits_between(x, INT16_MIN, INT16_MAX);
+    case Dtype::kI32: return fits_between(x, INT32_MIN, INT32_MAX);
+    case Dtype::kI64: return exact || fits_between(x, -0x1p63, 0x1.fffffffffffffp62);
+    case Dtype::kU16: return fits_between(x, -UINT16_MAX, UINT16_MAX);
+    case Dtype::kU32: return fits_between(x, -double(UINT32_MAX), UINT32_MAX);
+    case Dtype::kU64: return exact || fits_between(x, -0x1p63, 0x1.fffffffffffffp63);
+    case Dtype::kF16: return fits_float(x, 65504);
+    case Dtype::kBF16: return fits_float(x, 0x1.fep127);
+    case Dtype::kF32: return fits_float(x, 0x1.fffffep127);
+    case Dtype::kC64: return fits_float(x, 0x1.fffffep127) && fits_float(s.imag(), 0x1.fffffep127);
     default: return true;
   }
 }
