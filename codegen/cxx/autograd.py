@@ -734,9 +734,17 @@ def generate(ops):
         flops = '#include "dispatch/flops.h"\n' if counted else ""
         out = [
             HEADER
-            + '#include "autograd/formulas/formulas.h"\n#include "autograd/gen/arg_tables.h"\n#include "autograd/gen/record.h"\n#include "autograd/saved.h"\n#include "autograd/wrap.h"\n'
+            + '#include "autograd/formulas/formulas.h"\n'
+            '#include "autograd/gen/arg_tables.h"\n'
+            '#include "autograd/gen/record.h"\n'
+            '#include "autograd/saved.h"\n'
+            '#include "autograd/wrap.h"\n'
             + flops
-            + '#include "ops/gen/impl_decl.h"\n#include "ops/gen/impls.h"\n#include "ops/gen/kernels.h"\n#include "ops/gen/ops.h"\n\nnamespace TT_NS {\n'
+            + '#include "ops/gen/impl_decl.h"\n'
+            '#include "ops/gen/impls.h"\n'
+            '#include "ops/gen/kernels.h"\n'
+            '#include "ops/gen/ops.h"\n\n'
+            "namespace TT_NS {\n"
         ]
         for op in members:
             out += generate_op(op, ops, shared, tables)

@@ -152,9 +152,8 @@ TensorRef Replaced::replacement(const Tensor& t, const char* arg) const {
 
 // Refuses the bounds that the clamp of other dtypes refuses.
 void Replaced::check_bound(const Scalar& bound, const char* arg) const {
-  const bool is_min = !strcmp(arg, "min");
-  const bool is_max = !strcmp(arg, "max");
-  check_bounds(given_, is_min ? &bound : nullptr, is_max ? &bound : nullptr);
+  if (!strcmp(arg, "min")) check_bounds(given_, &bound, nullptr);
+  if (!strcmp(arg, "max")) check_bounds(given_, nullptr, &bound);
 }
 
 // Integers get the bits that the elements have.

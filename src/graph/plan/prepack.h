@@ -35,7 +35,7 @@ class Prepacking {
   bool find_or_add(const MatmulPlan& p, int32_t path, int64_t bytes, char** memory);
   // Lets a product by pieces read a copy of a frozen b.
   void copy_b(MatmulPlan* p);
-  // Runs a product's path `packs`, which leaves so many bytes at c, for its path `packed`.
+  // Packs a product's b for its path `packed`: runs the path `packs`, which writes `bytes` to c.
   void pack_b(const Kernel& k, MatmulPlan* p, Isa isa, int32_t packs, int32_t packed,
               int64_t bytes);
 

@@ -99,7 +99,7 @@ FOR_JSON = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 class Node(NodeHandle):
     """A node of the autograd graph: a recorded operator.
 
-    _saved_self, _saved_result, …: what it saved for its gradient, by PyTorch's names. A Function's
+    _saved_self, _saved_result ...: what it saved for its gradient, by PyTorch's names. A Function's
     node has the attributes of its ctx.
     """
 

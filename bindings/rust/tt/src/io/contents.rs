@@ -175,8 +175,8 @@ impl Parser<'_> {
         }
         Some(items)
     }
-    /// A value with its kind, as {"tuple": […]}, or a dict with texts as keys. With `names` it is a
-    /// dict.
+    /// A value with its kind, as {"tuple": [1, 2]}, or a dict with texts as keys. With `names` it
+    /// is a dict.
     fn object(&mut self, names: bool) -> Option<Content> {
         let mut entries = vec![];
         self.expect('{')?;
