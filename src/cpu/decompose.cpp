@@ -355,8 +355,8 @@ template <class N> class ColumnReflector {
   }
 
  private:
-  // The columns of c that stay in a cache, since products of complex numbers pack them in twice
-  // their bytes.
+  // The columns of a strip of c, which stays in a cache: products of complex numbers pack them in
+  // twice their bytes.
   static int64_t strip_columns(const Part& c) {
     constexpr int64_t kBytes = 512 << 10;
     return max(kBytes / (c.rows * int64_t(sizeof(N))) / 32 * 32, int64_t(32));

@@ -209,19 +209,24 @@ inline int64_t conv_line_room(const ConvPlan& p, const ConvTileLines& l) {
   const int64_t images = forward ? p.s.stride[1] * p.s.stride[2] : 1;
   return (images * l.height * l.pitch + 32) * p.gather.run * 2;
 }
+// Whether lines of the source can be copied for such windows; sets reach, the distance from the
+// first to the last pixel that a window sees, in strides.
+inline bool conv_line_reach(const ConvShape& s, int64_t* reach) {
+  if (s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0 || s.taps() > kConvTilesLineTaps) return false;
+  for (int d = 1; d < kConvDims; d++) {
+    if (s.stride[d] > kConvTilesMaxStride || s.dil[d] > 64) return false;
+    reach[d] = s.dil[d] * (s.k[d] - 1) / s.stride[d];
+  }
+  return true;
+}
 // The blocks of lines of a plan whose phases have grid[1] x grid[2] pixels; lines is 0 where
 // windows are copied: if channels are no whole steps of tiles, or padding would be a large part.
 inline ConvTileLines conv_tile_lines(const ConvPlan& p, const int64_t* grid) {
   const ConvShape& s = p.s;
   const ConvTileLines none = {};
   if (p.gather.run == 0 || p.gather.run % kConvTilesStep || p.gather.taps[2] != s.k[2]) return none;
-  if (s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0) return none;
-  if (s.taps() > kConvTilesLineTaps || grid[1] * grid[2] == 0) return none;
-  int64_t reach[kConvDims];  // from the first to the last pixel that a window sees
-  for (int d = 1; d < kConvDims; d++) {
-    if (s.stride[d] > kConvTilesMaxStride || s.dil[d] > 64) return none;
-    reach[d] = s.dil[d] * (s.k[d] - 1) / s.stride[d];
-  }
+  int64_t reach[kConvDims];
+  if (grid[1] * grid[2] == 0 || !conv_line_reach(s, reach)) return none;
   ConvTileLines l;
   const int64_t wide = ceil_div(grid[2], kConvTilesRows);
   l.columns = ceil_div(grid[2], wide);
@@ -267,7 +272,7 @@ inline int64_t piece_tiles(const ConvPieces& b, int64_t n) {
 // Sets which pixels a unit computes: `grid` of a phase. source: pixels of its rows.
 inline void set_piece_area(ConvPieces* b, int64_t images, const int64_t* grid, int64_t source,
                            int64_t width) {
-  // Whole blocks of 32 sums, as they lie in the room.
+  // The room holds whole blocks of 32 lines.
   const int64_t most = min(kConvPieceSumBytes / (width * 4), kConvPieceLines) / 32 * 32;
   const int64_t reach = grid[2] + max<int64_t>(b->max_tap[2], 0);
   b->lead = max<int64_t>(-b->min_tap[2], 0);
@@ -582,15 +587,9 @@ inline void build_conv_weight(ConvWeightPlan* p, const ConvShape& s, int32_t dty
 inline void build_conv_weight_tiles(ConvWeightPlan* p) {
   const ConvShape& s = p->s;
   p->tiles = true;
-  if (s.ci % kConvTilesStep || p->gather.taps[2] != s.k[2] || s.taps() > kConvTilesLineTaps) return;
-  if (s.x[0] != 1 || s.k[0] != 1 || s.pad[0] != 0) return;
   int64_t reach[kConvDims];
-  int64_t images = 1;
-  for (int d = 1; d < kConvDims; d++) {
-    if (s.stride[d] > kConvTilesMaxStride || s.dil[d] > 64) return;
-    reach[d] = s.dil[d] * (s.k[d] - 1) / s.stride[d];
-    images *= s.stride[d];
-  }
+  if (s.ci % kConvTilesStep || p->gather.taps[2] != s.k[2] || !conv_line_reach(s, reach)) return;
+  const int64_t images = s.stride[1] * s.stride[2];
   const int64_t pitch = s.y[2] + reach[2];
   if (pitch > kConvWeightLineRows / 2 || pitch * 5 > s.y[2] * 8) return;
   if (images * (reach[1] + 1) * pitch > kConvWeightLineCopy / 2) return;

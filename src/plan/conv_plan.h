@@ -181,7 +181,7 @@ struct ConvTiles {
 // [groups][panels][2 tiles][steps][3 pieces][16 pairs of terms][16 columns], then a PieceRange for
 // each panel; steps are [phases][passes][taps][32 terms].
 struct ConvPieces {
-  int64_t images, rows, cols;  // numbers of images, rows and columns whose results a unit computes
+  int64_t images, rows, cols;  // images, rows and columns of the pixels of a unit
   int64_t image_blocks, depths, row_blocks, col_blocks, panel_blocks;
   int64_t scale[kConvDims];
   int64_t min_tap[kConvDims], max_tap[kConvDims];  // of all a

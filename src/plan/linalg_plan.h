@@ -69,7 +69,7 @@ struct MatrixPlan {
   uint16_t math;  // bits of CudaMath
   int64_t m, n, k;
   double* a;
-  const float* floats;  // NULL, or the matrices: a, or b or w of those, then get float32 results
+  const float* floats;  // NULL, or the matrices; results, in a, b or w, are float32 then
   double* b;
   double* work;  // `work_size` doubles for each matrix
   int64_t work_size;

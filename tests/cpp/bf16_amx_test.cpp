@@ -212,7 +212,7 @@ TEST_F(Bf16Amx, ConvolutionOfInfinity) {
     ASSERT_EQ(std::isfinite(got[0][i]), std::isfinite(got[1][i])) << i;
 }
 
-// The same of copied lines, whose pixels meet zeros, too, and of the weight's gradient.
+// The same for copied lines, whose zeros meet infinities, and for the weight's gradient.
 TEST_F(Bf16Amx, LinesOfInfinity) {
   if (!usable) return;
   const Sizes x_size = {2, 32, 8, 9}, w_size = {32, 32, 3, 3}, y_size = {2, 32, 6, 7};

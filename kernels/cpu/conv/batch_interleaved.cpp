@@ -73,7 +73,7 @@ struct Interleaver {
         const float* row = lanes ? from + i * image + e : from;
         store(part + i * kImages + e, load(row, Part<float>(lanes)));
       }
-    transpose_block(tile, kImages, part, kImages);
+    transpose_block<kImages>(tile, kImages, part, kImages);
   }
   // Copies part c of the rows of block b, which is interleaved, into the border.
   void copy_rows(int64_t b, int64_t c) {
@@ -113,11 +113,11 @@ struct Interleaver {
       n = min<int64_t>(plane - e, kImages);
       const bool whole = images == kImages && n == kImages;
       if (whole && gapless) {
-        transpose_block(to, step, from + e, image);
+        transpose_block<kImages>(to, step, from + e, image);
         to += n * step;
         continue;
       }
-      if (whole) transpose_block(tile, kImages, from + e, image);
+      if (whole) transpose_block<kImages>(tile, kImages, from + e, image);
       else transpose_part(from + e, images, n);
       for (int64_t i = 0; i < n; i++) {
         copy_images(to, tile + i * kImages);
@@ -311,8 +311,9 @@ struct InterleavedUnit {
     const int64_t plane = s.y[0] * s.y[1];
     const int64_t images = min<int64_t>(s.n - b * kImages, kImages);
     float* to = reinterpret_cast<float*>(p.dst) + (b * kImages * s.co + c) * plane + begin;
-    if (n == kImages && images == kImages) return transpose_block(to, s.co * plane, from, kImages);
-    transpose_block(transposed, kImages, from, kImages);
+    if (n == kImages && images == kImages)
+      return transpose_block<kImages>(to, s.co * plane, from, kImages);
+    transpose_block<kImages>(transposed, kImages, from, kImages);
     for (int64_t i = 0; i < images; i++)
       for (int64_t e = 0; e < n; e += kL)
         store(to + i * s.co * plane + e, load(transposed + i * kImages + e),
@@ -477,7 +478,7 @@ struct GradUnit {
   // pairs.
   static void add_images(const float* items, float* total) {
     alignas(64) float transposed[kImages * kImages];
-    transpose_block(transposed, kImages, items, kImages);
+    transpose_block<kImages>(transposed, kImages, items, kImages);
     for (int v = 0; v < kImages; v += kL) {
       const auto row = [&](int r) { return load(transposed + r * kImages + v); };
       Vec<float> sum[kImages / 2];

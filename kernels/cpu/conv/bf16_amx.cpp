@@ -240,10 +240,7 @@ LineTaps taps_of_phase(const ConvPlan& p, const Phase& phase) {
   LineTaps taps;
   for (int64_t t = 0; t < p.gather.taps[1] * p.gather.taps[2]; t++) {
     const ConvTap tap(t, p.gather.taps);
-    bool seen = true;
-    for (int d = 0; seen && d < kConvDims; d++)
-      seen = phase.shift(p, d, tap.at[d], &taps.shift[taps.n][d]);
-    taps.n += seen;
+    taps.n += phase.shifts(p, tap, taps.shift[taps.n]);
   }
   taps.place(phase.dim[1].scale, phase.dim[2].scale, p.tiles.lines.pitch);
   return taps;

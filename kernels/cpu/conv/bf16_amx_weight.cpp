@@ -52,12 +52,7 @@ void turn_block(float* block, int64_t ld) {
   alignas(64) float copy[kAmxBlock * kAmxBlock];
   for (int r = 0; r < kAmxBlock; r++)
     memcpy(copy + r * kAmxBlock, block + r * ld, kAmxBlock * sizeof(float));
-  const int64_t pitch = ld * int64_t(sizeof(float));
-  for (int r = 0; r < kAmxBlock; r += kAmxRows)
-    for (int c = 0; c < kAmxBlock; c += kAmxRows)
-      transpose_tile<uint32_t, kAmxRows>(reinterpret_cast<char*>(block + r * ld + c), pitch,
-                                         reinterpret_cast<const char*>(copy + c * kAmxBlock + r),
-                                         kAmxBlock * 4);
+  transpose_block<kAmxBlock>(block, ld, copy, kAmxBlock);
 }
 // Turns the blocks of sums of a range, columns [j0, j1).
 void turn_sums(float* sums, int64_t ld, int64_t run, const WeightRange& of, int64_t j0,
@@ -251,7 +246,8 @@ class WeightLineUnit {
     for (int64_t m = part.from; m < part.to;) {
       const bool first = m == part.from;
       m = collect_lines(m);
-      for (int64_t j = j0; j < j1; j += kAmxBlock) turn_y(j, int(min<int64_t>(j1 - j, kAmxBlock)));
+      for (int64_t j = j0; j < j1; j += kAmxBlock)
+        turn_y((j - j0) / kAmxBlock, j, int(min<int64_t>(j1 - j, kAmxBlock)));
       for (int64_t i = of.i0; i < of.i1; i += kAmxBlock) {
         if (!pair_channels(i)) return false;
         for (int64_t j = j0; j < j1; j += kAmxBlock)
@@ -313,8 +309,7 @@ class WeightLineUnit {
     return rows < 0 ? 0 : min(rows / l.pitch + 1, copied - (l.height - l.lines));
   }
 
-  TT_NOINLINE void turn_y(int64_t j, int w) {
-    const int64_t panel = (j - part.j0) % kConvTilesCols / kAmxBlock;
+  TT_NOINLINE void turn_y(int64_t panel, int64_t j, int w) {
     int32_t* out = of_y + panel * kSteps * kPanelStep;
     for (int64_t s = 0; s < n_steps; s++, out += kPanelStep) {
       const Bf16* const* const from = pixels + s * kStep;

@@ -18,7 +18,8 @@
 // direct     rows of pixels (direct.h, AVX-512)    packed in stage 0    in place, channels first
 // tiles      a block of pixels, many columns       packed in stage 0    in place, bf16
 //            (bf16_amx.cpp)
-// pieces     rows of pixels, many columns      packed in stage 0    in place, f32 (f32_amx.cpp)
+// pieces     rows of pixels, many columns          packed in stage 0    in place, f32
+//            (f32_amx.cpp)
 #include "base/platform.h"
 
 TT_IGNORE_UNINITIALIZED

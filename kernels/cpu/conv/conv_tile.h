@@ -41,6 +41,12 @@ struct Phase {
     *out = at / p.s.stride[d];
     return at % p.s.stride[d] == 0;
   }
+  // The same for all dimensions of a tap.
+  TT_INLINE bool shifts(const ConvPlan& p, const ConvTap& tap, int64_t* out) const {
+    for (int d = 0; d < kConvDims; d++)
+      if (!shift(p, d, tap.at[d], &out[d])) return false;
+    return true;
+  }
 };
 
 // The packed weight of the columns of a tile, for each current tap.
@@ -232,10 +238,7 @@ template <class T> struct ConvTile {
     n_taps = 0;
     while (next_tap < taps[0] * taps[1] * taps[2]) {
       const ConvTap k(next_tap++, taps);
-      bool seen = true;
-      for (int d = 0; seen && d < kConvDims; d++)
-        seen = phase.shift(p, d, k.at[d], &shift[n_taps][d]);
-      if (!seen) continue;
+      if (!phase.shifts(p, k, shift[n_taps])) continue;
       for (int d = 0; d < kConvDims; d++) tap[n_taps][d] = k.at[d];
       n_taps++;
       if (n_taps == max_taps || (n_taps + 1) * p.gather.run > kConvDepth) return;

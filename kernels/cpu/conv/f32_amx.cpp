@@ -44,9 +44,7 @@ template <class Fn> void for_taps(const ConvPlan& p, const Phase& phase, const F
   for (int64_t t = 0; t < p.s.taps(); t++) {
     const ConvTap tap(t, p.s.k);
     int64_t shift[kConvDims];
-    bool seen = true;
-    for (int d = 0; seen && d < kConvDims; d++) seen = phase.shift(p, d, tap.at[d], &shift[d]);
-    if (seen) fn(tap, shift);
+    if (phase.shifts(p, tap, shift)) fn(tap, shift);
   }
 }
 int64_t count_taps(const ConvPlan& p, const Phase& phase) {
@@ -55,7 +53,7 @@ int64_t count_taps(const ConvPlan& p, const Phase& phase) {
   return n;
 }
 
-// 16 columns of a term.
+// The 32 columns of a panel; of() loads 16 of them, of a term.
 struct TermColumns {
   int64_t step;         // floats between columns
   Vec<int32_t> at[2];   // of the columns of two tiles; negative: there is none
@@ -190,10 +188,10 @@ class PieceConvUnit {
     set_places();
     const PieceRange weights = range_of_weight();
     PieceRange seen = kNoPieces;
+    const AmxTiles tiles;
     for (int64_t c = 0; c < depth; c += b.pass * kPieceStep) {
       seen.join(pack_pixels(c, min(b.pass * kPieceStep, depth - c)));
       if (!pieces_express(seen, weights)) return false;
-      const AmxTiles tiles;
       multiply_pass(c);
     }
     return true;
@@ -384,15 +382,10 @@ class PieceConvUnit {
   TT_NOINLINE void store_planes(int64_t i, int64_t j, float* chain) {
     pending.rows = 0;
     const auto rows = int(min<int64_t>(lines - i, kAmxBlock));
-    const int64_t item = sizeof(float);
     if (pending.sum)
       for (int64_t n = 0; n < rows * kAmxBlock; n += kL)
         store(chain + n, load(pending.sum + n) + load(chain + n));
-    for (int r = 0; r < kAmxBlock; r += kL)
-      for (int c = 0; c < kAmxBlock; c += kL)
-        transpose_tile<uint32_t, kL>(
-            reinterpret_cast<char*>(turned + r * kAmxBlock + c), kAmxBlock * item,
-            reinterpret_cast<const char*>(chain + c * kAmxBlock + r), kAmxBlock * item);
+    transpose_block<kAmxBlock>(turned, kAmxBlock, chain, kAmxBlock);
     const int64_t* const full = p.mode == kConvForward ? p.s.y : p.s.x;
     const int64_t plane = full[0] * full[1] * full[2];
     const int64_t width = min(area.col_end - area.col_begin - j * kConvCols, kConvCols);

@@ -379,7 +379,10 @@ template <class T> int32_t conv_weight_of(const ConvWeightPlan& p, int64_t begin
     return TT_OK;
   }
 #if TT_VEC_BYTES == 64
-  if (p.lines.lines && p.run.stage == 1) return conv_weight_sum_bf16_amx(p, begin, end), TT_OK;
+  if (p.lines.lines && p.run.stage == 1) {
+    conv_weight_sum_bf16_amx(p, begin, end);
+    return TT_OK;
+  }
 #endif
   if (!p.depthwise) {
     if (p.run.stage == 0) add_units<T>(p, begin, end);

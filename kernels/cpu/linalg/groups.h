@@ -136,6 +136,12 @@ TT_ONE_BODY void subtract_rows(N* b, int64_t i, const N* a, int64_t from, int64_
 }
 #endif
 
+// The identity in each lane, (m, n).
+template <class N> TT_INLINE void set_identities(N* a, int64_t m, int64_t n) {
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) a[i * n + j] = from_real_lanes<N>(splat(i == j ? 1.0 : 0.0));
+}
+
 // Computes matrices one by one; those of floats in double precision, in `room`.
 template <class Group, class One>
 TT_NOINLINE int32_t run_singly(const MatrixPlan& p, int64_t begin, int64_t end, double* room) {

@@ -48,19 +48,18 @@ struct LuFactorGroup {
     return true;
   }
   template <class N> static void read_sides(N* b, const MatrixPlan& p, int64_t first) {
+    if (p.unit) return set_identities(b, p.n, p.k);
     const int64_t parts = p.n * p.k * kPartsOf<N>;
-    if (p.floats && !p.unit) read_group(b, reinterpret_cast<float*>(p.b) + first * parts, parts);
-    else if (!p.unit) read_group(b, p.b + first * parts, parts);
-    for (int64_t i = 0; p.unit && i < p.n; i++)
-      for (int64_t j = 0; j < p.k; j++)
-        b[i * p.k + j] = from_real_lanes<N>(splat(i == j ? 1.0 : 0.0));
+    if (p.floats) read_group(b, reinterpret_cast<float*>(p.b) + first * parts, parts);
+    else read_group(b, p.b + first * parts, parts);
   }
   template <class N> static void write_factors(const MatrixPlan& p, int64_t first, const N* a) {
     write_matrices(p, first, a);
     const int64_t words = kPartsOf<N> * (p.floats ? 1 : 2);
     auto* results = reinterpret_cast<int32_t*>(p.a) + first * p.m * p.n * words;
     exchange_factors(results, p.pivots + first * min(p.m, p.n), p, words);
-    for (int64_t lane = 0; p.det && lane < L; lane++) {
+    if (!p.det) return;
+    for (int64_t lane = 0; lane < L; lane++) {
       if constexpr (kPartsOf<N> == 2) write_sign<c128>(p, first + lane);
       else write_sign<double>(p, first + lane);
     }

@@ -65,8 +65,7 @@ template <class N> static void reflect_columns(N* a, N* tau, int64_t m, int64_t 
 // reflections, which are in columns of rows `stride` apart.
 template <class N> static void multiply_reflections(N* q, const N* a, const N* tau, int64_t m,
                                                     int64_t n, int64_t k, int64_t stride) {
-  for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < n; j++) q[i * n + j] = from_real_lanes<N>(splat(i == j ? 1.0 : 0.0));
+  set_identities(q, m, n);
   for (int64_t i = k - 1; i >= 0; i--)
     apply_left_group(q + i * n + i, m - i, n - i, n, a + i * stride + i, stride, tau[i]);
 }

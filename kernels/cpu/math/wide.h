@@ -66,7 +66,7 @@ TT_INLINE Wide rest_of_square(Wide a, Wide square) {
   return (high * high - square) + (a - high) * (a + high);
 #endif
 }
-// Of these a nan stays one.
+// NaN stays NaN.
 TT_INLINE Wide at_most(Wide x, double most) { return vmin(all(most), x); }
 TT_INLINE Wide at_least(Wide x, double least) { return vmax(all(least), x); }
 TT_INLINE Wide between(Wide x, double least, double most) {

@@ -129,7 +129,8 @@ template <class R> void complex_finish(const MatmulBlock& k, int64_t i0, int64_t
   const Cplx<R> beta = {R(p.beta.re), R(p.beta.im)};
   const bool with_d = first && p.d;
   const bool runs = p.c_col == 1 && cols == kL && !p.scaled && !with_d;
-  // Not with the baseline's vectors, whose bits NEON of 32-bit ARM has, NaNs' too (tile_sums.h).
+  // Not with vectors of 16 bytes: NEON of 32-bit ARM must give the baseline's bits, those of NaN,
+  // too (tile_sums.h).
   if constexpr (TT_VEC_BYTES > 16)
     if (p.c_col == 1 && cols == kL && !runs && (!with_d || p.d_col == 1))
       return finish_scaled_runs(k, i0, j0, rows, tile, first);

@@ -49,10 +49,7 @@ struct FloatRows {
 
 // Transposes 32 rows of 32 numbers.
 void turn_block(float* out, FloatRows x) {
-  for (int r = 0; r < kAmxBlock; r += kL)
-    for (int j = 0; j < kAmxBlock; j += kL)
-      transpose_tile<uint32_t, kL>(reinterpret_cast<char*>(out + r * kAmxBlock + j),
-                                   kAmxBlock * kItem, x.at + j * x.row + r * kItem, x.row);
+  transpose_block<kAmxBlock>(out, kAmxBlock, reinterpret_cast<const float*>(x.at), x.row / kItem);
 }
 // Copies numbers of any strides to rows of 32, with zeros where there are none.
 void copy_numbers(const NumberBlock& x, int rows, int cols, float* out) {
@@ -467,10 +464,11 @@ class PieceUnit {
   }
   void prefetch(int64_t i, int64_t j, int high, int wide) const {
     const Result c = result_of(i, j, high, wide);
+    const int64_t half = kL * kItemSize[k.plan->dtype];
     const char* row = c.at;
     for (int64_t r = 0; r < c.rows; r++, row += c.row) {
       TT_PREFETCH_WRITE(row);
-      TT_PREFETCH_WRITE(row + kL * kItem);
+      TT_PREFETCH_WRITE(row + half);
     }
   }
   void finish(int64_t i, int64_t j, int high, int wide, float* sum, const float* before) {

@@ -86,10 +86,10 @@ struct Windows {
       const int64_t n = min<int64_t>(plane - i, kImages);
       for (int64_t k = 0; k < n; k++) max_of(x + at(b, i + k), tile + k * kImages);
       if (n == kImages) {
-        transpose_block(y + i, p.c * plane, tile, kImages);
+        transpose_block<kImages>(y + i, p.c * plane, tile, kImages);
         continue;
       }
-      transpose_block(images, kImages, tile, kImages);
+      transpose_block<kImages>(images, kImages, tile, kImages);
       for (int64_t k = 0; k < kImages; k++)
         memcpy(y + k * p.c * plane + i, images + k * kImages, size_t(n) * 4);
     }
@@ -123,11 +123,11 @@ struct Windows {
     for (int64_t i = 0; i < plane; i += kImages) {
       const int64_t n = min<int64_t>(plane - i, kImages);
       if (n == kImages) {
-        transpose_block(tile, kImages, g + i, p.c * plane);
+        transpose_block<kImages>(tile, kImages, g + i, p.c * plane);
       } else {
         for (int64_t k = 0; k < kImages; k++)
           memcpy(images + k * kImages, g + k * p.c * plane + i, size_t(n) * 4);
-        transpose_block(tile, kImages, images, kImages);
+        transpose_block<kImages>(tile, kImages, images, kImages);
       }
       for (int64_t k = 0; k < n; k++) {
         const int64_t window = at(b, i + k);

@@ -316,6 +316,11 @@ template <class Word, int n> struct TilePart {
 // each of its rows, since processors fetch lines in pairs.
 constexpr int64_t kFarBytes = int64_t(1) << 20;
 constexpr int64_t kFarBand = 128;
+#ifdef __OPTIMIZE_SIZE__  // as the baseline of x86-64 is compiled
+constexpr bool kHasBands = false;
+#else
+constexpr bool kHasBands = true;
+#endif
 
 TT_INLINE void prefetch_tile(const char* dst, int64_t dst_stride, const char* src,
                              int64_t src_stride, int64_t n) {
@@ -352,8 +357,7 @@ template <class T, class Word> void transpose_words(char* dst, int64_t dst_strid
                                                     int64_t cols) {
   constexpr int64_t kItem = sizeof(T);
   constexpr int64_t n = kTileBytes / kItem;
-  // Vectors of 16 bytes are those of instruction sets that are compiled for size.
-  const bool is_far = kTileBytes > 16 && cols * src_stride > kFarBytes;
+  const bool is_far = kHasBands && cols * src_stride > kFarBytes;
   TilePart<Word, int(n)> part;
   TileWalk at = {rows, cols, n, is_far ? kFarBand / kItem : n};
   for (; !at.is_done(); at.next()) {

@@ -117,4 +117,15 @@ template <class T> void transpose(char* dst, int64_t dst_stride, const char* src
   }
 }
 
+// to[r * to_step + c] = from[c * from_step + r] for r, c < n.
+template <int n>
+TT_INLINE void transpose_block(float* to, int64_t to_step, const float* from, int64_t from_step) {
+  constexpr int kL = kLanes<float>;
+  for (int r = 0; r < n; r += kL)
+    for (int c = 0; c < n; c += kL)
+      transpose_tile<uint32_t, kL>(reinterpret_cast<char*>(to + r * to_step + c), to_step * 4,
+                                   reinterpret_cast<const char*>(from + c * from_step + r),
+                                   from_step * 4);
+}
+
 TT_ISA_END

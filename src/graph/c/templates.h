@@ -780,10 +780,10 @@ static void blockwise_linear(const float *x, const uint8_t *w, const float *b, f
 static int block_nibble(const uint8_t *x, long i) { return x[i % 16] >> i / 16 * 4 & 15; }
 )"},
     {"block_bits", R"(
-/* Some bits of 256 numbers, of which 32 have a byte each in 32 bytes */
+/* Numbers of `bits` bits: 32 bytes hold 256 / bits of them, number i in byte i % 32 */
 static int block_bits(const uint8_t *x, long i, int bits) {
-  const long of_bytes = 256 / bits;
-  return x[i / of_bytes * 32 + i % 32] >> i % of_bytes / 32 * bits & ((1 << bits) - 1);
+  const long per_run = 256 / bits;
+  return x[i / per_run * 32 + i % 32] >> i % per_run / 32 * bits & ((1 << bits) - 1);
 }
 )"},
     {"block_factor", R"(

@@ -99,7 +99,9 @@ OnnxImporter::Recurrent OnnxImporter::read_recurrent() const {
 void OnnxImporter::check_recurrent(Recurrent& n) const {
   const Tensor &x = in(0), &w = in(1), &r = in(2);
   const auto is_weight = [&](const Tensor& t) {
-    return t.ndim == 3 && (n.by_range ? item_size(t.dtype) == 1 : t.dtype == x.dtype);
+    if (t.ndim != 3) return false;
+    if (n.by_range) return t.dtype == Dtype::kU8 || t.dtype == Dtype::kI8;
+    return t.dtype == x.dtype;
   };
   const bool fits = n.by_range ? x.dtype == Dtype::kF32 : is_float(x.dtype);
   if (x.ndim != 3 || !fits || !is_weight(w) || !is_weight(r))
@@ -112,8 +114,7 @@ void OnnxImporter::check_recurrent(Recurrent& n) const {
   n.hidden = r.size(of_input);
   if (n.hidden < 1 || n.hidden > kMaxMade || n.steps < 1 || n.steps > kMaxMade)
     refuse("its number of steps or of hidden units");
-  if ((n.resets_first || n.by_range) && n.steps > kMaxUnrolled)
-    refuse("too many steps that are nodes of their own");
+  if ((n.resets_first || n.by_range) && n.steps > kMaxUnrolled) refuse("too many steps to unroll");
   checked_numel(Ints(x.sizes().ptr, 2), x.dtype, "input");
   const int64_t width = n.order.n * n.hidden;
   const int64_t directions = n.both ? 2 : 1;
