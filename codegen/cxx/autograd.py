@@ -731,21 +731,20 @@ def generate(ops):
     }
     for family, members in families(ops).items():
         counted = any(op.get("flops") for op in members)
-        flops = '#include "dispatch/flops.h"\n' if counted else ""
-        out = [
-            HEADER
-            + '#include "autograd/formulas/formulas.h"\n'
-            '#include "autograd/gen/arg_tables.h"\n'
-            '#include "autograd/gen/record.h"\n'
-            '#include "autograd/saved.h"\n'
-            '#include "autograd/wrap.h"\n'
-            + flops
-            + '#include "ops/gen/impl_decl.h"\n'
-            '#include "ops/gen/impls.h"\n'
-            '#include "ops/gen/kernels.h"\n'
-            '#include "ops/gen/ops.h"\n\n'
-            "namespace TT_NS {\n"
+        includes = [
+            "autograd/formulas/formulas.h",
+            "autograd/gen/arg_tables.h",
+            "autograd/gen/record.h",
+            "autograd/saved.h",
+            "autograd/wrap.h",
+            *(["dispatch/flops.h"] if counted else []),
+            "ops/gen/impl_decl.h",
+            "ops/gen/impls.h",
+            "ops/gen/kernels.h",
+            "ops/gen/ops.h",
         ]
+        out = [HEADER + "\n".join(f'#include "{path}"' for path in includes)]
+        out.append("\nnamespace TT_NS {\n")
         for op in members:
             out += generate_op(op, ops, shared, tables)
         out.append("}  // namespace TT_NS\n")

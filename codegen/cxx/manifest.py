@@ -119,6 +119,7 @@ def generate(ops):
     full = sorted(f"{op.name}{v}" for op in ops.values() for v in variants_of(op))
     text = manifest(ops)
     data = packed(text)
+    assert len(data) < 65000, "MSVC reads no longer literal"
     lines = [
         HEADER + '#include "dispatch/all_ops.h"',
         '#include "ops/gen/ops.h"',

@@ -224,7 +224,7 @@ Saved find_saved(Node& n, int64_t i) {
 
 void print_node(Node& n, Text& out) {
   check_layout(n);
-  add_json_string(out.add("{\"name\":"), n.type->name);
+  add_json_string(out.add("{\"name\":"), {n.type->name, int64_t(strlen(n.type->name))});
   add_outputs(out, n);
   add_results(out, n);
   const NodeReading reading(n);

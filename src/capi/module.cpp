@@ -309,13 +309,7 @@ tt_status tt_module_print(tt_ctx* h, const tt_module* m, char* buffer, int64_t c
   return api_call(h, "module_print", [&](Ctx&) {
     Module& module = module_arg(m);
     out_arg(n, "n", 4);
-    const Text text = describe_tree(module);
-    *n = text.size();
-    if (!buffer || *n >= cap)
-      fail_arg(TT_BUFFER_TOO_SMALL, "buffer",
-               "buffer has room for {} bytes, the text with its terminating zero needs {}",
-               buffer ? cap : 0, *n + 1);
-    memcpy(buffer, text.c_str(), size_t(*n) + 1);
+    give_text(describe_tree(module), buffer, cap, n);
   });
 }
 

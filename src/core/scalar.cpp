@@ -89,7 +89,7 @@ void store_scalar(void* out, Dtype d, const Scalar& s) noexcept {
   }
 }
 
-// One body each: every static program links them.
+// Not inlined, for size: every static program links them.
 static TT_NOINLINE bool fits_between(double v, double low, double high) {
   return v >= low && v <= high;
 }

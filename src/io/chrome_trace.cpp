@@ -81,7 +81,7 @@ void TraceWriter::add_memory(const ProfileEvent& e) {
 void TraceWriter::add(const ProfileEvent& e) {
   if (e.kind == EventKind::kMemory) return add_memory(e);
   text_.add(",\n{\"ph\":\"X\",\"cat\":\"").add(kCategories[int(e.kind)]).add("\",\"name\":");
-  add_json_string(text_, e.name);
+  add_json_string(text_, {e.name, int64_t(strlen(e.name))});
   add_member(",\"pid\":", os_pid());
   const bool beside = e.kind == kCommunication;  // on a thread of tt
   add_member(",\"tid\":", beside ? 2 : 1);

@@ -144,22 +144,7 @@ GgufReader::String GgufReader::string() {
 
 // Bytes that are not UTF-8 become U+FFFD.
 void GgufReader::put_string(String s) {
-  const char* c = bytes(s.at);
-  const char* end = c + s.n;
-  structure_.add("\"");
-  while (c < end) {
-    const int n = utf8_bytes(c, end);
-    const auto u = uint8_t(*c);
-    if (u < 0x20) {
-      const char escaped[] = {'\\', 'u', '0', '0', "01"[u >> 4], "0123456789abcdef"[u & 15]};
-      structure_.add({escaped, 6});
-    } else {
-      if (u == '"' || u == '\\') structure_.add("\\");
-      structure_.add(n ? Span<const char>{c, n} : Span<const char>{"\xef\xbf\xbd", 3});
-    }
-    c += n ? n : 1;
-  }
-  structure_.add("\"");
+  add_json_string(structure_, {bytes(s.at), s.n}, "\xef\xbf\xbd");
 }
 
 // A key or a name: text that C can hold.

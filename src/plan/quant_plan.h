@@ -191,7 +191,7 @@ enum DigitPlane : int32_t { kOffsetPlane = 6, kGroupPlane = 8, kScalePlane = 9 }
 // digits fit. One row of q8_0 takes no longer in float32.
 TT_FN bool has_digits(int32_t format) { return format != kBlockQ8_0; }
 // Makes the integers of a format unsigned, or the upper halves of those of 8 bits.
-constexpr int32_t digit_offset(int32_t format) {
+TT_INLINE constexpr int32_t digit_offset(int32_t format) {
   switch (format) {
     case kBlockQ3K: return 4;
     case kBlockQ4_0:

@@ -268,7 +268,7 @@ def bounds_above(op: str, arg: str) -> bool:
 # Functions that write a number into tensors, or bound elements by it from below
 REFUSING = {"fill_", "full", "full_like", "index_fill", "index_fill_", "masked_fill"}
 REFUSING |= {"masked_fill_", "new_full", "scatter", "scatter_", "clamp_min", "clamp_min_"}
-# Functions that compare, to which an int that fits only uint64 is a float
+# Comparisons: an int that fits only uint64 is inf there, above every integer of other dtypes
 COMPARING = {name + end for name in ("eq", "ne", "lt", "le", "gt", "ge") for end in ("", "_")}
 # Functions in which an int that fits only uint64 wraps around where it stands for the first operand
 WRAPPING = {"add", "sub", "mul", "div", "floor_divide", "remainder", "fmod", "rsub"}

@@ -206,7 +206,8 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
 
         return tensor(numpy.array(data))
     wide = any(is_array(x) and x.dtype.name in ("float64", "complex128") for x in items)
-    promoted = common_dtype(items) if any(isinstance(x, Tensor) for x in items) else None
+    mixed = dtype is None and any(isinstance(x, Tensor) for x in items)
+    promoted = common_dtype(items) if mixed else None
     items = [x.item() if isinstance(x, Tensor) or is_array(x) else x for x in items]
     kinds = set(map(type, items))
     for kind in kinds:
@@ -239,7 +240,8 @@ def common_dtype(items: list[Any]) -> DType:
     """Returns the dtype to which 0-dim tensors and numbers promote."""
     from ._promotion import promote_types
 
-    dtypes = {x.dtype if isinstance(x, Tensor) else tensor(x).dtype for x in items}
+    of_each_kind = {(type(x), getattr(x, "dtype", None)): x for x in items}.values()
+    dtypes = {x.dtype if isinstance(x, Tensor) else tensor(x).dtype for x in of_each_kind}
     return reduce(promote_types, dtypes)
 
 

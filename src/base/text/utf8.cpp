@@ -18,8 +18,9 @@ int utf8_bytes(const char* p, const char* end) {
   return bad ? 0 : n;
 }
 
-void add_json_string(Text& out, const char* s) {
-  const char* end = s + strlen(s);
+void add_json_string(Text& out, Span<const char> text, const char* for_bad) {
+  const char* s = text.ptr;
+  const char* const end = s + text.n;
   out.add("\"");
   while (s < end) {
     const int n = utf8_bytes(s, end);
@@ -29,7 +30,8 @@ void add_json_string(Text& out, const char* s) {
       out.add({escaped, 6});
     } else {
       if (c == '"' || c == '\\') out.add("\\");
-      out.add(n ? Span<const char>{s, n} : Span<const char>{"?", 1});
+      if (n) out.add({s, n});
+      else out.add(for_bad);
     }
     s += n ? n : 1;
   }

@@ -63,7 +63,7 @@ Bytes bytes_of_all(TensorSpan inputs, const Group& group) {
   return all;
 }
 
-// How many bytes the inputs have together; of elements that are apart, what is between them, too.
+// Bytes that the inputs cover, gaps between the elements of one input included.
 int64_t bytes_of_union(TensorSpan inputs, const Group& group) {
   SmallVec<Bytes, 4> ranges;
   for (const int64_t k : group) ranges.push_back(bytes_of(*inputs[k]));
@@ -72,7 +72,7 @@ int64_t bytes_of_union(TensorSpan inputs, const Group& group) {
   int64_t n = 0;
   const char* end = ranges[0].low;
   for (const Bytes& range : ranges) {
-    const char* const from = range.low < end ? end : range.low;
+    const char* const from = max(range.low, end);
     if (range.high <= from) continue;
     n += range.high - from;
     end = range.high;
@@ -137,13 +137,14 @@ SmallVec<MemoryInput, 2> memories_of(TensorSpan inputs) {
 }
 
 bool storages_overlap(TensorSpan inputs) {
-  for (int64_t i = 1; i < inputs.n; i++) {
+  SmallVec<Bytes, 8> ranges;
+  for (int64_t i = 0; i < inputs.n; i++) {
     const Bytes own = bytes_of(*inputs[i]);
     for (int64_t k = 0; k < i; k++) {
-      const Bytes other = bytes_of(*inputs[k]);
-      if (inputs[k]->storage != inputs[i]->storage && own.low < other.high && other.low < own.high)
-        return true;
+      const bool meet = own.low < ranges[k].high && ranges[k].low < own.high;
+      if (meet && inputs[k]->storage != inputs[i]->storage) return true;
     }
+    ranges.push_back(own);
   }
   return false;
 }

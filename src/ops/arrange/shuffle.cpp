@@ -21,8 +21,8 @@ static Shape order_behind(int64_t lead, std::initializer_list<int64_t> rest) {
 static bool is_channels_last(const Tensor& self) {
   return self.ndim == 4 && has_channels_last_strides(self);
 }
-// A copy of t as `result`. t has n_channels dimensions of channels behind its first one; they are
-// innermost in the copy if `last`, which is for one image each in dimension 0.
+// Copies t, whose dimensions 1 to n_channels are channels, and reshapes it to `result`. If `last`,
+// channels are innermost in the copy; t is then a batch of images.
 static TensorRef merged(const Tensor& t, int64_t n_channels, const Shape& result, bool last) {
   if (!last) return op::reshape(*op::clone(t, TT_CONTIGUOUS), result);
   Shape order({0});

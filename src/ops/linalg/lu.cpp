@@ -330,14 +330,14 @@ static Factors factor_alone(const Tensor& self) {
   return f;
 }
 
-// Whether matrices are factored and solved with in groups. One right side is not, since lu_solve
-// adds up its products in another order.
+// Whether groups factor matrices and solve with them. They do not for one right side, for which
+// lu_solve sums its products in another order.
 static bool solves_in_groups(const Tensor& self, int64_t k) {
   const int64_t n = self.size(-1);
   return k > 1 && in_groups(self, n * (n + k));
 }
 // Factors self, and replaces x, which is dense, of self's dtype and batch, by the solution of
-// self X = x; or by the inverse, and then the factors are any numbers.
+// self X = x; or by the inverse, and then the factors are unspecified.
 static Factors factor_and_solve(const Tensor& self, const Tensor& x, bool inverts) {
   Factors f = new_factors(self, self.dtype);
   const bool single = real_of(self.dtype) == Dtype::kF32;

@@ -187,7 +187,7 @@ static TensorRef product(const Tensor& a, const Tensor& tau) {
   return q;
 }
 
-// What householder_qr has in a group: two matrices and tau.
+// Numbers of each matrix in a group of householder_qr: two matrices and tau.
 static int64_t reduced_numbers(int64_t m, int64_t n) {
   const int64_t k = TT_NS::min(m, n);
   return m * n + m * k + k;

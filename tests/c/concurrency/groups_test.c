@@ -150,7 +150,9 @@ enum { kBefore, kInCall, kReturned };
 static int step_of_first;
 static void reach(int step) { __atomic_store_n(&step_of_first, step, __ATOMIC_RELEASE); }
 static void wait_for(int step) {
-  while (__atomic_load_n(&step_of_first, __ATOMIC_ACQUIRE) < step) usleep(1000);
+  int i;
+  for (i = 0; i < 60000 && __atomic_load_n(&step_of_first, __ATOMIC_ACQUIRE) < step; i++)
+    usleep(1000);
 }
 
 /* A call whose thread runs it itself waits for a rank that is late; cancelled, it goes on without

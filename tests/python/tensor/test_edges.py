@@ -1269,6 +1269,7 @@ def test_lists_of_tensors_have_the_dtype_to_which_they_promote():
     assert tt.tensor([small, small]).dtype is tt.int32
     assert tt.tensor([[small], [2]]).dtype is tt.int64
     assert tt.tensor([double], dtype=tt.float32).dtype is tt.float32
+    assert tt.tensor([2**63, small], dtype=tt.uint64).tolist() == [2**63, 3]
 
 
 def test_shuffled_images_keep_channels_last():

@@ -73,6 +73,15 @@ LINALG = ("native_det", "native_eig", "native_eigh", "native_qr", "native_slogde
 WITH_NUMBER = {"add", "div_floor", "div_true", "div_trunc", "mul", "sub"}
 
 
+function_names: set[str] = set()  # of the Functions that were called
+
+
+def needs_description(op: str) -> bool:
+    """Returns whether the name of a node, made of op, depends on what tt_node_describe tells, which
+    takes longer than a small operator."""
+    return op in REDUCED or op == "matmul_stack" or op in function_names or op[:1].isupper()
+
+
 def pytorchs_name(op: str, num_inputs: int, about: Mapping[str, Any] | None = None) -> str:
     """Returns PyTorch's name of an operator's node.
 

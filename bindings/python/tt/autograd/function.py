@@ -14,6 +14,7 @@ from .._lib import call
 from .._tensor import Tensor, from_address, tensor_result
 from .._tree import broadcast, with_tensors, without_tensors
 from ._depth import depth
+from ._nodes import function_names
 from .grad_mode import no_grad
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -171,6 +172,7 @@ class Batch(Samples):
 
 def apply_table(callbacks: Any, name: str, given: list[Tensor], n: int) -> list[Tensor]:
     """Calls tt_function_apply. Returns its n results."""
+    function_names.add(name)
     handles: Any = (c_void_p * n)()
     call(
         "tt_function_apply",

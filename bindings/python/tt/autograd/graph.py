@@ -16,7 +16,7 @@ from .._tensor import Tensor, tensor_result
 from .._types import DTYPES, device
 from ._edges import GradientEdge, get_gradient_edge
 from ._modes import allow_mutation_on_saved_tensors, node_creation_hook
-from ._nodes import WITH_NUMBER, computed, pytorchs_name, value_names
+from ._nodes import WITH_NUMBER, computed, needs_description, pytorchs_name, value_names
 from ._saved import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 
 __all__ = [
@@ -44,11 +44,12 @@ def grad_fn_of(tensor: Tensor) -> Node | None:
 
 def named(node: Node) -> Node:
     """Gives a node the class of PyTorch's name: scripts print type(node).__name__."""
-    about = node._described()
-    if "user" in about:  # a Function's
-        name = about["name"] + "Backward"
+    op = NodeHandle.name(node)
+    about = node._described() if needs_description(op) else None
+    if about is not None and "user" in about:  # a Function's
+        name = op + "Backward"
     else:
-        name = pytorchs_name(about["name"], node.num_inputs(), about)
+        name = pytorchs_name(op, node.num_inputs(), about)
     if name not in classes:
         classes[name] = type(name, (Node,), {"__slots__": (), "__module__": __name__})
     node.__class__ = classes[name]
@@ -117,7 +118,9 @@ class Node(NodeHandle):
         """Returns what C knows of the node."""
         text = filled(c_char, "tt_node_describe", self, cap=1024).decode()
         head, key, values = text.partition('"saved":')  # names are quoted, they do not have this
-        return loads(head + key + NOT_FINITE.sub(lambda m: FOR_JSON[m[0]], values))
+        if "inf" in values or "nan" in values:
+            values = NOT_FINITE.sub(lambda m: FOR_JSON[m[0]], values)
+        return loads(head + key + values)
 
     def _operator(self) -> tuple[str, dict[str, Any]]:
         """Returns the operator's name and what C knows of the node. The name is "", that of no
