@@ -168,6 +168,27 @@ TEST(Heap, LargeBlocksAreReused) {
   arena_release(a);
 }
 
+TEST(Heap, MappedBlocksEndAtHugePages) {
+  if (TT_HEAP_DIRECT || !os_maps_pages()) GTEST_SKIP() << "no mapped blocks in this build";
+  constexpr int64_t kHugePage = 2 << 20;
+  Arena* a = arena_new(nullptr);
+  Heap* h = arena_heap(a);
+  const auto taken_for = [&](size_t bytes) {
+    const int64_t before = stats(a).reserved;
+    void* p = heap_alloc(h, bytes);
+    const int64_t taken = stats(a).reserved - before;
+    EXPECT_NE(p, nullptr);
+    mem_free(p, bytes);
+    arena_trim(a);
+    EXPECT_EQ(stats(a).reserved, before);
+    return taken;
+  };
+  EXPECT_EQ(taken_for(4000000), 2 * kHugePage);
+  EXPECT_EQ(taken_for(40000000) % kHugePage, 0);
+  EXPECT_LT(taken_for(2200000), 2400000);  // half of a second page would be empty
+  arena_release(a);
+}
+
 TEST(Heap, SlabsChangeTheirClass) {
   if (TT_HEAP_DIRECT) GTEST_SKIP() << "no slabs in this build";
   Arena* a = arena_new(nullptr);

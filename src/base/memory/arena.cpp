@@ -1,6 +1,7 @@
 // Memory of a runtime, taken from the application's allocator: accounting, limit, slabs,
 // lifetime.
 #include "base/memory/arena.h"
+#include "base/arith.h"
 
 #include <string.h>
 
@@ -181,6 +182,11 @@ void arena_give(Arena* a, void* p, size_t bytes, size_t align) noexcept {
   unreserve(a, int64_t(bytes));
   if (is_mapped(a, bytes)) os_unmap(p, bytes);
   else call_free(a->allocator, p, bytes, align);
+}
+
+int64_t arena_whole_pages(const Arena* a, int64_t bytes) noexcept {
+  const int64_t whole = round_up(bytes, int64_t(kHuge));
+  return is_mapped(a, size_t(bytes)) && whole - bytes <= bytes / 8 ? whole : bytes;
 }
 
 Slab* arena_take_slab(Arena* a) noexcept {

@@ -70,6 +70,9 @@ struct Arena {
 // Takes bytes from the application's allocator, within the limit. Releases caches before it fails.
 void* arena_take(Arena*, size_t bytes, size_t align) noexcept;
 void arena_give(Arena*, void* p, size_t bytes, size_t align) noexcept;
+// The size of a mapped block of at least `bytes`: a last huge page that is nearly full is taken
+// whole, since the system only has 4 kB pages for a part of one.
+int64_t arena_whole_pages(const Arena*, int64_t bytes) noexcept;
 void arena_drop_life(Arena*) noexcept;
 
 Slab* arena_take_slab(Arena*) noexcept;

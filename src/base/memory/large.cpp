@@ -100,7 +100,7 @@ bool count_out(Arena* a, int64_t bytes) {
 }
 
 LargeBlock* make(Arena* a, int64_t need, int bin) {
-  const int64_t total = TT_HEAP_DIRECT ? need : bin_bytes(bin);
+  const int64_t total = TT_HEAP_DIRECT ? need : arena_whole_pages(a, bin_bytes(bin));
   LargeBlock* b = static_cast<LargeBlock*>(arena_take(a, size_t(total), 64));
   if (!b) return nullptr;
   b->arena = a;
