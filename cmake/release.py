@@ -3,7 +3,8 @@
 
 For this machine and each TARGET (a file of cmake/toolchains), written to DIR, by default dist/:
 
-    tt-VERSION-TARGET.tar.gz (.zip for Windows)  headers, libraries, pkg-config and CMake package
+    tt-VERSION-TARGET.tar.gz (.zip for Windows)  headers, libraries, tt-export, pkg-config and
+                                                 CMake package
     tt-VERSION-py3-none-PLATFORM.whl             the Python package with the library
     tt-julia-VERSION-TARGET.tar.gz               the Julia package with the library in lib/
     tt-sys-VERSION.crate, tt-VERSION.crate       the Rust crates, once; they have no library
@@ -65,7 +66,8 @@ def built(target, jobs):
         if shutil.which("ninja"):
             options += ["-G", "Ninja"]
     run("cmake", "-S", ROOT, "-B", folder, *options, stdout=subprocess.DEVNULL)
-    run("cmake", "--build", folder, "--target", "tt", "tt_static", "tt_engines", "-j", jobs)
+    targets = ["tt", "tt_static", "tt_engines", "tt_export"]
+    run("cmake", "--build", folder, "-j", jobs, "--target", *targets)
     return folder
 
 

@@ -65,6 +65,7 @@ def test_a_program_of_the_archive(packages, tmp_path):
         tmp_path / "add",
     )
     run(tmp_path / "add")
+    assert "tt-export" in run(top / "bin/tt-export", "--help")
     assert (top / "share/doc/tt/LICENSE").exists()
 
 
