@@ -123,9 +123,10 @@ endfunction()
 # Compiles sources of tt_objects for size, if no tight loop of an application runs through them;
 # with a sanitizer CMakeLists.txt optimises the others alone.
 function(tt_small)
+  set(paths ${ARGN})
+  list(TRANSFORM paths PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set_property(GLOBAL APPEND PROPERTY tt_small ${paths})
   if(TT_SANITIZE)
-    list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-    set_property(GLOBAL APPEND PROPERTY tt_small ${ARGN})
     return()
   endif()
   set(option "$<$<NOT:$<CONFIG:Debug>>:-Os>")
