@@ -8,11 +8,35 @@ TT_ISA_BEGIN
 
 #if TT_VEC_BYTES > 16
 // Tridiagonal matrices of HermitianRooms: d and e. z: NULL, or (n, n), real, whose rows become the
-// eigenvectors.
+// eigenvectors. place: (n): row place[i] of the matrix is row i here, and the other way round.
 struct TridiagonalLanes {
   int64_t n;
-  double *z, *d, *e, *turns;
+  double *z, *d, *e, *turns, *place;
+  double share;  // split_share
 
+  // Reverses the blocks of a lane that LAPACK takes from the last row; see Hermitian::diagonalise.
+  TT_INLINE void arrange(int64_t lane) const {
+    double* const on = d + lane;
+    double* const beside = e + lane;
+    double* const places = place + lane;
+    int64_t to = 0;
+    for (int64_t from = 0; from < n; from = to + 1) {
+      for (to = from; to < n - 1; to++) {
+        const double product = size_of(on[to * L] * on[(to + 1) * L]);
+        const double square = beside[to * L] * beside[to * L];
+        if (square > share * product + kNegligible * kNegligible) continue;
+        beside[to * L] = 0;
+        break;
+      }
+      const bool reversed = size_of(on[to * L]) < size_of(on[from * L]);
+      for (int64_t i = from; i <= to; i++) places[i * L] = double(reversed ? from + to - i : i);
+      if (!reversed) continue;
+      for (int64_t i = from, j = to; i < j; i++, j--) {
+        exchange(on[i * L], on[j * L]);
+        exchange(beside[i * L], beside[(j - 1) * L]);
+      }
+    }
+  }
   // The block of each lane that begins with `from`.
   struct Blocks {
     F end;       // the first i that is split from i + 1, whose e becomes 0
@@ -25,9 +49,8 @@ struct TridiagonalLanes {
     for (int64_t i = from; i < n - 1; i++) {
       const F d_i = load(d + i * L);
       const F e_i = load(e + i * L);
-      const F beside = size_of(e_i);
-      const F diagonal = size_of(d_i) + size_of(load(d + (i + 1) * L));
-      const Mask split = (beside <= 0x1p-53 * diagonal) | (beside < kNegligible);
+      const F on = size_of(d_i * load(d + (i + 1) * L));
+      const Mask split = e_i * e_i <= fma(on, splat(share), splat(kNegligible * kNegligible));
       store(e + i * L, chosen(split, F{}, e_i));
       const Mask ends = split & ~found;
       blocks.end = chosen(ends, splat(double(i)), blocks.end);
@@ -68,13 +91,50 @@ struct TridiagonalLanes {
     });
     turns.column = max(turns.column, end);
   }
+  // Finishes the rows `from` and from + 1 of the lanes `pairs`; see Hermitian::finish.
+  TT_NOINLINE void finish(int64_t from, Mask pairs, const Turns& turns_of) const {
+    const F one = splat(1.0);
+    const F d_from = load(d + from * L);
+    const F d_next = load(d + (from + 1) * L);
+    const F beside = load(e + from * L);
+    const Mask reversed = load(place + from * L) > load(place + (from + 1) * L);
+    const F first = chosen(reversed, d_next, d_from);
+    const F second = chosen(reversed, d_from, d_next);
+    const F sum = first + second;
+    const F apart = first - second;
+    const F twice = beside + beside;
+    const F root = vsqrt(fma(apart, apart, twice * twice));
+    const F x = apart + chosen(apart < 0, F(-root), root);
+    const F norm = vsqrt(fma(x, x, twice * twice));
+    const Mask larger = size_of(x) > size_of(twice);
+    const Mask negative = (larger & (x < 0)) | (~larger & (twice > 0));
+    const F inverse = chosen(negative, F(-one), one) / chosen(pairs, norm, one);
+    const F c = -twice * inverse;
+    const F s = x * inverse;
+    const Mask turns_over = ~((sum < 0) ^ (apart < 0));
+    const F value = 0.5 * (sum + chosen(sum < 0, F(-root), root));
+    const Mask first_larger = size_of(first) > size_of(second);
+    const F most = chosen(first_larger, first, second);
+    const F least = chosen(first_larger, second, first);
+    const F by = one / chosen(pairs, value, one);
+    const F other = take_product(beside * by, beside, most * by * least);
+    store(d + from * L, chosen(pairs, chosen(reversed, other, value), d_from));
+    store(d + (from + 1) * L, chosen(pairs, chosen(reversed, value, other), d_next));
+    store(e + from * L, chosen(pairs, F{}, beside));
+    if (!z) return;
+    const F sine = chosen(turns_over, c, s);
+    double* const numbers = turns_of.numbers + 2 * from * L;
+    store(numbers, chosen(pairs, chosen(turns_over, F(-s), c), load(numbers)));
+    store(numbers + L, chosen(pairs, chosen(reversed, sine, F(-sine)), load(numbers + L)));
+  }
   // A QL step on a block of each lane; see Hermitian::step. Between its numbers, each of which
   // waits for the last one, z is rotated by the step before, whose turns are `last_turns`.
   TT_INLINE void step(int64_t from, const Blocks& blocks, Turns& last_turns,
                       Turns& next_turns) const {
     const F one = splat(1.0);
     const F end = blocks.end;
-    const Mask busy = end > splat(double(from));
+    const Mask pairs = end == splat(double(from + 1));
+    const Mask busy = (end > splat(double(from))) & ~pairs;
     const F beside = load(e + from * L);
     F g = (load(d + (from + 1) * L) - load(d + from * L)) / chosen(busy, F(beside + beside), one);
     const F root = vsqrt(fma(g, g, one));
@@ -85,13 +145,16 @@ struct TridiagonalLanes {
     Mask stopped = {};
     const int64_t columns = ceil_div(n, blocks.to - from);
     for (int64_t i = blocks.to - 1; i >= from; i--) {
-      Mask acts = (splat(double(i)) < end) & ~stopped;
+      Mask acts = (splat(double(i)) < end) & ~stopped & ~pairs;
       const F e_i = load(e + i * L);
       const F d_next = load(d + (i + 1) * L);
       const F f = s * e_i;
       const F b = c * e_i;
       const F square = fma(f, f, g * g);
-      const F r = vsqrt(square);
+      // Where g is 0, r = f; a larger g has a positive cosine.
+      const Mask below = ((g < 0) & (size_of(g) > size_of(f))) | ((g == 0) & (f < 0));
+      const F root_of = vsqrt(square);
+      const F r = chosen(below, F(-root_of), root_of);
       const Mask stops = acts & (square == 0);
       const Mask inner = acts & (splat(double(i + 1)) < end);
       store(e + (i + 1) * L, chosen(inner, r, load(e + (i + 1) * L)));
@@ -120,13 +183,18 @@ struct TridiagonalLanes {
     const F d_from = load(d + from * L);
     store(d + from * L, chosen(whole, F(d_from - shift), d_from));
     store(e + from * L, chosen(whole, g, load(e + from * L)));
+    if (any_of(pairs)) finish(from, pairs, next_turns);
   }
   // Returns the lanes that have converged, as bits.
   TT_NOINLINE uint32_t diagonalise() const {
     Mask lost = {};
     const int64_t columns = z ? n : 0;
-    for (int64_t i = 0; i < columns; i++)
-      for (int64_t j = 0; j < n; j++) store(z + (i * n + j) * L, splat(i == j ? 1.0 : 0.0));
+    for (int64_t lane = 0; lane < L; lane++) arrange(lane);
+    for (int64_t i = 0; i < columns; i++) {
+      const F at = load(place + i * L);
+      for (int64_t j = 0; j < n; j++)
+        store(z + (i * n + j) * L, chosen(at == splat(double(j)), splat(1.0), F{}));
+    }
     Turns last_turns = {turns, 0, 0, columns};
     Turns next_turns = {turns + 2 * n * L, 0, 0, columns};
     for (int64_t from = 0; from < n - 1; from++) {
@@ -268,12 +336,13 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
     }
   }
 
-  // Returns the lanes that have converged, as bits.
-  TT_NOINLINE uint32_t decompose() const {
+  // Leaves the places of TridiagonalLanes in p. Returns the lanes that have converged, as bits.
+  TT_NOINLINE uint32_t decompose(bool single) const {
     make_tridiagonal();
     const bool divided = z && n > kMostUndivided;
     const F beside = divided ? load(e + (n / 2 - 1) * L) : F{};
-    const uint32_t converged = TridiagonalLanes{n, z, d, e, turns}.diagonalise();
+    const uint32_t converged =
+        TridiagonalLanes{n, z, d, e, turns, p, split_share(single)}.diagonalise();
     if (divided) choose_signs(beside);
     if (z) make_vectors();
     return converged;
@@ -285,25 +354,26 @@ struct EighResults {
   const MatrixPlan& plan;
   int64_t first, parts;
   const double* values;  // (n, lanes), in any order
-  const double* rows;    // (lanes, n, n): the vectors as rows, in the same order
+  const double* places;  // (n, lanes): where the values of rows 0, 1, … are
+  const double* rows;    // (lanes, n, n): the vectors as rows, in the order of values
   double* order;         // (n): room for the places of values before they were sorted
   char* sorted;          // (n, n): room for the vectors of a matrix
 
   int64_t count() const { return plan.n * plan.n * parts; }
 
-  // `by` has scaled the matrix.
+  // Sorts by selection, as Hermitian::sort does. `by` has scaled the matrix.
   void write_values(int64_t lane, double by) const {
     const int64_t n = plan.n;
     double* w = plan.w + (first + lane) * n;
     for (int64_t i = 0; i < n; i++) {
-      const double value = values[i * L + lane];
-      int64_t place = i;
-      for (; place > 0 && w[place - 1] > value; place--) {
-        w[place] = w[place - 1];
-        order[place] = order[place - 1];
-      }
-      w[place] = value;
-      order[place] = double(i);
+      order[i] = places[i * L + lane];
+      w[i] = values[int64_t(order[i]) * L + lane];
+    }
+    for (int64_t i = 0; i < n; i++) {
+      int64_t best = i;
+      for (int64_t k = i + 1; k < n; k++) best = w[k] < w[best] ? k : best;
+      exchange(w[i], w[best]);
+      exchange(order[i], order[best]);
     }
     for (int64_t k = 0; by > 0 && k < n; k++) w[k] /= by;
   }
@@ -398,10 +468,16 @@ template <class N> struct EighGroup {
 
   void run() {
     read();
-    const uint32_t converged = lanes.decompose();
+    const uint32_t converged = lanes.decompose(plan.single);
     if (plan.vectors) write_group(lanes.a, lanes.z, count());
-    const EighResults results = {
-        plan, first, kParts, lanes.d, lanes.a, lanes.e, reinterpret_cast<char*>(lanes.z)};
+    const EighResults results = {.plan = plan,
+                                 .first = first,
+                                 .parts = kParts,
+                                 .values = lanes.d,
+                                 .places = lanes.p,
+                                 .rows = lanes.a,
+                                 .order = lanes.e,
+                                 .sorted = reinterpret_cast<char*>(lanes.z)};
     for (int64_t lane = 0; lane < used; lane++)
       results.write(lane, (converged >> lane & 1) && by[lane] >= 0, by[lane]);
   }
@@ -418,8 +494,8 @@ TT_INLINE void decompose_small(const MatrixPlan& p, int64_t begin, int64_t end, 
   else decompose_groups<F>(p, begin, end, room);
 }
 TT_INLINE uint32_t decompose_lanes(double* room, int64_t n, bool complex) {
-  if (complex) return HermitianLanes<C>(room, n, true).decompose();
-  return HermitianLanes<F>(room, n, true).decompose();
+  if (complex) return HermitianLanes<C>(room, n, true).decompose(false);
+  return HermitianLanes<F>(room, n, true).decompose(false);
 }
 #else
 // Without lanes, one by one; float32 ones in double precision.

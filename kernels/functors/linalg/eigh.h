@@ -3,6 +3,10 @@
 // "Matrix Computations", section 8.3; Bowdler, Martin, Reinsch & Wilkinson, Numer. Math. 11
 // (1968)).
 //
+// The signs of eigenvectors follow from the steps. These are steqr's of LAPACK 3.9, whose signs
+// PyTorch's results have (measured): each block is taken from the end that is smaller, a rotation
+// has a positive cosine where that is the larger part, and two rows are finished at once.
+//
 //   a: (n, n), one triangle of which is read; overwritten    w: (n), ascending
 //   b: (n, n), the eigenvectors as columns, if `vectors`    work: (3 n), info: (1)
 #pragma once
@@ -12,6 +16,9 @@
 TT_FUNCTORS_BEGIN
 
 constexpr int kMaxSteps = 60;  // for one eigenvalue; two are usual
+// The matrix is split where the square of the number beside the diagonal is at most this share of
+// the product of the two numbers on it.
+TT_TEAM TT_INLINE constexpr double split_share(bool single) { return single ? 0x1p-48 : 0x1p-106; }
 // LAPACK divides a larger tridiagonal matrix in front of row m = n / 2 and conquers. The
 // eigenvectors v that it finds have v[m - 1] + u v[m] < 0, where u is the sign of the number beside
 // the diagonal there. The functions below choose the same signs.
@@ -41,6 +48,7 @@ template <class T> struct Hermitian {
   double* d;  // the diagonal
   double* e;  // beside it
   int64_t n;
+  double share;  // split_share
 
   TT_TEAM void fill_other_triangle(bool upper) {
     for (int64_t i = t.rows().from(); i < n; i += t.rows().step()) {
@@ -136,8 +144,46 @@ template <class T> struct Hermitian {
   }
 
   TT_TEAM bool is_split(int64_t i) const {
-    const double beside = magnitude(e[i]);
-    return beside <= 0x1p-53 * (magnitude(d[i]) + magnitude(d[i + 1])) || beside < kNegligible;
+    const double on = magnitude(d[i]) * magnitude(d[i + 1]);
+    return e[i] * e[i] <= share * on + kNegligible * kNegligible;
+  }
+  // The last row of the block that begins with `from`; rows behind `last` are other blocks.
+  TT_TEAM int64_t block_end(int64_t from, int64_t last) const {
+    int64_t to = from;
+    while (to < last && !is_split(to)) to++;
+    return to;
+  }
+
+  // Finishes the two rows from `from` on as LAPACK's laev2 does, by one thread; see step().
+  // reversed: they are in reverse order.
+  TT_TEAM void finish(int64_t from, bool reversed, double* cosines, double* sines) {
+    double& first = d[reversed ? from + 1 : from];
+    double& second = d[reversed ? from : from + 1];
+    const double beside = e[from];
+    const double sum = first + second;
+    const double apart = first - second;
+    const double twice = beside + beside;
+    const double root = square_root_of(apart * apart + twice * twice);
+    const double x = apart < 0 ? apart - root : apart + root;
+    const double norm = square_root_of(x * x + twice * twice);
+    const bool larger = magnitude(x) > magnitude(twice);
+    const bool negative = larger ? x < 0 : twice > 0;
+    double c = -twice / (negative ? -norm : norm);
+    double s = x / (negative ? -norm : norm);
+    if ((sum < 0) == (apart < 0)) {
+      const double old = c;
+      c = -s;
+      s = old;
+    }
+    const double value = 0.5 * (sum < 0 ? sum - root : sum + root);
+    const bool first_larger = magnitude(first) > magnitude(second);
+    const double most = first_larger ? first : second;
+    const double least = first_larger ? second : first;
+    second = most / value * least - beside / value * beside;
+    first = value;
+    e[from] = 0;
+    cosines[from] = c;
+    sines[from] = reversed ? s : -s;
   }
 
   // One QL step on rows [from, to], by one thread. Rotation i, of rows i and i + 1 of z, is left in
@@ -153,6 +199,7 @@ template <class T> struct Hermitian {
       const double f = s * e[i];
       const double b = c * e[i];
       r = square_root_of(f * f + g * g);
+      if (g == 0 ? f < 0 : g < 0 && -g > magnitude(f)) r = -r;
       e[i + 1] = r;
       if (r == 0) {
         d[i + 1] -= shift;
@@ -175,25 +222,52 @@ template <class T> struct Hermitian {
     return from;
   }
   // A thread computes whole columns of z.
-  TT_TEAM void rotate(int64_t from, int64_t to) {
+  TT_TEAM void rotate(int64_t from, int64_t to, bool reversed) {
     double* cosines = reinterpret_cast<double*>(tau);  // the reflectors are no longer needed
     double* sines = reinterpret_cast<double*>(p);
-    const int64_t last = t.share(t.is_leader() ? step(from, to, cosines, sines) : 0);
+    int64_t last = from;
+    if (to == from + 1) {
+      if (t.is_leader()) finish(from, reversed, cosines, sines);
+      t.sync();
+    } else {
+      last = t.share(t.is_leader() ? step(from, to, cosines, sines) : 0);
+    }
     for (int64_t i = to - 1; z && i >= last; i--)
       rotate_rows(z + i * n, z + (i + 1) * n, n, cosines[i], sines[i], t.all());
     t.sync();
   }
 
-  TT_TEAM bool diagonalise() {
-    for (int64_t from = 0; from < n; from++) {
+  // Reverses the order of rows [from, to].
+  TT_TEAM void reverse(int64_t from, int64_t to) {
+    t.sync();
+    for (int64_t i = from, j = to; i < j; i++, j--) {
+      if (z) swap_rows(z + i * n, z + j * n, n, t.all());
+      if (!t.is_leader()) continue;
+      exchange(d[i], d[j]);
+      exchange(e[i], e[j - 1]);
+    }
+    t.sync();
+  }
+  TT_TEAM bool diagonalise_block(int64_t first, int64_t last, bool reversed) {
+    for (int64_t from = first; from < last; from++) {
       for (int steps = 0;; steps++) {
-        int64_t to = from;
-        while (to < n - 1 && !is_split(to)) to++;
+        const int64_t to = block_end(from, last);
         if (to == from) break;
         if (steps == kMaxSteps) return false;
         t.sync();
-        rotate(from, to);
+        rotate(from, to, reversed);
       }
+    }
+    return true;
+  }
+  TT_TEAM bool diagonalise() {
+    int64_t to = 0;
+    for (int64_t from = 0; from < n; from = to + 1) {
+      to = block_end(from, n - 1);
+      const bool reversed = magnitude(d[to]) < magnitude(d[from]);
+      if (reversed) reverse(from, to);
+      if (!diagonalise_block(from, to, reversed)) return false;
+      if (reversed) reverse(from, to);
     }
     return true;
   }
@@ -204,11 +278,7 @@ template <class T> struct Hermitian {
       for (int64_t k = i + 1; k < n; k++) best = d[k] < d[best] ? k : best;
       if (best == i) continue;
       t.sync();
-      if (t.is_leader()) {
-        const double value = d[i];
-        d[i] = d[best];
-        d[best] = value;
-      }
+      if (t.is_leader()) exchange(d[i], d[best]);
       if (z) swap_rows(z + i * n, z + best * n, n, t.all());
       t.sync();
     }
@@ -231,7 +301,7 @@ struct Eigh {
     T* a = matrix_of<T>(p.a, at, n * n);
     T* z = p.vectors ? matrix_of<T>(p.b, at, n * n) : nullptr;
     double* e = reinterpret_cast<double*>(work + 2 * n);
-    Hermitian<T> h = {t, a, z, work, work + n, p.w + at * n, e, n};
+    Hermitian<T> h = {t, a, z, work, work + n, p.w + at * n, e, n, split_share(p.single)};
     h.fill_other_triangle(p.upper);
     double* parts = reinterpret_cast<double*>(a);
     const int64_t n_parts = n * n * kParts<T>;

@@ -60,7 +60,8 @@ TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
   const int64_t room_bytes = numbers * 8 * kMatrixGroup;
   const bool groups =
       small && self.is_cpu() && batch >= kMatrixGroup && room_bytes <= kMostEighRoom;
-  const bool floats = groups && real_of(self.dtype) == Dtype::kF32;
+  const bool single = real_of(self.dtype) == Dtype::kF32;
+  const bool floats = groups && single;
   const TensorRef a = floats ? dense_input(self) : working_copy(self, precise(self.dtype));
   TensorRef values = new_tensor(vector_shape(batch_of(self), n), Dtype::kF64, self.device);
   const int64_t none[1] = {0};
@@ -77,6 +78,7 @@ TensorPair native_eigh(Call, const Tensor& self, bool upper, bool vectors) {
     plan.floats = floats ? reinterpret_cast<const float*>(a->data) : nullptr;
     plan.upper = upper;
     plan.vectors = vectors;
+    plan.single = single;
     plan.b = doubles(*basis);
     plan.w = doubles(*values);
     plan.info = info->as<int32_t>();

@@ -577,3 +577,15 @@ def test_singular_vectors_have_the_signs_of_lapack(n, dtype):
     left, _, right = np.linalg.svd(a)
     same_vectors(u.numpy(), left)
     same_vectors(adjoint(vh.numpy()), adjoint(right))
+
+
+# PyTorch's (MKL's) signs of the columns of eigenvectors of 3 to 25 rows.
+@pytest.mark.parametrize("batch", [(), (9,)])
+def test_eigh_has_the_signs_of_pytorch(batch):
+    i = tt.arange(6.0, dtype=tt.float64)
+    a = (tt.sin(3 * i[:, None] * i + 1) + i.diag()).expand(*batch, 6, 6)
+    vectors = tt.linalg.eigh(a)[1].reshape(-1, 6, 6)
+    signs = ["-+++++", "++----", "---++-", "++--++", "++++++", "-++-+-"]
+    for matrix in vectors:
+        found = ["".join("+" if x > 0 else "-" for x in row) for row in matrix.mT.tolist()]
+        assert found == signs
