@@ -333,8 +333,9 @@ static Factors factor_alone(const Tensor& self) {
 // Whether groups factor matrices and solve with them. They do not for one right side, for which
 // lu_solve sums its products in another order.
 static bool solves_in_groups(const Tensor& self, int64_t k) {
+  if (!self.numel || k < 2) return false;
   const int64_t n = self.size(-1);
-  return k > 1 && in_groups(self, n * (n + k));
+  return in_groups(self, n * n) && in_groups(self, n * (n + k));  // the first bounds the second
 }
 // Factors self, and replaces x, which is dense, of self's dtype and batch, by the solution of
 // self X = x; or by the inverse, and then the factors are unspecified.

@@ -217,7 +217,8 @@ TensorPair native_qr(Call, const Tensor& self, int64_t mode) {
   const int64_t k = TT_NS::min(m, self.size(-1));
   const bool complete = mode == kQrModeComplete;
   const bool reduced = mode == kQrModeReduced || (complete && k == m);
-  if (reduced && !in_panels(self) && in_groups(self, reduced_numbers(m, self.size(-1))))
+  const bool small = self.numel && in_groups(self, self.size(-1) * m);  // bounds reduced_numbers
+  if (reduced && small && !in_panels(self) && in_groups(self, reduced_numbers(m, self.size(-1))))
     return reduced_in_groups(self);
   const Shape square = matrix_shape(batch_of(self), m, m);
   if (complete) checked_numel(square, Dtype::kC128, "Q");
