@@ -65,7 +65,7 @@ struct MatrixPlan {
                   // a any numbers
   bool adjoint;   // lu_solve: solve with the conjugate transpose; ldl: Hermitian, not symmetric
   bool vectors;   // eigh, eig: compute the eigenvectors; householder_qr: Q
-  bool single;    // eigh: the results are to be as accurate as float32, or complex64, only
+  bool single;    // eigh: results need only the accuracy of float32
   bool real;      // eig: the elements of the matrices are real
   uint16_t math;  // bits of CudaMath
   int64_t m, n, k;

@@ -22,9 +22,7 @@ struct TridiagonalLanes {
     int64_t to = 0;
     for (int64_t from = 0; from < n; from = to + 1) {
       for (to = from; to < n - 1; to++) {
-        const double product = size_of(on[to * L] * on[(to + 1) * L]);
-        const double square = beside[to * L] * beside[to * L];
-        if (square > share * product + kNegligible * kNegligible) continue;
+        if (!splits(beside[to * L], on[to * L], on[(to + 1) * L], share)) continue;
         beside[to * L] = 0;
         break;
       }
@@ -50,7 +48,7 @@ struct TridiagonalLanes {
       const F d_i = load(d + i * L);
       const F e_i = load(e + i * L);
       const F on = size_of(d_i * load(d + (i + 1) * L));
-      const Mask split = e_i * e_i <= fma(on, splat(share), splat(kNegligible * kNegligible));
+      const Mask split = e_i * e_i <= fma(on, splat(share), splat(kNegligibleSquare));
       store(e + i * L, chosen(split, F{}, e_i));
       const Mask ends = split & ~found;
       blocks.end = chosen(ends, splat(double(i)), blocks.end);
@@ -155,7 +153,7 @@ struct TridiagonalLanes {
       const Mask below = ((g < 0) & (size_of(g) > size_of(f))) | ((g == 0) & (f < 0));
       const F root_of = vsqrt(square);
       const F r = chosen(below, F(-root_of), root_of);
-      const Mask stops = acts & (square == 0);
+      const Mask stops = acts & (square <= kNegligibleSquare);
       const Mask inner = acts & (splat(double(i + 1)) < end);
       store(e + (i + 1) * L, chosen(inner, r, load(e + (i + 1) * L)));
       stopped |= stops;

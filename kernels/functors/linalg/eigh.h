@@ -25,6 +25,12 @@ TT_TEAM TT_INLINE constexpr double split_share(bool single) { return single ? 0x
 constexpr int64_t kMostUndivided = 25;
 // What counts as 0 beside a matrix of norm 1: squares of larger numbers do not underflow.
 constexpr double kNegligible = 0x1p-500;
+constexpr double kNegligibleSquare = kNegligible * kNegligible;
+
+// Whether the matrix is split between `on` and `next` of its diagonal, with `beside` beside it.
+TT_TEAM TT_INLINE bool splits(double beside, double on, double next, double share) {
+  return beside * beside <= share * (magnitude(on) * magnitude(next)) + kNegligibleSquare;
+}
 
 // p = s x - … : (x, y) = (c x - s y, s x + c y)
 template <class T>
@@ -143,10 +149,7 @@ template <class T> struct Hermitian {
     t.sync();
   }
 
-  TT_TEAM bool is_split(int64_t i) const {
-    const double on = magnitude(d[i]) * magnitude(d[i + 1]);
-    return e[i] * e[i] <= share * on + kNegligible * kNegligible;
-  }
+  TT_TEAM bool is_split(int64_t i) const { return splits(e[i], d[i], d[i + 1], share); }
   // The last row of the block that begins with `from`; rows behind `last` are other blocks.
   TT_TEAM int64_t block_end(int64_t from, int64_t last) const {
     int64_t to = from;
@@ -198,10 +201,11 @@ template <class T> struct Hermitian {
     for (int64_t i = to - 1; i >= from; i--) {
       const double f = s * e[i];
       const double b = c * e[i];
-      r = square_root_of(f * f + g * g);
-      if (g == 0 ? f < 0 : g < 0 && -g > magnitude(f)) r = -r;
+      const double square = f * f + g * g;
+      const bool below = (g < 0 && -g > magnitude(f)) || (g == 0 && f < 0);
+      r = below ? -square_root_of(square) : square_root_of(square);
       e[i + 1] = r;
-      if (r == 0) {
+      if (square <= kNegligibleSquare) {  // f and g have lost digits, or are 0
         d[i + 1] -= shift;
         e[to] = 0;
         return i + 1;

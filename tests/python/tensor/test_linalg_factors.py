@@ -589,3 +589,12 @@ def test_eigh_has_the_signs_of_pytorch(batch):
     for matrix in vectors:
         found = ["".join("+" if x > 0 else "-" for x in row) for row in matrix.mT.tolist()]
         assert found == signs
+
+
+# Most numbers beside the diagonal become as small as their squares can be, at different steps.
+@pytest.mark.parametrize("batch", [(), (9,)])
+@pytest.mark.parametrize("n", [5, 20, 25, 31])
+def test_eigenvectors_of_equal_rows_are_orthogonal(batch, n):
+    vectors = tt.linalg.eigh(tt.ones(*batch, n, n, dtype=tt.float64))[1].numpy()
+    products = np.swapaxes(vectors, -1, -2) @ vectors
+    assert np.abs(products - np.eye(n)).max() < 1e-14
