@@ -28,6 +28,8 @@ GCC_ONLY = (
     "-fvect-cost-model",
     "--param=",
     "-fno-reorder-blocks-and-partition",
+    "-falign-jumps",
+    "-falign-labels",
     "-Wno-maybe-uninitialized",
 )
 CHECK = "-std=c++20 -pedantic -fsyntax-only -Wall -Wextra -Werror".split()
