@@ -74,13 +74,15 @@ static void fill_plan(AttentionPlan* p, const Tensor& q, const Tensor& k, const 
   set_dropout(p, dropout_p, rng);
 }
 
-// Allocates the result in memory order (batch, queries, heads, width), as PyTorch does and the
-// following projection reads it.
+// Allocates the result in PyTorch's memory order, which is the query's: (batch, queries, heads,
+// width), as the following projection reads it, or row-major.
 static TensorRef result_like(const Tensor& q, int64_t width) {
   const int64_t sizes[4] = {q.size(0), q.size(1), q.size(2), width};
   const int64_t strides[4] = {q.size(2) * q.size(1) * width, width, q.size(1) * width, 1};
   checked_numel(sizes, q.dtype, "result");
-  if (q.numel == 0 || width == 0 || q.size(1) == 1) return new_tensor(sizes, q.dtype, q.device);
+  const bool heads_inside =
+      q.size(1) > 1 && q.stride(1) > 0 && q.stride(1) < q.stride(2) && q.stride(3) == 1;
+  if (q.numel == 0 || width == 0 || !heads_inside) return new_tensor(sizes, q.dtype, q.device);
   return new_strided(sizes, strides, q.dtype, q.device);
 }
 

@@ -125,8 +125,8 @@ static TensorRef resized(const Tensor& x, const Target& t, int64_t mode, bool al
   if (t.n == 1) {
     const int64_t size[2] = {1, t.size[0]};
     const int64_t row[1] = {2};
-    return op::squeeze_dims(
-        *op::upsample2d(*op::unsqueeze(x, 2), size, kernel, align, 0, t.factor[0]), row);
+    const TensorRef images = op::unsqueeze(*op::contiguous(x), 2);
+    return op::squeeze_dims(*op::upsample2d(images, size, kernel, align, 0, t.factor[0]), row);
   }
   const Steps3d steps(x, t);
   TensorRef y = op::upsample2d(*op::reshape(x, steps.planes), Ints(t.size + 1, 2), kernel, align,

@@ -2,6 +2,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/image.h"
 #include "ops/impl.h"
 
 namespace TT_NS::impl {
@@ -24,8 +25,8 @@ TensorRef flip(Call, const Tensor& self, Ints dims) {
 }
 
 // Each rolled dimension splits the tensor in two; each combination of halves is copied as one box.
-static TensorRef roll_dims(const Tensor& self, const Shape& shift) {
-  TensorRef out = new_ordered_like(self, self.dtype, self.device);
+static TensorRef roll_dims(const Tensor& self, const Shape& shift, bool last) {
+  TensorRef out = new_image(self.sizes(), last, self.dtype, self.device);
   if (self.numel == 0) return out;
   Shape sizes(self.sizes()), moving;
   for (int64_t d = 0; d < self.ndim; d++)
@@ -64,18 +65,22 @@ TensorRef roll(Call, const Tensor& self, Ints shifts, Ints dims) {
     TensorRef flat = dense_input(self);
     const int64_t n[1] = {self.numel};
     const int64_t step[1] = {1};
-    TensorRef out = roll_dims(*new_alias(flat, n, step), {within(shifts[0], self.numel)});
+    TensorRef out = roll_dims(*new_alias(flat, n, step), {within(shifts[0], self.numel)}, false);
     return new_alias(out, self.sizes(), {});
   }
   if (self.ndim == 0) fail_arg(TT_INDEX, "dims", "self is 0-dim: it has no dimension to roll");
+  // PyTorch joins two halves by `cat`, which keeps channels last unless one of them is empty.
+  bool last = has_channels_last_strides(self);
   Shape shift;
   shift.resize(self.ndim, 0);
   for (int64_t i = 0; i < dims.n; i++) {
     const int64_t d = wrap_dim(dims[i], self.ndim, "dims");
     const int64_t n = self.size(d);
-    shift[d] = within(shift[d] - n + within(shifts[i], n), n);  // shift - n: no sum overflows
+    const int64_t step = within(shifts[i], n);
+    last = last && step;
+    shift[d] = within(shift[d] - n + step, n);  // shift - n: no sum overflows
   }
-  return roll_dims(self, shift);
+  return roll_dims(self, shift, last);
 }
 
 // A repeated dimension becomes two dimensions of an expanded view: the copies, and the original.

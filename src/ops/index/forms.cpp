@@ -114,7 +114,9 @@ TensorRef masked_scatter(Call, const Tensor& self, const Tensor& mask, const Ten
   const Shape shape = broadcast_shapes(self.sizes(), mask.sizes(), "self", "mask");
   TensorRef wide = op::expand(mask, shape);
   if (wide->numel == 0) return op::clone(*op::expand(self, shape), TT_CONTIGUOUS);
-  TensorRef count = op::cumsum(*op::flatten(*wide), 0, Dtype::kI64);
+  const TensorRef flat = op::flatten(*wide);
+  wide = op::reshape(flat, shape);  // dense, as the result is then
+  TensorRef count = op::cumsum(*flat, 0, Dtype::kI64);
   const TensorRef needed_here = op::select(*count, 0, -1);
   if (self.device.type == TT_CPU && checks_later(self) && source.numel) {
     require(*op::le(*needed_here, source.numel), TT_SHAPE, "source",

@@ -44,10 +44,8 @@ TensorRef nonzero(Call, const Tensor& self) {
   TensorRef flat = self.ndim ? TensorRef::share(&self) : new_alias(self, one, one);
   TensorRef found = nonzero_positions(flat, false);
   const int64_t shape[2] = {found->size(1), self.ndim};
-  const int64_t strides[2] = {1, found->size(1)};
-  TensorRef out = new_tensor(shape, Dtype::kI64, self.device);
-  copy_elements(*out, *new_alias(found, shape, strides));
-  return out;
+  const int64_t strides[2] = {1, found->size(1)};  // as PyTorch's, so that each column is dense
+  return new_alias(found, shape, strides);
 }
 
 // Converts positions that count from the end.

@@ -3,6 +3,7 @@
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
 #include "ops/elementwise.h"
+#include "ops/image.h"
 #include "ops/impl.h"
 #include "plan/norm_build.h"
 
@@ -89,6 +90,12 @@ TensorPair native_rms_norm(Call, const Tensor& input, Ints normalized_shape, con
   return {std::move(r.first), std::move(r.third)};
 }
 
+// Returns out, channels last if input is.
+static TensorRef in_order_of(const Tensor& input, TensorRef out) {
+  if (!has_channels_last_strides(input)) return out;
+  return op::clone(out, input.ndim == 4 ? TT_CHANNELS_LAST : TT_CHANNELS_LAST_3D);
+}
+
 TensorRef rms_norm(Call, const Tensor& input, Ints normalized_shape, const Tensor* weight,
                    Opt<double> eps) {
   row_length(input, normalized_shape);
@@ -106,7 +113,7 @@ TensorRef rms_norm(Call, const Tensor& input, Ints normalized_shape, const Tenso
   const double floor = eps.has ? *eps : machine_eps;
   const bool mixed = weight && weight->dtype == Dtype::kF32 && input.item_size() == 2;
   if (is_float(input.dtype) && (!weight || weight->dtype == input.dtype || mixed))
-    return op::native_rms_norm(input, normalized_shape, weight, floor).first;
+    return in_order_of(input, op::native_rms_norm(input, normalized_shape, weight, floor).first);
   // Complex numbers, and weights of another dtype.
   Shape dims;
   for (int64_t d = input.ndim - normalized_shape.n; d < input.ndim; d++) dims.push_back(d);

@@ -389,6 +389,10 @@ def test_sorted_tensors_have_the_strides_of_the_input():
         (lambda x: padded(x, "reflect"), (224, 1, 28, 4), (224, 56, 7, 1)),
         (lambda x: padded(x, "replicate"), (224, 1, 28, 4), (224, 56, 7, 1)),
         (lambda x: padded(x, "circular"), (224, 56, 7, 1), (224, 56, 7, 1)),
+        (lambda x: x.roll((1, 2), (2, 3)), (120, 1, 20, 4), (120, 30, 5, 1)),
+        (lambda x: x.roll((1, 5), (2, 3)), (120, 30, 5, 1), (120, 30, 5, 1)),
+        (lambda x: tt.nn.functional.rms_norm(x, (5,)), (120, 1, 20, 4), (120, 30, 5, 1)),
+        (lambda x: x.masked_scatter(x > 0, x), (120, 30, 5, 1), (120, 30, 5, 1)),
     ],
 )
 def test_strides_of_results(call, last, permuted):
@@ -406,6 +410,25 @@ def test_strides_of_results(call, last, permuted):
             tt.testing.assert_close(got, call(x))
         else:
             assert ((got == 0) | (got == view[: len(got)] * 2)).all() and (got == 0).any()
+
+
+def test_strides_of_attention_positions_and_rows():
+    attention = tt.nn.functional.scaled_dot_product_attention
+    x = tt.randn(2, 3, 4, 8)  # heads outside of queries
+    y = attention(x, x, x, is_causal=True)
+    assert y.view(6, 4, 8).shape == (6, 4, 8)
+    inner = x.transpose(1, 2).contiguous().transpose(1, 2)
+    z = attention(inner, inner, inner, is_causal=True)
+    assert z.transpose(1, 2).view(2, 4, 24).shape == (2, 4, 24)
+    tt.testing.assert_close(y, z)
+    for view in (x[:, :1].expand(2, 3, 4, 8), x.mT.contiguous().mT):
+        assert attention(view, x, x).is_contiguous()
+    found = (x > 0).nonzero()
+    assert found.t().is_contiguous() and found.t().view(-1).tolist() == sum(
+        [found[:, d].tolist() for d in range(4)], []
+    )
+    rows = x[0].transpose(1, 2)
+    assert tt.nn.functional.interpolate(rows, scale_factor=2).is_contiguous()
 
 
 def padded(x, mode):
