@@ -21,22 +21,14 @@ inline int32_t for_words(const RandomPlan& p, int64_t begin, int64_t end, const 
   for (int64_t i = begin * kRandomChunk; i < last; i += kStep) {
     const int64_t n = min(last - i, kStep);
     const int64_t group = i * kPerValue / 64;
-    philox_words(words, p.seed, p.offset + uint64_t(group) * kPhiloxGroup,
-                 ceil_div(n * kPerValue, 64));
+    philox_words<Stored::kWord>(words, p.seed, p.offset + uint64_t(group) * kPhiloxGroup,
+                                ceil_div(n * kPerValue, 64));
     f(words, i, n);
   }
   return TT_OK;
 }
 
 TT_INLINE char* element(const RandomPlan& p, int64_t i) { return p.out + i * kItemSize[p.dtype]; }
-
-// Where f32 results are computed: in the output, or in the buffer v, which write_back converts.
-TT_INLINE float* target(const RandomPlan& p, int64_t i, float* v) {
-  return p.dtype == TT_F32 ? reinterpret_cast<float*>(element(p, i)) : v;
-}
-TT_INLINE void write_back(const RandomPlan& p, int64_t i, int64_t n, const float* v) {
-  if (p.dtype != TT_F32) store_f32(element(p, i), 2, v, n, p.dtype);
-}
 
 // The two words of value i (random_plan.h).
 struct TwoWords {
@@ -59,6 +51,25 @@ template <class T> TT_NOINLINE void transform(const RandomPlan& p, T* v, int64_t
     }
   if (scale != T(1) || shift != T(0))
     for (int64_t i = 0; i < n; i++) v[i] = v[i] * scale + shift;
+}
+
+// out: [n], n <= kRandomChunk; the first element has the first word of the group at `counter`.
+inline void uniform_floats(float* out, int64_t n, uint64_t seed, uint64_t counter) {
+  int64_t done = 0;
+  // Words become numbers before they are stored: stores, which may wait for memory, are then spread
+  // over the arithmetic. Narrower vectors would gain less than the second body of Philox costs.
+  if constexpr (kLanes<uint64_t> == 8) {
+    const int64_t groups = n / 64 / kGroupsAtOnce * kGroupsAtOnce;
+    philox_words<Stored::kUniform>(reinterpret_cast<uint32_t*>(out), seed, counter, groups);
+    done = groups * 64;
+  }
+  alignas(64) uint32_t words[kWords];
+  for (int64_t m; done < n; done += m) {
+    m = min(n - done, kWords);
+    const uint64_t group = uint64_t(done) / 64;
+    philox_words<Stored::kWord>(words, seed, counter + group * kPhiloxGroup, ceil_div(m, 64));
+    for (int64_t k = 0; k < m; k++) out[done + k] = uniform_f32(words[k]);
+  }
 }
 
 // ---- normal ----
@@ -183,7 +194,7 @@ TT_ISA_END
 TT_ENTRY_BEGIN
 
 void random_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) noexcept {
-  philox_words(out, seed, counter, groups);
+  philox_words<Stored::kWord>(out, seed, counter, groups);
 }
 
 TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept {
@@ -198,16 +209,25 @@ TT_KERNEL(random_uniform)(const void* plan, int64_t begin, int64_t end) noexcept
       transform(p, reinterpret_cast<double*>(p.out) + i, n);
     });
   }
+  if (p.dtype == TT_F32) {
+    const int64_t last = min(end * kRandomChunk, p.n);
+    for (int64_t i = begin * kRandomChunk; i < last; i += kRandomChunk) {
+      float* out = reinterpret_cast<float*>(p.out) + i;
+      const int64_t n = min(last - i, kRandomChunk);
+      uniform_floats(out, n, p.seed, p.offset + uint64_t(i / 64) * kPhiloxGroup);
+      transform(p, out, n);
+    }
+    return TT_OK;
+  }
   // As many bits as the dtype's significand holds: no result is rounded up to 1.
   int bits = is_dtype(p.dtype, TT_F16) ? 11 : 8;
-  if (p.dtype == TT_F32 || p.exponential) bits = 24;
+  if (p.exponential) bits = 24;
   const float step = math::power_of_two(int32_t(-bits));
   return for_words<1>(p, begin, end, [&](const uint32_t* words, int64_t i, int64_t n) {
     alignas(64) float v[kWords];
-    float* out = target(p, i, v);
-    for (int64_t k = 0; k < n; k++) out[k] = float(int32_t(words[k] >> (32 - bits))) * step;
-    transform(p, out, n);
-    write_back(p, i, n, v);
+    for (int64_t k = 0; k < n; k++) v[k] = float(int32_t(words[k] >> (32 - bits))) * step;
+    transform(p, v, n);
+    store_f32(element(p, i), 2, v, n, p.dtype);
   });
 }
 
@@ -265,7 +285,7 @@ TT_KERNEL(random_dropout)(const void* plan, int64_t begin, int64_t end) noexcept
     alignas(64) float x[kWords], v[kWords];
     load_f32(x, p.x + i * 2, 2, n, p.dtype);
     drop(v, p.mask + i, x, words, n, p.threshold, float(p.scale));
-    write_back(p, i, n, v);
+    store_f32(element(p, i), 2, v, n, p.dtype);
   });
 }
 

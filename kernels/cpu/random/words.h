@@ -8,10 +8,20 @@
 TT_ISA_BEGIN
 
 using U64v = Vec<uint64_t>;
+using U32v = Vec<uint32_t>;
+
+// What is stored for each random word: itself, or the float32 that uniform_f32() makes of it.
+enum class Stored { kWord, kUniform };
+
+template <Stored kStored> TT_INLINE U32v stored(U32v words) {
+  if constexpr (kStored == Stored::kWord) return words;
+  const auto u24 = bit_cast<Vec<int32_t>>(words >> 8);
+  return bit_cast<U32v>(converted<F32v>(u24) * splat(0x1p-24f));
+}
 
 // out: [kGroups][64], the first group begins at `counter`; first: the counters of a group relative
 // to its beginning; keys: two per round.
-template <int kGroups>
+template <int kGroups, Stored kStored>
 TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first, const U64v* keys) {
   constexpr int N = kPhiloxGroup / kLanes<uint64_t>;
   constexpr int kHalf = N / 2;
@@ -48,14 +58,19 @@ TT_INLINE void philox_groups(uint32_t* out, uint64_t counter, const U64v* first,
     for (int v = 0; v < kAll; v++) {
       if (v % N >= kHalf) continue;
       const U64v both = (words[w][v] & low) | (words[w][v + kHalf] << 32);
-      memcpy(out + v / N * 64 + 16 * w + 2 * kLanes<uint64_t> * (v % N), &both, sizeof both);
+      const U32v bits = stored<kStored>(bit_cast<U32v>(both));
+      memcpy(out + v / N * 64 + 16 * w + 2 * kLanes<uint64_t> * (v % N), &bits, sizeof bits);
     }
   }
 }
 
-// out: [groups][64]; the first group begins at `counter`.
-TT_NOINLINE inline void philox_words(uint32_t* out, uint64_t seed, uint64_t counter,
-                                     int64_t groups) {
+// Groups computed at once; measured.
+constexpr int kGroupsOf256Bits = kLanes<uint64_t> == 4 ? 2 : 1;
+constexpr int kGroupsAtOnce = kLanes<uint64_t> == 8 ? 4 : kGroupsOf256Bits;
+
+// out: [groups][64]; the first group begins at `counter`. kUniform: multiples of kGroupsAtOnce.
+template <Stored kStored>
+TT_NOINLINE void philox_words(uint32_t* out, uint64_t seed, uint64_t counter, int64_t groups) {
   constexpr int L = kLanes<uint64_t>;
   constexpr int N = kPhiloxGroup / L;
   // The first half of the vectors has even counters, the other odd ones.
@@ -70,14 +85,13 @@ TT_NOINLINE inline void philox_words(uint32_t* out, uint64_t seed, uint64_t coun
     keys[2 * r] = splat(uint64_t(k0));
     keys[2 * r + 1] = splat(uint64_t(k1));
   }
-  // Groups computed at once; measured.
-  constexpr int kNarrow = L == 4 ? 2 : 1;
-  constexpr int kStep = L == 8 ? 4 : kNarrow;
+  constexpr int kStep = kGroupsAtOnce;
   int64_t g = 0;
   for (; g + kStep <= groups; g += kStep, counter += kStep * kPhiloxGroup, out += kStep * 64)
-    philox_groups<kStep>(out, counter, first, keys);
-  for (; g < groups; g++, counter += kPhiloxGroup, out += 64)
-    philox_groups<1>(out, counter, first, keys);
+    philox_groups<kStep, kStored>(out, counter, first, keys);
+  if constexpr (kStored == Stored::kWord)
+    for (; g < groups; g++, counter += kPhiloxGroup, out += 64)
+      philox_groups<1, kStored>(out, counter, first, keys);
 }
 
 TT_ISA_END
