@@ -26,7 +26,7 @@ void end(int32_t, void*) {}
 int32_t event_record(int32_t, void*, void*) { return TT_OK; }
 int32_t stream_wait(int32_t, void*, void*) { return TT_OK; }
 int32_t is_done(int32_t, void*) { return 1; }
-size_t workspace_bytes(int32_t, const void*) { return 0; }
+size_t workspace_bytes(int32_t, int32_t, const void*) { return 0; }
 
 enum Row : int32_t {
 #define TT_KERNEL_ROW(name, kind) kRow_##name,
