@@ -43,7 +43,9 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
   const int64_t parts = p.complex ? 2 : 1;
   const int64_t numbers = parts * p.n * (p.m + p.n);
   if (numbers * kItemBytes > kMost) return 0;
-  return kItemBytes * (numbers + (p.single ? eigh_lanes_work(p.n, p.complex, true) : 0));
+  const int64_t of_gram = p.single ? eigh_lanes_work(p.n, p.complex, true) : 0;
+  const int64_t of_bidiagonal = p.vectors ? 0 : parts * p.m + 4 * p.n;
+  return kItemBytes * (numbers + of_gram + of_bidiagonal);
 }
 
 // One dense algorithm on each of `batch` matrices, in f64 or, as pairs of doubles, c128. Matrices

@@ -7,15 +7,15 @@
 TT_ISA_BEGIN
 
 #if TT_VEC_BYTES > 16
-// Tridiagonal matrices of HermitianRooms: d and e. z: NULL, or (n, n), real, whose rows become the
-// eigenvectors. place: (n): row place[i] of the matrix is row i here, and the other way round.
-struct TridiagonalLanes {
+// Tridiagonal matrices of HermitianRooms: d and e or, with kSquares, the squares of e.
+template <bool kSquares> struct TridiagonalBlocks {
   int64_t n;
-  double *z, *d, *e, *turns, *place;
+  double *d, *e;
   double share;  // split_share
 
   // Reverses the blocks of a lane that LAPACK takes from the last row; see Hermitian::diagonalise.
-  TT_INLINE void arrange(int64_t lane) const {
+  // place: (n): row place[i] of the matrix is row i here, and the other way round.
+  TT_INLINE void arrange(double* place, int64_t lane) const {
     double* const on = d + lane;
     double* const beside = e + lane;
     double* const places = place + lane;
@@ -48,7 +48,8 @@ struct TridiagonalLanes {
       const F d_i = load(d + i * L);
       const F e_i = load(e + i * L);
       const F on = size_of(d_i * load(d + (i + 1) * L));
-      const Mask split = e_i * e_i <= fma(on, splat(share), splat(kNegligibleSquare));
+      const F square = kSquares ? e_i : F(e_i * e_i);
+      const Mask split = square <= fma(on, splat(share), splat(kNegligibleSquare));
       store(e + i * L, chosen(split, F{}, e_i));
       const Mask ends = split & ~found;
       blocks.end = chosen(ends, splat(double(i)), blocks.end);
@@ -60,6 +61,82 @@ struct TridiagonalLanes {
     }
     return blocks;
   }
+  // Calls step(from, blocks), up to kMaxSteps times for each row, while a block is left. Returns
+  // the lanes that have converged, as bits.
+  template <class Step> TT_INLINE uint32_t each_block(const Step& step) const {
+    Mask lost = {};
+    for (int64_t from = 0; from < n - 1; from++) {
+      const F first = splat(double(from));
+      for (int steps = 0;; steps++) {
+        Blocks blocks = find_blocks(from);
+        blocks.end = chosen(lost, first, blocks.end);
+        const Mask busy = blocks.end > first;
+        if (!any_of(busy)) break;
+        if (steps == kMaxSteps) {
+          lost |= busy;
+          break;
+        }
+        step(from, blocks);
+      }
+    }
+    return ~sign_bits(lost);
+  }
+};
+
+// Eigenvalues alone, by QL steps without roots, of matrices of norm about 1: Pal, Walker and Kahan;
+// Parlett, "The Symmetric Eigenvalue Problem", section 8.15; sterf of LAPACK.
+struct EigenvalueLanes : TridiagonalBlocks<true> {
+  // c and s are squares of cosines and sines, as e is of numbers beside the diagonal.
+  TT_INLINE void step(int64_t from, const Blocks& blocks) const {
+    const F one = splat(1.0);
+    const F end = blocks.end;
+    const Mask busy = end > splat(double(from));
+    const F d_from = load(d + from * L);
+    const F beside = vsqrt(chosen(busy, load(e + from * L), one));
+    const F half = (load(d + (from + 1) * L) - d_from) / (beside + beside);
+    const F root = vsqrt(fma(half, half, one));
+    const F sigma = d_from - beside / (half + chosen(half < 0, F(-root), root));
+    F gamma = blocks.last - sigma;
+    F p = gamma * gamma;
+    F c = one;
+    F s = {};
+    for (int64_t i = blocks.to - 1; i >= from; i--) {
+      const Mask acts = splat(double(i)) < end;
+      const Mask inner = splat(double(i + 1)) < end;
+      const Mask some = p > kNegligibleSquare;  // else gamma counts as 0
+      const F e_i = chosen(acts, load(e + i * L), one);
+      const F d_i = load(d + i * L);
+      const F p_some = chosen(some, p, F{});
+      const F r = p_some + e_i;
+      const F by = one / r;
+      const F ratio = r / chosen(some, p, one);  // 1 / c
+      store(e + (i + 1) * L, chosen(inner, F(s * r), load(e + (i + 1) * L)));
+      const F c_next = p_some * by;
+      const F s_next = e_i * by;
+      const F gamma_next = fma(c_next, d_i - sigma, -(s_next * gamma));
+      const F d_next = gamma + (d_i - gamma_next);
+      store(d + (i + 1) * L, chosen(acts, d_next, load(d + (i + 1) * L)));
+      const F p_next = chosen(some, F(gamma_next * gamma_next * ratio), F(c * e_i));
+      p = chosen(acts, p_next, p);
+      gamma = chosen(acts, gamma_next, gamma);
+      c = chosen(acts, c_next, c);
+      s = chosen(acts, s_next, s);
+    }
+    store(e + from * L, chosen(busy, F(s * p), load(e + from * L)));
+    store(d + from * L, chosen(busy, F(sigma + gamma), d_from));
+  }
+  // Returns the lanes that have converged, as bits.
+  TT_NOINLINE uint32_t find() const {
+    for (int64_t i = 0; i < n - 1; i++) store(e + i * L, load(e + i * L) * load(e + i * L));
+    return each_block([&](int64_t from, const Blocks& blocks)
+                          TT_INLINE_BODY { step(from, blocks); });
+  }
+};
+
+// z: (n, n), real, whose rows become the eigenvectors.
+struct EigenvectorLanes : TridiagonalBlocks<false> {
+  double *z, *turns, *place;
+
   // The rotations of a step, (x, y) = (c x - s y, s x + c y) for rows i and i + 1 of z, which are
   // real, from i = to - 1 down to `from`. Columns before `column` have been rotated.
   struct Turns {
@@ -119,7 +196,6 @@ struct TridiagonalLanes {
     store(d + from * L, chosen(pairs, chosen(reversed, other, value), d_from));
     store(d + (from + 1) * L, chosen(pairs, chosen(reversed, value, other), d_next));
     store(e + from * L, chosen(pairs, F{}, beside));
-    if (!z) return;
     const F sine = chosen(turns_over, c, s);
     double* const numbers = turns_of.numbers + 2 * from * L;
     store(numbers, chosen(pairs, chosen(turns_over, F(-s), c), load(numbers)));
@@ -169,7 +245,6 @@ struct TridiagonalLanes {
       c = chosen(acts, c_next, c);
       shift = chosen(acts, shift_next, shift);
       g = chosen(acts, F(fma(c_next, t, -b)), g);
-      if (!z) continue;
       store(next_turns.numbers + 2 * i * L, chosen(acts, c, one));
       store(next_turns.numbers + (2 * i + 1) * L, chosen(acts, s, F{}));
       rotate(last_turns, columns);
@@ -185,35 +260,21 @@ struct TridiagonalLanes {
   }
   // Returns the lanes that have converged, as bits.
   TT_NOINLINE uint32_t diagonalise() const {
-    Mask lost = {};
-    const int64_t columns = z ? n : 0;
-    for (int64_t lane = 0; lane < L; lane++) arrange(lane);
-    for (int64_t i = 0; i < columns; i++) {
+    for (int64_t i = 0; i < n; i++) {
       const F at = load(place + i * L);
       for (int64_t j = 0; j < n; j++)
         store(z + (i * n + j) * L, chosen(at == splat(double(j)), splat(1.0), F{}));
     }
-    Turns last_turns = {turns, 0, 0, columns};
-    Turns next_turns = {turns + 2 * n * L, 0, 0, columns};
-    for (int64_t from = 0; from < n - 1; from++) {
-      const F first = splat(double(from));
-      for (int steps = 0;; steps++) {
-        Blocks blocks = find_blocks(from);
-        blocks.end = chosen(lost, first, blocks.end);
-        const Mask busy = blocks.end > first;
-        if (!any_of(busy)) break;
-        if (steps == kMaxSteps) {
-          lost |= busy;
-          break;
-        }
-        step(from, blocks, last_turns, next_turns);
-        const Turns done = last_turns;
-        last_turns = next_turns;
-        next_turns = done;
-      }
-    }
-    if (z) rotate(last_turns, columns);
-    return ~sign_bits(lost);
+    Turns last_turns = {turns, 0, 0, n};
+    Turns next_turns = {turns + 2 * n * L, 0, 0, n};
+    const uint32_t converged = each_block([&](int64_t from, const Blocks& blocks) TT_INLINE_BODY {
+      step(from, blocks, last_turns, next_turns);
+      const Turns done = last_turns;
+      last_turns = next_turns;
+      next_turns = done;
+    });
+    rotate(last_turns, n);
+    return converged;
   }
 };
 
@@ -227,26 +288,9 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
 
   // Makes column k, below the diagonal, v of a reflection, whose beta is e[k]. Returns tau.
   TT_INLINE N reflect(int64_t k) const {
-    const N alpha = get<N>(at(k + 1, k));
-    F rest = size_of(beside_real(alpha));
-    for (int64_t i = k + 2; i < n; i++) {
-      const N x = get<N>(at(i, k));
-      rest = vmax(vmax(size_of(real_part(x)), size_of(beside_real(x))), rest);
-    }
-    const Mask none = rest <= kNegligible;
-    const F one = splat(1.0);
-    const F top = chosen(none, one, vmax(size_of(real_part(alpha)), rest));
-    const F by = chosen(none, F{}, F(one / top));
-    F sum = square_of(alpha * by);
-    for (int64_t i = k + 2; i < n; i++) sum += square_of(get<N>(at(i, k)) * by);
-    const F norm = chosen(none, one, vsqrt(sum));
-    const F beta = chosen(real_part(alpha) < 0, norm, F(-norm));
-    const N apart = alpha * by - from_real_lanes<N>(beta);
-    const N factor = conj_of(apart) * (by / square_of(apart));  // by / apart
-    for (int64_t i = k + 2; i < n; i++) put(at(i, k), add_product(get<N>(at(i, k)), factor, N{}));
-    put(at(k + 1, k), from_real_lanes<N>(one));
-    store(e + k * L, chosen(none, real_part(alpha), F(beta * top)));
-    return apart * chosen(none, F{}, F(-one / beta));
+    const LaneReflection<N> r = reflect_lanes<N>(at(k + 1, k), n - k - 1, n * kStep);
+    store(e + k * L, r.beta);
+    return r.tau;
   }
 
   // p = factor (the block behind k) v
@@ -334,15 +378,17 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
     }
   }
 
-  // Leaves the places of TridiagonalLanes in p. Returns the lanes that have converged, as bits.
+  // Leaves the places of rows in p. Returns the lanes that have converged, as bits.
   TT_NOINLINE uint32_t decompose(bool single) const {
     make_tridiagonal();
     const bool divided = z && n > kMostUndivided;
     const F beside = divided ? load(e + (n / 2 - 1) * L) : F{};
-    const uint32_t converged =
-        TridiagonalLanes{n, z, d, e, turns, p, split_share(single)}.diagonalise();
+    const TridiagonalBlocks<false> blocks = {n, d, e, split_share(single)};
+    for (int64_t lane = 0; lane < L; lane++) blocks.arrange(p, lane);
+    if (!z) return EigenvalueLanes{{n, d, e, blocks.share}}.find();
+    const uint32_t converged = EigenvectorLanes{blocks, z, turns, p}.diagonalise();
     if (divided) choose_signs(beside);
-    if (z) make_vectors();
+    make_vectors();
     return converged;
   }
 };
@@ -491,9 +537,12 @@ TT_INLINE void decompose_small(const MatrixPlan& p, int64_t begin, int64_t end, 
   if (p.complex) decompose_groups<C>(p, begin, end, room);
   else decompose_groups<F>(p, begin, end, room);
 }
-TT_INLINE uint32_t decompose_lanes(double* room, int64_t n, bool complex) {
-  if (complex) return HermitianLanes<C>(room, n, true).decompose(false);
-  return HermitianLanes<F>(room, n, true).decompose(false);
+TT_INLINE uint32_t decompose_lanes(double* room, int64_t n, bool complex, bool vectors) {
+  if (complex) return HermitianLanes<C>(room, n, vectors).decompose(false);
+  return HermitianLanes<F>(room, n, vectors).decompose(false);
+}
+TT_INLINE uint32_t find_eigenvalues(double* d, double* e, int64_t n) {
+  return EigenvalueLanes{{n, d, e, split_share(false)}}.find();
 }
 #else
 // Without lanes, one by one; float32 ones in double precision.
@@ -513,15 +562,19 @@ TT_INLINE void decompose_small(const MatrixPlan& p, int64_t begin, int64_t end, 
       convert_doubles(reinterpret_cast<float*>(p.b) + i * count, one.b, count);
   }
 }
-TT_INLINE uint32_t decompose_lanes(double*, int64_t, bool) { return 0; }
+TT_INLINE uint32_t decompose_lanes(double*, int64_t, bool, bool) { return 0; }
+TT_INLINE uint32_t find_eigenvalues(double*, double*, int64_t) { return 0; }
 #endif
 
 TT_ISA_END
 
 TT_ENTRY_BEGIN
 
-uint32_t eigh_lanes(double* room, int64_t n, bool complex) noexcept {
-  return decompose_lanes(room, n, complex);
+uint32_t eigh_lanes(double* room, int64_t n, bool complex, bool vectors) noexcept {
+  return decompose_lanes(room, n, complex, vectors);
+}
+uint32_t tridiagonal_lanes(double* d, double* e, int64_t n) noexcept {
+  return find_eigenvalues(d, e, n);
 }
 TT_KERNEL(eigh)(const void* plan, int64_t begin, int64_t end) noexcept {
   const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);

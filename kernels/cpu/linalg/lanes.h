@@ -38,6 +38,34 @@ template <class N> TT_INLINE void put(double* p, N x) {
 template <bool kComplex> struct LaneNumber { using Type = F; };
 template <> struct LaneNumber<true> { using Type = C; };
 
+// A reflection H = I - tau v v^H, for which H^H x is (beta, 0, …), beta real.
+template <class N> struct LaneReflection {
+  N tau;
+  F beta;
+};
+// Makes the n numbers x, `step` doubles apart, v of their reflection.
+template <class N> TT_INLINE LaneReflection<N> reflect_lanes(double* x, int64_t n, int64_t step) {
+  const N alpha = get<N>(x);
+  F rest = size_of(beside_real(alpha));
+  for (int64_t i = 1; i < n; i++) {
+    const N y = get<N>(x + i * step);
+    rest = vmax(vmax(size_of(real_part(y)), size_of(beside_real(y))), rest);
+  }
+  const Mask none = rest <= kNegligible;
+  const F one = splat(1.0);
+  const F top = chosen(none, one, vmax(size_of(real_part(alpha)), rest));
+  const F by = chosen(none, F{}, F(one / top));
+  F sum = square_of(alpha * by);
+  for (int64_t i = 1; i < n; i++) sum += square_of(get<N>(x + i * step) * by);
+  const F norm = chosen(none, one, vsqrt(sum));
+  const F beta = chosen(real_part(alpha) < 0, norm, F(-norm));
+  const N apart = alpha * by - from_real_lanes<N>(beta);
+  const N factor = conj_of(apart) * (by / square_of(apart));  // by / apart
+  for (int64_t i = 1; i < n; i++) put(x + i * step, add_product(get<N>(x + i * step), factor, N{}));
+  put(x, from_real_lanes<N>(one));
+  return {apart * chosen(none, F{}, F(-one / beta)), chosen(none, real_part(alpha), F(beta * top))};
+}
+
 // What eigh has of a group of matrices, for each lane:
 //
 //   a: (n, n), the lower triangles; reflector k is left in column k, below the diagonal

@@ -10,6 +10,15 @@
 //
 //   room: (n, m + n, lanes), the columns of w and behind each that of v, in doubles
 //   behind it, if results are to be as accurate as float32 only: a HermitianRoom
+//
+// Without vectors, groups take the eigenvalues of A^H A, where float32 could not tell, or else of a
+// tridiagonal matrix, whose room is behind w:
+//
+//   row: (m, lanes)    d, e: (2 n, lanes), real
+//
+// The tridiagonal matrix has 2 n rows, zeros on the diagonal and beside it the numbers of a
+// bidiagonal matrix, from the last one to the first: its eigenvalues are the singular values and
+// their negatives. Golub & Kahan, J. SIAM Numer. Anal. 2 (1965).
 #include "kernels/cpu/linalg/svd.h"
 
 #include "kernels/cpu/linalg/lanes.h"
@@ -266,6 +275,8 @@ template <bool kComplex> TT_INLINE void decompose(const SvdPlan& p, int64_t i) {
 
 #if TT_VEC_BYTES > 16
 constexpr double kShortSquare = 0x1p-40;  // of a short column's length beside the longest one's
+// The same where the roots of eigenvalues of A^H A are to have all digits of float32.
+constexpr double kExactSquare = 0x1p-27;
 
 template <bool kComplex> struct LaneJacobi {
   using N = typename LaneNumber<kComplex>::Type;
@@ -298,6 +309,12 @@ template <bool kComplex> struct LaneJacobi {
                           bytes_of(from + length * L), kRow, count, width);
     }
   }
+  // Writes the values of some lanes, as bits.
+  void write_values(const Jacobi<kComplex>& first, uint32_t which, const double* values) const {
+    for (int64_t lane = 0; lane < L; lane++)
+      for (int64_t k = 0; which >> lane & 1 && k < n; k++)
+        first.s[lane * n + k] = values[k * L + lane];
+  }
   static constexpr int64_t kItem = sizeof(double);
   static constexpr int64_t kRow = L * kItem;
   static char* bytes_of(double* p) { return reinterpret_cast<char*>(p); }
@@ -310,16 +327,14 @@ template <bool kComplex> struct LaneJacobi {
   TT_NOINLINE void start_from_gram(F scale) const {
     const HermitianRoom<N> gram(column(n), n, true);
     multiply_adjoint(gram.a, scale > 0);
-    const uint32_t converged = eigh_lanes(gram.a, n, kComplex);
-    double flags[L];
-    for (int64_t lane = 0; lane < L; lane++) flags[lane] = double(converged >> lane & 1);
+    const Mask converged = lanes_of(eigh_lanes(gram.a, n, kComplex, true));
     F shortest = load(gram.d);  // squares
     F longest = shortest;
     for (int64_t k = 1; k < n; k++) {
       shortest = vmin(load(gram.d + k * L), shortest);
       longest = vmax(load(gram.d + k * L), longest);
     }
-    const Mask turns = (shortest > longest * kShortSquare) & (load(flags) > 0);
+    const Mask turns = (shortest > longest * kShortSquare) & converged;
     if (!any_of(turns)) return;
     for (int64_t k = 0; k < n; k++)
       for (int64_t j = 0; j < n; j++) {
@@ -329,6 +344,117 @@ template <bool kComplex> struct LaneJacobi {
       }
     multiply_vectors(gram);
   }
+  static TT_INLINE Mask lanes_of(uint32_t bits) {
+    double flags[L];
+    for (int64_t lane = 0; lane < L; lane++) flags[lane] = double(bits >> lane & 1);
+    return load(flags) > 0;
+  }
+  // Sorts the n largest of `count` rows of numbers to the front, the largest first.
+  TT_INLINE void sort_rows(double* rows, int64_t count) const {
+    for (int64_t k = 0; k < n; k++) {
+      F top = load(rows + (count - 1) * L);
+      for (int64_t i = count - 2; i >= k; i--) {
+        const F x = load(rows + i * L);
+        store(rows + (i + 1) * L, vmin(x, top));
+        top = vmax(x, top);
+      }
+      store(rows + k * L, top);
+    }
+  }
+  // Divides the n largest of `count` numbers by `by`, which is 0 or NaN where all are to be that.
+  TT_INLINE void finish_values(double* values, int64_t count, F by) const {
+    sort_rows(values, count);
+    for (int64_t k = 0; k < n; k++) {
+      const F x = vmax(load(values + k * L), F{});
+      store(values + k * L, chosen(by > 0, F(x / by), by));
+    }
+  }
+  // Leaves the singular values, from the eigenvalues of W^H W, in gram.d. Returns the lanes, as
+  // bits, that have them with the digits of float32.
+  TT_NOINLINE uint32_t find_by_gram(const HermitianRoom<N>& gram, F by) const {
+    multiply_adjoint(gram.a, by > 0);
+    const Mask converged = lanes_of(eigh_lanes(gram.a, n, kComplex, false));
+    F shortest = load(gram.d);  // squares
+    F longest = shortest;
+    for (int64_t k = 0; k < n; k++) {
+      const F square = load(gram.d + k * L);
+      shortest = vmin(square, shortest);
+      longest = vmax(square, longest);
+      store(gram.d + k * L, vsqrt(vmax(square, F{})));
+    }
+    finish_values(gram.d, n, by);
+    return sign_bits((converged & (shortest > longest * kExactSquare)) | ~(by > 0));
+  }
+
+  // Makes row k a multiple of an axis by a reflection of the columns behind k. row: (m). Returns
+  // the number beside the diagonal.
+  TT_INLINE F reflect_row(int64_t k, double* row) const {
+    const int64_t at = k * kStep;
+    for (int64_t j = k + 1; j < n; j++) put(column(j) + at, conj_of(get<N>(column(j) + at)));
+    const LaneReflection<N> r = reflect_lanes<N>(column(k + 1) + at, n - k - 1, height * L);
+    for (int64_t i = at + kStep; i < length * L; i += kStep) {
+      N sum = {};
+      for (int64_t j = k + 1; j < n; j++)
+        sum = add_product(get<N>(column(j) + i), get<N>(column(j) + at), sum);
+      put(row + i, add_product(sum, r.tau, N{}));
+    }
+    for (int64_t j = k + 1; j < n; j++) {
+      const N v = conj_of(get<N>(column(j) + at));
+      for (int64_t i = at + kStep; i < length * L; i += kStep)
+        put(column(j) + i, take_product(get<N>(row + i), v, get<N>(column(j) + i)));
+    }
+    return r.beta;
+  }
+  // Makes column k, from row k on, a multiple of an axis by a reflection of these rows. Returns the
+  // number on the diagonal.
+  TT_INLINE F reflect_column(int64_t k) const {
+    const double* const v = column(k);
+    const int64_t from = k * kStep;
+    const LaneReflection<N> r =
+        reflect_lanes<N>(column(k) + from, (length * L - from) / kStep, kStep);
+    const N tau = conj_of(r.tau);
+    for (int64_t j = k + 1; j < n; j++) {
+      double* const x = column(j);
+      N sum = {};
+      for (int64_t i = from; i < length * L; i += kStep)
+        sum = add_product(conj_of(get<N>(v + i)), get<N>(x + i), sum);
+      sum = add_product(sum, tau, N{});
+      for (int64_t i = from; i < length * L; i += kStep)
+        put(x + i, take_product(get<N>(v + i), sum, get<N>(x + i)));
+    }
+    return r.beta;
+  }
+  // Leaves the singular values, from a bidiagonal matrix, in d. room: row, d and e. Returns the
+  // lanes that have them, as bits.
+  TT_NOINLINE uint32_t find_by_bidiagonal(double* row, double* d, F by) const {
+    double* const e = d + 2 * n * L;
+    for (int64_t i = 0; i < 2 * n; i++) store(d + i * L, F{});
+    double* beside = e + (2 * n - 2) * L;
+    for (int64_t k = 0; k < n; k++, beside -= 2 * L) {
+      store(beside, reflect_column(k));
+      if (k < n - 1) store(beside - L, reflect_row(k, row));
+    }
+    const uint32_t converged = tridiagonal_lanes(d, e, 2 * n);
+    finish_values(d, 2 * n, by);
+    return converged;
+  }
+  // Writes the singular values of `which` lanes, as bits. Returns those that it did not find.
+  TT_NOINLINE uint32_t find_values(const Jacobi<kComplex>& first, uint32_t which, F by,
+                                   bool single) const {
+    double* const row = column(n);
+    double* const d = row + length * L;
+    if (single) {
+      const HermitianRoom<N> gram(row, n, false);
+      const uint32_t found = which & find_by_gram(gram, by);
+      write_values(first, found, gram.d);
+      which &= ~found;
+    }
+    if (!which) return 0;
+    const uint32_t found = which & find_by_bidiagonal(row, d, by);
+    write_values(first, found, d);
+    return which & ~found;
+  }
+
   // The lower triangle of W^H W, or 0.
   TT_INLINE void multiply_adjoint(double* to, Mask wanted) const {
     for (int64_t i = 0; i < n; i++)
@@ -460,10 +586,17 @@ TT_NOINLINE void decompose_group(const SvdPlan& p, int64_t first, int64_t count)
     factors[l] = by[l] > 0 ? by[l] : 0;
   }
   lanes.read(one, count, load(factors));
+  uint32_t left = (1u << count) - 1;
+  if (!p.vectors) {
+    left = lanes.find_values(one, left, load(by), p.single);
+    if (!left) return;
+    lanes.read(one, count, load(factors));
+  }
   if (p.single) lanes.start_from_gram(load(factors));
   lanes.sweep(one.close);
   lanes.write(one, count);
-  for (int64_t l = 0; l < count; l++) matrix<kComplex>(p, first + l).finish(by[l]);
+  for (int64_t l = 0; l < count; l++)
+    if (left >> l & 1) matrix<kComplex>(p, first + l).finish(by[l]);
 }
 #else
 constexpr int64_t L = 1;

@@ -6,6 +6,10 @@
 
 TT_FUNCTORS_BEGIN
 
+// What counts as 0 beside a matrix of norm 1: squares of larger numbers do not underflow.
+constexpr double kNegligible = 0x1p-500;
+constexpr double kNegligibleSquare = kNegligible * kNegligible;
+
 TT_TEAM TT_INLINE double conj_of(double x) { return x; }
 TT_TEAM TT_INLINE c128 conj_of(c128 x) { return {x.re, -x.im}; }
 TT_TEAM TT_INLINE double real_part(double x) { return x; }

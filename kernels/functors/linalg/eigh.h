@@ -23,9 +23,6 @@ TT_TEAM TT_INLINE constexpr double split_share(bool single) { return single ? 0x
 // eigenvectors v that it finds have v[m - 1] + u v[m] < 0, where u is the sign of the number beside
 // the diagonal there. The functions below choose the same signs.
 constexpr int64_t kMostUndivided = 25;
-// What counts as 0 beside a matrix of norm 1: squares of larger numbers do not underflow.
-constexpr double kNegligible = 0x1p-500;
-constexpr double kNegligibleSquare = kNegligible * kNegligible;
 
 // Whether the matrix is split between `on` and `next` of its diagonal, with `beside` beside it.
 TT_TEAM TT_INLINE bool splits(double beside, double on, double next, double share) {

@@ -84,7 +84,9 @@ static TensorTriple decomposed(const Tensor& self, bool vectors) {
     TensorTriple f = svd_large(*transposed(self), true);
     return {by_columns(*f.third), std::move(f.second), by_columns(*f.first)};
   }
-  const bool wide = self.size(-2) < self.size(-1);
+  // The transpose has the same values: rows of a square matrix are read as they are.
+  const bool square = self.size(-2) == self.size(-1);
+  const bool wide = self.size(-2) < self.size(-1) || (square && !vectors);
   const int64_t m = self.size(wide ? -1 : -2);
   const int64_t n = self.size(wide ? -2 : -1);
   Shape shape(self.sizes());
@@ -92,7 +94,8 @@ static TensorTriple decomposed(const Tensor& self, bool vectors) {
   shape[self.ndim - 1] = m;
   const Dtype d = complex ? Dtype::kC128 : Dtype::kF64;
   TensorRef w = new_tensor(shape, d, self.device);
-  copy_elements(*w, wide ? *op::conj(self) : *op::transpose(self, -2, -1));
+  if (!wide) copy_elements(*w, *op::transpose(self, -2, -1));
+  else copy_elements(*w, vectors ? *op::conj(self) : self);
   shape[self.ndim - 1] = n;
   TensorRef v = new_tensor(shape, d, self.device);
   TensorRef s = new_tensor(Ints(shape).slice(0, self.ndim - 1), Dtype::kF64, self.device);

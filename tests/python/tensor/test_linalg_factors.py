@@ -426,6 +426,35 @@ def test_singular_values_of_graded_matrices_in_a_batch(shape, dtype):
             assert (np.abs(values[i] - want) <= limit * want).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(16, 16), (24, 7), (7, 24), (2, 2), (40, 1), (1, 3)])
+def test_values_of_hard_matrices_in_a_batch(shape, dtype):
+    """Each has the error of LAPACK beside its largest value, whatever is in the other lanes."""
+    m, n = shape
+    k = min(shape)
+    wide = "complex128" if dtype.startswith("complex") else "float64"
+    i, j = np.arange(m)[:, None], np.arange(n)
+    noise = drawn((5, m, n), wide, 3)
+    left = np.linalg.qr(drawn((5, m, k), wide, 4))[0]
+    right = adjoint(np.linalg.qr(drawn((5, n, k), wide, 5))[0])
+    q = np.arange(k)
+    spectra = [10.0**-q, 2.0**-q, 1 + 1e-9 * q, np.where(q == 0, 1, 1e-7), (q < 2) * 1.0]
+    hard = [(left[r] * s) @ right[r] for r, s in enumerate(spectra)]
+    hard += [noise[0] * 10.0 ** (-0.7 * (i + j)), noise[1] * 10.0 ** (0.7 * (i + j - m - n))]
+    hard += [noise[2] * 10.0**-j, noise[3] * (i == j), noise[4] * 1e-30, 0 * noise[0]]
+    hard += [np.ones(shape), np.eye(m, n) + np.eye(m, n, k=1), np.eye(m, n)[::-1]]
+    hard += [np.triu(-0.9 * np.ones(shape), 1) + np.eye(m, n), np.tril(np.ones(shape))]
+    hard += [1 / (1.0 + i + j), noise[1] * (noise[0].real > 1), noise[2] * 1e30]
+    a = np.stack([np.asarray(x, wide) for x in hard]).astype(dtype)
+    got = linalg.svdvals(of(a)).numpy()
+    want = np.linalg.svd(a.astype(wide), compute_uv=False)
+    limit = 8 * np.sqrt(k) * np.finfo(dtype).eps * want[:, :1]
+    assert (np.abs(got - want) <= limit).all()
+    assert (np.diff(got, axis=-1) <= 0).all() and (got >= 0).all()
+    order = np.random.default_rng(1).permutation(len(a))
+    assert (linalg.svdvals(of(a[order])).numpy() == got[order]).all()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("shape", [(131, 200), (200, 131), (160, 160), (2, 30, 9), (4, 6)])
 def test_singular_values_without_vectors(shape, dtype):
