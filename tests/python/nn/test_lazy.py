@@ -18,6 +18,9 @@ def test_the_first_input_decides():
     m = network()
     parameters = list(m.parameters())
     assert m[0].has_uninitialized_params() and repr(m[4]).startswith("LazyLinear(in_features=0, ")
+    drawn = tt.get_rng_state().tolist()
+    assert repr(m[0]) == "LazyConv2d(0, 4, kernel_size=(3, 3), stride=(1, 1))"
+    assert tt.get_rng_state().tolist() == drawn
     with pytest.raises(RuntimeError, match="uninitialized"):
         m[0].weight.shape
     m.double()

@@ -208,6 +208,16 @@ def test_layers_print_as_pytorch_s():
         repr(nn.GroupNorm(1, 3, affine=False))
         == "GroupNorm(1, 3, eps=1e-05, affine=False, bias=False)"
     )
+    assert repr(nn.Softplus(2, 0.5)) == "Softplus(beta=2, threshold=0.5)"
+    assert repr(nn.Softshrink(1)) == "Softshrink(1)"
+    assert repr(nn.RMSNorm(4, eps=1)) == "RMSNorm((4,), eps=1, elementwise_affine=True)"
+    pool = nn.LPPool2d(2, (3, 2))
+    assert pool.stride is None and pool(tt.ones(1, 1, 6, 4)).shape == (1, 1, 2, 2)
+    assert repr(pool) == "LPPool2d(norm_type=2, kernel_size=(3, 2), stride=None, ceil_mode=False)"
+    assert (
+        repr(nn.MultiheadAttention(8, 2).out_proj)
+        == "NonDynamicallyQuantizableLinear(in_features=8, out_features=8, bias=True)"
+    )
 
 
 class Adapted(nn.Linear):

@@ -29,7 +29,8 @@ LAZY_SIZES = ("in_features", "in_channels", "num_features")
 module_forward = lib.tt_module_forward
 ONE = c_int64(1)
 UNREAD = byref(c_int64())  # a number of results that is known
-LAYERS: dict[str, type[Layer]] = {}  # name of a C module's type -> its class
+STRIDELESS = ("LPPool1d", "LPPool2d", "LPPool3d")  # an absent stride remains None
+LAYERS: dict[str, type[Layer]] = {}  # name of a C module's type, or of a place -> its class
 
 
 class ModuleHandle(Handle):
@@ -123,7 +124,7 @@ class Layer(Module):
                 shown[name] = (shown[name],) * self._list_length
             elif kind in ("Int[]", "Shape"):
                 shown[name] = as_tuple(shown[name], of_one=kind == "Shape")
-        if "stride" in shown and shown["stride"] is None:
+        if "stride" in shown and shown["stride"] is None and self._class not in STRIDELESS:
             shown["stride"] = shown["kernel_size"]
         return shown
 
@@ -140,7 +141,8 @@ class Layer(Module):
             child = ModuleHandle()
             if lib.tt_module_child(local.ctx, handle, c_int64(i), byref(child)):
                 fail()
-            self._modules[child_name(handle, i)] = layer_over(child)
+            name = child_name(handle, i)
+            self._modules[name] = layer_over(child, f"{self._class}.{name}")
 
     def _hold(self, handle: ModuleHandle) -> None:
         """Takes ownership of the C module, whose tensors are those of the dicts."""
@@ -461,7 +463,21 @@ class Layer(Module):
         if isinstance(sizes, tuple) and None in sizes:  # C prints -1
             return f"output_size={sizes}"
         text = buffer.value.decode()
-        return text[text.index("(") + 1 : -1].split("\n")[0]
+        return self._as_given(text[text.index("(") + 1 : -1].split("\n")[0])
+
+    def _as_given(self, text: str) -> str:
+        """Converts C's text to the attributes of self: floats that were given as integers, an
+        absent stride."""
+        for name, kind, _, _ in self._arguments:
+            value = self.__dict__.get(name)
+            if kind in ("Float", "Float?") and type(value) is int:
+                shown = str(float(value))
+                if text == shown:
+                    return str(value)
+                text = text.replace(f"{name}={shown}", f"{name}={value}")
+        if self._class in STRIDELESS and self.__dict__["stride"] is None:
+            text = text.replace(f"stride={self.__dict__['kernel_size']}", "stride=None")
+        return text
 
 
 class ParameterLayer(Layer):
@@ -625,10 +641,11 @@ def child_name(handle: ModuleHandle, i: int) -> str:
     return quick.tt_module_child_name(handle, c_int64(i)).decode()
 
 
-def layer_over(handle: ModuleHandle) -> Layer:
-    """Returns a layer object for a C module that has none."""
+def layer_over(handle: ModuleHandle, place: str) -> Layer:
+    """Returns a layer object for a C module that has none. place: the names of its parent's type
+    and of the child, which may have a class of its own."""
     name = quick.tt_module_type(handle).decode()
-    layer = object.__new__(LAYERS.get(name, LAYERS["Linear"]))
+    layer = object.__new__(LAYERS.get(place) or LAYERS.get(name, LAYERS["Linear"]))
     Module.__init__(layer)
     layer._adopt(handle)
     if name == "Linear":

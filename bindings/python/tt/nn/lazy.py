@@ -177,8 +177,6 @@ class LazyModuleMixin(Module):
 
 # ---- layers ----
 
-HIDDEN = ("auto_padding", "device", "dtype")  # arguments that are not printed
-
 
 class LazyLayer(LazyModuleMixin, Layer):
     """A layer that creates its C module when the argument `_missing` is known."""
@@ -300,9 +298,17 @@ class LazyLayer(LazyModuleMixin, Layer):
         self.__dict__.update(state)
 
     def extra_repr(self) -> str:
-        names = [row[0] for row in self._arguments if row[0] not in HIDDEN]
-        values = {**self._values, **self.__dict__}
-        return ", ".join(f"{name}={values[name]}" for name in names)
+        if "_values" not in self.__dict__:
+            return super().extra_repr()
+        size = self._values.get("groups", 1)
+        twin: Any = object.__new__(self.cls_to_become)
+        Module.__init__(twin)
+        twin.__dict__.update(self.__dict__, _parameters={}, _buffers={})
+        with preserve_rng_state():
+            known = {"device": None, "dtype": None, **self._values, self._missing: size}
+            twin._adopt(twin._new_module(known))
+        text: str = twin.extra_repr()
+        return text.replace(str(size), "0", 1)
 
 
 class LazyLinear(LazyLayer, _layers.Linear):

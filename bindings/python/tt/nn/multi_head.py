@@ -1,4 +1,5 @@
-"""Multi-head attention as a function: nn.MultiheadAttention with its parameters as arguments."""
+"""Multi-head attention as a function: nn.MultiheadAttention with its parameters as arguments; the
+class of that layer's out_proj."""
 from __future__ import annotations
 
 import math
@@ -8,8 +9,18 @@ from .. import _ops as ops
 from .._dtype_names import bool as bool_dtype
 from .._interception import overridable
 from .._tensor import Tensor
+from . import _layers
+from .layer import LAYERS
 
 __all__ = ["multi_head_attention_forward"]
+
+
+class NonDynamicallyQuantizableLinear(_layers.Linear):
+    __doc__ = _layers.Linear.__doc__
+    __module__ = "tt.nn.modules.linear"
+
+
+LAYERS["MultiheadAttention.out_proj"] = NonDynamicallyQuantizableLinear
 
 
 def additive_mask(mask: Tensor | None, name: str, like: Tensor) -> Tensor | None:

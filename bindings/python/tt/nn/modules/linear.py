@@ -1,6 +1,4 @@
 """The layers, under the name of PyTorch's module."""
 from .. import *  # noqa: F403
-from .. import Linear
 from .. import __all__ as __all__
-
-NonDynamicallyQuantizableLinear = Linear  # the class of out_proj in MultiheadAttention
+from ..multi_head import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
