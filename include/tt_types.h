@@ -176,7 +176,7 @@ enum {
 };
 typedef struct tt_index {
   int32_t kind; /* TT_IDX_… */
-  uint32_t has; /* of slices: bit 0 start, bit 1 stop, bit 2 step */
+  uint32_t has; /* slices: bit 0 start, 1 stop, 2 step; TENSOR: bit 0, see tt_index_get */
   int64_t start, stop, step;
   const tt_tensor *tensor;
 } tt_index;

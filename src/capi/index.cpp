@@ -23,6 +23,7 @@ int64_t dims_taken(const tt_index& i) {
 
 // Applies the items from left to right to a view of self. Where a capture records a write, the
 // number in a tensor that is the only one among the items stays a tensor: each run reads its own.
+// So do numbers that are read if all tensors among the items ask for it.
 class Indexing {
  public:
   Indexing(const Tensor& self, Indices items, bool writes = false)
@@ -30,8 +31,14 @@ class Indexing {
     int64_t taken = 0;
     int64_t ellipses = 0;
     int64_t tensors = 0;
-    for (const tt_index& i : items) tensors += i.kind == TT_IDX_TENSOR;
-    keeps_numbers_ = writes && tensors == 1 && ctx().graph;
+    int64_t asking = 0;
+    for (const tt_index& i : items) {
+      if (i.kind != TT_IDX_TENSOR) continue;
+      tensors++;
+      asking += i.has == 1;
+    }
+    const bool keeps = writes ? tensors == 1 : asking == tensors;
+    keeps_numbers_ = keeps && ctx().graph;
     for (const tt_index& i : items) {
       taken += dims_taken(i);
       ellipses += i.kind == TT_IDX_ELLIPSIS;

@@ -7,11 +7,13 @@ from typing import Any, Callable, Sequence
 
 from ._convert import pointers
 from ._lib import Handle, call, filled, finalizer, lib, local, quick, result
+from ._positions import Positions
 from ._structs import CONSTANTS, struct
 from ._tensor import Tensor, tensor_result
 from ._tree import without_tensors
 from ._types import contiguous_format
 from .autograd import no_grad
+from .errors import UnimplementedError
 
 NONE, TENSOR, TENSORS, SCALAR, INT, FLOAT, BOOL, INTS, STR = range(9)  # tags of arguments
 DEVICE = 10
@@ -199,7 +201,13 @@ def captured(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Gr
         call("tt_capture_begin", pointers(inputs), c_int64(len(inputs)), None)
         exporting += 1
         try:
-            structure = without_tensors(function(*inputs), outs)
+            with Positions(as_tensor=True) as positions:
+                structure = without_tensors(function(*inputs), outs)
+            if positions.are_written():
+                raise UnimplementedError(
+                    "the function writes to x or x[i] with i in a tensor, where x[i] is a copy "
+                    "while it is captured: index by an int, or write by x[i] = value"
+                )
         except BaseException:
             lib.tt_capture_drop(local.ctx)
             raise

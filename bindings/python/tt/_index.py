@@ -9,6 +9,7 @@ from struct import error as struct_error
 from typing import Any
 
 from . import errors
+from ._positions import is_number, state
 
 INDEX = Struct("iIqqqP")  # tt_index: kind, has, start, stop, step, tensor
 IDX_INT, IDX_SLICE, IDX_NONE, IDX_ELLIPSIS, IDX_TENSOR = 1, 2, 3, 4, 5
@@ -16,8 +17,11 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 ONE = c_int64(1)
 
 
-def packed_index(key: Any, writes: bool = False) -> tuple[bytes, c_int64, list[Any]]:
-    """Returns (tt_index array, its length, tensors that it points to). writes: of an assignment."""
+def packed_index(
+    key: Any, of: Any = None, writes: bool = False
+) -> tuple[bytes, c_int64, list[Any]]:
+    """Returns (tt_index array, its length, tensors that it points to). of: the tensor that is read
+    at the index. writes: of an assignment."""
     if type(key) is slice:
         return slice_item(key.start, key.stop, key.step), ONE, []
     keep: list[Any] = []
@@ -30,7 +34,9 @@ def packed_index(key: Any, writes: bool = False) -> tuple[bytes, c_int64, list[A
         key = tuple(key)
     try:
         keys = key if isinstance(key, tuple) else (key,)
-        items = [index_item(item, keep, writes) for item in keys]
+        noted = state.noted
+        stays = noted is not None and not writes and noted.takes(of, keys)
+        items = [index_item(item, keep, writes, stays) for item in keys]
     except struct_error:
         raise errors.OutOfRangeError(f"index {key} is out of range") from None
     return b"".join(items), c_int64(len(items)), keep
@@ -45,8 +51,9 @@ def stands_for_tuple(key: Any) -> bool:
     )
 
 
-def index_item(item: Any, keep: list[Any], writes: bool) -> bytes:
-    """Returns the tt_index of one item. keep receives the tensor that it points to."""
+def index_item(item: Any, keep: list[Any], writes: bool, stays: bool) -> bytes:
+    """Returns the tt_index of one item. keep receives the tensor that it points to. stays: a
+    position in a tensor is not read."""
     if type(item) is int:
         return INDEX.pack(IDX_INT, 0, item, 0, 0, 0)
     if item is None or item is Ellipsis:
@@ -56,8 +63,7 @@ def index_item(item: Any, keep: list[Any], writes: bool) -> bytes:
     from ._tensor import Tensor
 
     if isinstance(item, Tensor):
-        is_number = not item.ndim and item.dtype.kind == "i" and item.dtype.name != "uint8"
-        if is_number and not writes and not in_vmap():  # C reads the position of an assignment
+        if is_number(item) and not (writes or stays or in_vmap()):  # C reads that of an assignment
             return INDEX.pack(IDX_INT, 0, item.item(), 0, 0, 0)
     elif isinstance(item, (bool, list, tuple, range)) or of_numpy(item):
         from ._create import index_tensor
@@ -71,7 +77,7 @@ def index_item(item: Any, keep: list[Any], writes: bool) -> bytes:
             f"not {type(item).__name__}"
         )
     keep.append(item)
-    return INDEX.pack(IDX_TENSOR, 0, 0, 0, 0, item._address)
+    return INDEX.pack(IDX_TENSOR, stays, 0, 0, 0, item._address)
 
 
 def in_vmap() -> bool:

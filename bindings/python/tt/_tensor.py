@@ -32,6 +32,7 @@ from ._lib import call, fail, filled, lib, local, packed_address, quick, result
 from ._memory import to_list, to_numpy
 from ._class_name import class_name
 from ._ops import methods
+from ._positions import state as positions
 from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Defaults, Size, contiguous_format, device
 from ._types import dtype
 from ._types import preserve_format, size_of
@@ -883,11 +884,14 @@ class Tensor(Arithmetic, TensorLayout):
                 return t
         else:
             try:
-                index, n, keep = packed_index(key)  # keep: tensors that index points to
+                index, n, keep = packed_index(key, self)  # keep: tensors that index points to
             except (IndexError, TypeError):
                 return retried(Tensor.__getitem__, {"self": self, "key": key})
             if tensor_index_get(local.ctx, self._as_parameter_, index, n, byref(h)):
                 fail()
+            if keep and positions.noted is not None:
+                positions.noted.take(found := wrap(h))
+                return found.as_subclass(type(self)) if keeps(self) else found
         return wrap(h).as_subclass(type(self)) if keeps(self) else wrap(h)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -895,7 +899,7 @@ class Tensor(Arithmetic, TensorLayout):
             found = intercepted(Tensor.__setitem__, locals())
             if found is not PLAIN:
                 return found
-        index, n, keep = packed_index(key, True)
+        index, n, keep = packed_index(key, writes=True)
         if not isinstance(value, Tensor):
             value = self._as_item(value)
         if tensor_index_set(local.ctx, self._as_parameter_, index, n, value):

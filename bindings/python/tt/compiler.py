@@ -21,6 +21,7 @@ from typing import Any, Callable, Iterator
 
 from . import _convert as convert
 from ._lib import Handle, call, fail, finalizer, lib, local, quick
+from ._positions import Positions
 from ._tensor_facts import TensorHandle
 from ._tensor import Tensor, from_address, on_exchange
 from ._tree import Place, mapped, with_tensors, without_tensors
@@ -102,6 +103,8 @@ class Entry:
         self.single = False  # the result is one tensor
         self.owner = owner
         self.changed: list[Any] = []  # the result of the running call, if it has another structure
+        self.with_positions: set[Any] = set()  # geometries of arguments, see the method
+        self.again = False  # the next call can be recorded
         from .func import Flat
 
         entry = weakref.ref(
@@ -123,13 +126,17 @@ class Entry:
         if owner is not None and owner.reads((args, kwargs)):
             if self.info()[3] is None:  # the capture that is on is this call's own
                 lib.tt_capture_drop(local.ctx)  # a record would take the name for the argument
+        geometry = geometry_of((args, kwargs))
         recording += 1
         try:
-            result = self.fn(*args, **kwargs)
+            with Positions(geometry in self.with_positions) as positions:
+                result = self.fn(*args, **kwargs)
         finally:
             recording -= 1
         tensors: list[Tensor] = []
         structure = without_tensors(result, tensors)
+        if positions.tensors:
+            self.note_positions(positions, tensors, geometry, owner)
         if self.number is not None and frozen(structure) != frozen(self.result):
             self.plain = "its results have another structure in another call"
             self.changed.append(result)
@@ -149,6 +156,24 @@ class Entry:
         self.number = len(tensors)
         self.has_history = any(x.requires_grad for x in tensors)
         return result
+
+    def note_positions(
+        self, positions: Positions, results: list[Tensor], geometry: Any, owner: Compiled | None
+    ) -> None:
+        """Takes note of x[i] with i in a tensor. The first call reads i, which ends its recording;
+        if nothing wrote to x, the next call for such arguments is recorded, with a copy in place
+        of the view."""
+        is_written = positions.are_written()
+        holds = not (is_written or positions.are_in(results))
+        if positions.as_tensor and not holds:
+            self.plain = "it writes or returns x or x[i] with i in a tensor, as no call before it"
+            if is_written:  # a copy was written, or became stale
+                raise RuntimeError(f"compile: {self.plain}: the numbers of this call are wrong")
+        if holds and not positions.as_tensor and len(self.with_positions) < LIMIT:
+            self.with_positions.add(geometry)
+            self.again = True
+        if owner is not None:
+            owner.last = None
 
     def run(self, tensors: Any) -> Any:
         if not self.single:
@@ -418,6 +443,13 @@ def memory_of(x: Tensor) -> int:
     return start and start - x.storage_offset() * x.element_size()
 
 
+def geometry_of(arguments: Any) -> Any:
+    """Returns the shapes and dtypes of the tensors among the arguments."""
+    given: list[Any] = []
+    without_tensors(arguments, given)
+    return tuple((tuple(x.shape), x.dtype) for x in given)
+
+
 def frozen(structure: Any) -> Any:
     """Returns a structure of arguments as a key, equal for arguments that can use the same
     record."""
@@ -486,11 +518,14 @@ class Compiled:
             entry = self.added(key, args, kwargs)
         if entry.plain:
             return self.fn(*args, **kwargs)
-        first = entry.number is None
+        first = entry.number is None or entry.again
+        if entry.again:
+            entry.again = False
+            call("tt_compiled_reset", entry.handle)
         result = entry.run(tensors)
-        if structure is None and not entry.plain:
+        if structure is None and not entry.plain and not entry.again:
             self.last = entry.replay(self.watched.seen(len(args), mode))
-        if first and self.fullgraph:
+        if first and self.fullgraph and not entry.again:
             reason = entry.plain or entry.info()[3]
             if reason and not entry.has_history:  # PyTorch records a call with history
                 raise RuntimeError(f"compile: fullgraph is set, but {reason}")

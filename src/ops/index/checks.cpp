@@ -40,6 +40,8 @@ void impl::check_holds(Call, const Tensor& holds, int64_t status, Str arg, Str t
   if (holds.dtype != Dtype::kBool || holds.numel != 1)
     fail_arg(TT_DTYPE, "holds", "holds is {} {}: must be one bool", fmt(holds.dtype),
              holds.sizes());
+  if (status < TT_INVALID_ARG || status > TT_LINALG)
+    fail_arg(TT_INVALID_ARG, "status", "status is {}: must be that of an error", status);
   require(holds, tt_status(status), static_name(arg), text.ptr);
 }
 

@@ -99,6 +99,39 @@ static void range_errors_name_value_and_place(void** state) {
   FAILS(tt_index_select(c, x, 0, ints(SHAPE(1, 1), (int64_t[]){0}), &out), TT_SHAPE, "1-D");
 }
 
+/* Numbers in tensors that are read while a graph is captured: each run reads its own if their items
+   ask for it, else the capture refuses the read. */
+static void numbers_in_captures(void** state) {
+  tt_tensor* x = range(6, SHAPE(3, 2));
+  tt_tensor *row = number(TT_I64, 1), *column = number(TT_I64, -1), *out, *slot;
+  tt_index items[2] = {by(row), by(column)};
+  tt_graph* g;
+  tt_plan* p;
+  (void)state;
+  items[1].has = 1;
+  OK(tt_capture_begin(c, LIST(row, column), NULL));
+  FAILS(tt_index_get(c, x, items, 2, &out), TT_INVALID_ARG, "elements of a tensor are read");
+  items[0].has = 1;
+  OK(tt_index_get(c, x, items, 2, &out));
+  OK(tt_capture_end(c, LIST(out), &g));
+  assert_int_equal(tt_tensor_ndim(out), 0);
+  VALUES(out, 3);
+  OK(tt_plan_new(c, g, NULL, &p));
+  OK(tt_plan_slot(c, p, 0, 0, &slot));
+  OK(tt_copy_(c, slot, number(TT_I64, 2)));
+  OK(tt_plan_slot(c, p, 0, 1, &slot));
+  OK(tt_copy_(c, slot, number(TT_I64, 0)));
+  OK(tt_plan_run(c, p));
+  OK(tt_plan_slot(c, p, 1, 0, &out));
+  VALUES(out, 4);
+  OK(tt_copy_(c, slot, number(TT_I64, 2)));
+  FAILS(tt_plan_run(c, p), TT_INDEX, "indices holds 2");
+  tt_plan_release(p);
+  tt_graph_release(g);
+  OK(tt_index_get(c, x, items, 2, &out)); /* without a capture, a view */
+  assert_ptr_equal(tt_tensor_data(out), (double*)tt_tensor_data(x) + 3);
+}
+
 static void failing_writes_change_nothing(void** state) {
   tt_tensor* x = numbers(TT_F32, DATA(1, 2, 3));
   tt_tensor* v = numbers(TT_F32, DATA(10, 20));
@@ -335,6 +368,7 @@ int main(void) {
       SCOPED(gather_and_scatter_add),
       SCOPED(select_and_add_along_a_strided_dimension),
       SCOPED(range_errors_name_value_and_place),
+      SCOPED(numbers_in_captures),
       SCOPED(failing_writes_change_nothing),
       SCOPED(an_operand_may_share_memory_with_what_is_written),
       SCOPED(embedding_skips_the_padding_row_in_backward),

@@ -265,6 +265,98 @@ def test_a_number_as_a_position():
     assert cache.tolist() == [[0, 5], [1, 5], [2, 5], [0, 0]] and info(write)[:3] == (1, 2, 1)
 
 
+def test_a_number_that_is_read_as_a_position():
+    """x[i] with i in a tensor is recorded in the second call, unless x or x[i] is written or a
+    result is a view of it."""
+
+    def read(x, i, j):
+        return x[i].exp().sum() + x[..., i, 1:].sum() + x[i, j] + x[None, :, j].max()
+
+    x, compiled = tt.randn(5, 3), tt.compile(read, fullgraph=True)
+    for k in (0, 1, 4, -1, 2):
+        i, j = tt.tensor(k), tt.tensor(k % 3)
+        assert tt.equal(compiled(x, i, j), read(x, i, j))
+    assert info(compiled)[:3] == (1, 3, 2)
+    with pytest.raises(IndexError, match="7"):
+        compiled(x, tt.tensor(7), tt.tensor(0))
+    for other in (4, 4, 4):  # rows
+        x = tt.randn(other, 3)
+        assert tt.equal(
+            compiled(x, tt.tensor(3), tt.tensor(1)), read(x, tt.tensor(3), tt.tensor(1))
+        )
+
+    def clears(x, i):
+        x[i].zero_()
+        return x + 1
+
+    def adds(x, i):
+        row = x[i]
+        x.add_(1)
+        return row * 2
+
+    def gives(x, i):
+        return x[i]
+
+    for function in (clears, adds, gives):
+        compiled = tt.compile(function)
+        for k in (0, 1, 2, 1):
+            x, y = tt.ones(3, 2), tt.ones(3, 2)
+            a, b = compiled(x, tt.tensor(k)), function(y, tt.tensor(k))
+            assert tt.equal(a, b) and tt.equal(x, y)
+        assert info(compiled)[:3] == (0, 0, 4), function
+
+
+def test_a_write_at_a_position_that_no_call_before_made():
+    """It went to a copy while the call was recorded: that call fails, those after it do not."""
+    calls = []
+
+    @tt.compile
+    def clears_later(x, i):
+        calls.append(i)
+        row = x[i]
+        if len(calls) > 1:
+            row.zero_()
+        return x + 1
+
+    x = tt.ones(3, 2)
+    assert tt.equal(clears_later(x, tt.tensor(0)), x + 1)
+    with pytest.raises(RuntimeError, match=r"writes or returns x or x\[i\]"):
+        clears_later(x, tt.tensor(1))
+    assert clears_later(x, tt.tensor(2)).tolist() == [[2, 2], [2, 2], [1, 1]]
+    assert x.tolist() == [[1, 1], [1, 1], [0, 0]]
+
+
+def test_a_position_that_is_read_in_a_module():
+    class Positional(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.linear = nn.Parameter(tt.randn(6, 4)), nn.Linear(4, 4)
+
+        def forward(self, x, i):
+            return self.linear(x + self.table[i])
+
+    m = Positional()
+
+    @tt.compile
+    def gradient(x, i):
+        return tt.autograd.grad(m(x, i).square().sum(), m.table)[0]
+
+    exported = tt.export.export(m, (tt.randn(2, 4), tt.tensor(1)))
+    for k in (0, 5, 2, -1):
+        x, i = tt.randn(2, 4), tt.tensor(k)
+        assert tt.equal(exported.run(x, i), m(x, i))
+        assert tt.equal(gradient(x, i), gradient.fn(x, i))
+    assert info(gradient)[:3] == (1, 2, 2)
+
+    class Adding(nn.Module):
+        def forward(self, x, i):
+            x[i].add_(1)
+            return x * 1
+
+    with pytest.raises(NotImplementedError, match="x.i. with i in a tensor"):
+        tt.export.export(Adding(), (tt.randn(2, 4), tt.tensor(1)))
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_inputs_that_share_memory(dynamic):
     """As a sequence and the same one a step later, or a leaf given twice."""

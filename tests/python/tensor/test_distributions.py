@@ -1,7 +1,7 @@
 """tt.distributions: densities against those of the definitions, samples against their moments,
 divergences and entropies against sums and averages of log_prob."""
 import json
-from math import erf, exp, inf, isfinite, isnan, log, pi, sqrt
+from math import erf, exp, inf, isfinite, isnan, log, nan, pi, sqrt
 from pathlib import Path
 
 import pytest
@@ -842,3 +842,62 @@ def test_texts_of_transforms_and_mixtures():
     mixture = D.MixtureSameFamily(D.Categorical(tt.tensor([0.5, 0.5])), D.Normal(tt.zeros(2), 1.0))
     assert repr(mixture).splitlines()[2] == "  Normal(loc: tt.Size([2]), scale: tt.Size([2])))"
     assert D.Normal(tt.zeros(2), 1.0).sample_n(3).shape == (3, 2)
+
+
+CHECKED = {
+    "normal": (D.Normal, lambda: (tt.randn(3), tt.rand(3) + 0.1), lambda: tt.randn(3)),
+    "uniform": (D.Uniform, lambda: (tt.zeros(3), tt.rand(3) + 1), lambda: tt.rand(3)),
+    "geometric": (D.Geometric, lambda: (tt.rand(3) * 0.9 + 0.05,), lambda: T([1.0, 2, 3])),
+    "categorical": (D.Categorical, lambda: (tt.rand(3, 4),), lambda: tt.randint(0, 4, (3,))),
+    "bernoulli": (D.Bernoulli, lambda: (tt.rand(3),), lambda: T([1.0, 0, 1])),
+    "beta": (D.Beta, lambda: (tt.rand(3) + 0.1, tt.rand(3) + 0.1), lambda: tt.rand(3)),
+    "gaussian": (
+        D.MultivariateNormal,
+        lambda: (tt.zeros(2), tt.eye(2) + tt.rand(1)),
+        lambda: tt.randn(2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_checks_of_values_in_recorded_functions(name):
+    """Each replay checks the values, and fails where the function itself fails."""
+    cls, parameters, values = CHECKED[name]
+
+    @tt.compile(fullgraph=True)
+    def density(*args):
+        return cls(*args[:-1]).log_prob(args[-1])
+
+    for _ in range(3):
+        args = (*parameters(), values())
+        assert tt.equal(density(*args), density.fn(*args))
+    bad = (*parameters()[:-1], parameters()[-1] * nan, values())
+    for function in (density.fn, density):
+        with pytest.raises(ValueError, match=r"(scale|high|probs|concentration\d|covariance)"):
+            function(*bad)
+    args = (*parameters(), values())
+    assert tt.equal(density(*args), density.fn(*args))
+    (entry,) = density.entries.values()
+    records, _, runs, reason = entry.info()
+    assert (records, runs, reason) == (1, 1, None)
+
+
+def test_checks_of_values_in_exported_programs(tmp_path):
+    class Policy(tt.nn.Module):
+        def forward(self, logits, action):
+            return D.Categorical(logits=logits).log_prob(action)
+
+    program = tt.export.export(Policy(), (tt.randn(3, 4), T([0, 1, 2])))
+    tt.export.save(program, tmp_path / "policy.ttg")
+    for p in (program, tt.export.load(tmp_path / "policy.ttg")):
+        near(p.run(tt.zeros(3, 4), T([3, 0, 1])), tt.full((3,), -log(4.0)))
+        with pytest.raises(ValueError, match="Categorical: value must be within the support"):
+            p.run(tt.zeros(3, 4), T([0, 1, 4]))
+
+
+def test_matrices_that_are_not_symmetric():
+    semidefinite, definite = D.constraints.positive_semidefinite, D.constraints.positive_definite
+    matrices = T([[[2.0, 1.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]], [[nan, 0.0], [0.0, 1.0]]])
+    for constraint in (semidefinite, definite):
+        assert constraint.check(matrices).tolist() == [True, False, False]
+        assert not constraint.check(tt.ones(2, 3)).any()

@@ -291,17 +291,18 @@ class Symmetric(Square):
 class PositiveSemidefinite(Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not bool(symmetric.all()):
+        if value.shape[-1] != value.shape[-2]:
             return symmetric
-        return (linalg.eigvalsh(value) >= 0).all(-1)
+        finite = ops.where(symmetric[..., None, None], value, 0)
+        return symmetric & (linalg.eigvalsh(finite) >= 0).all(-1)
 
 
 class PositiveDefinite(Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not bool(symmetric.all()):
+        if value.shape[-1] != value.shape[-2]:
             return symmetric
-        return linalg.cholesky_ex(value)[1] == 0
+        return symmetric & (linalg.cholesky_ex(value)[1] == 0)
 
 
 # ---- several regions side by side ----

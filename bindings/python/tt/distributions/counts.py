@@ -11,7 +11,7 @@ from . import constraints
 from ._gamma import binomial, poisson, standard_gamma
 from .bernoulli import cross_entropy
 from .categorical import Categorical
-from .distribution import Distribution, broadcast_all, clamped, one_of
+from .distribution import Distribution, broadcast_all, check_all, clamped, one_of
 from .distribution import Shape
 
 TYPE_CHECKING = False
@@ -59,8 +59,12 @@ class Geometric(WithProbs):
         else:
             (self.logits,) = broadcast_all(logits)
         super().__init__(self._param.shape, (), validate_args)
-        if self._validate_args and not bool((self.probs > 0).all()):
-            raise ValueError(f"Geometric: probs is {self.probs}: must be positive")
+        if self._validate_args:
+            check_all(
+                self.probs > 0,
+                "Geometric: probs must be positive",
+                lambda: f"Geometric: probs is {self.probs}: must be positive",
+            )
 
     @property
     def mean(self) -> Tensor:

@@ -2,20 +2,24 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
 from .. import _ops as ops
 from .._create import tensor
 from .._hints import Self
 from .._limits import finfo
 from .._tensor import Tensor
+from .._structs import CONSTANTS
 from .._types import Size
 from ..autograd import no_grad
+from ..compiler import is_compiling, is_exporting
+from ..library import find
 from .constraints import Constraint, is_dependent
 
 Shape = Iterable[int]
 
 __all__ = ["Distribution"]
+INVALID_ARG = CONSTANTS["TT_INVALID_ARG"]
 
 
 class Distribution:
@@ -52,10 +56,11 @@ class Distribution:
             if computed or is_dependent(constraint):
                 continue
             value = self.__dict__[name]
-            if not bool(constraint.check(value).all()):
-                raise ValueError(
-                    f"{type(self).__name__}: {name} is {value}: must satisfy {constraint}"
-                )
+            check_all(
+                constraint.check(value),
+                f"{type(self).__name__}: {name} must satisfy {type(constraint).__name__}",
+                lambda: f"{type(self).__name__}: {name} is {value}: must satisfy {constraint}",
+            )
 
     @property
     def batch_shape(self) -> Size:
@@ -172,8 +177,11 @@ class Distribution:
                 raise ValueError(
                     f"{name}: value has shape {list(given)}: must broadcast with {list(own)}"
                 )
-        if not bool(self.support.check(value).all()):
-            raise ValueError(f"{name}: value is {value}: must be within the support {self.support}")
+        check_all(
+            self.support.check(value),
+            f"{name}: value must be within the support",
+            lambda: f"{name}: value is {value}: must be within the support {self.support}",
+        )
 
     def __repr__(self) -> str:
         known = [n for n in self.arg_constraints if n in self.__dict__]
@@ -183,6 +191,15 @@ class Distribution:
             text = value if value.numel() == 1 else Size(value.shape)
             parts.append(f"{name}: {text}")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def check_all(valid: Tensor, rule: str, text: Callable[[], str]) -> None:
+    """Raises ValueError with text() unless all elements of valid are true. While a function is
+    recorded or exported the check becomes a part of it: each run raises ValueError with rule."""
+    if is_compiling() or is_exporting():
+        find("check_holds")(valid.all(), INVALID_ARG, "", rule, "")
+    elif not bool(valid.all()):
+        raise ValueError(text())
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 from .. import _ops as ops
 from .._tensor import Tensor
 from . import constraints
-from .distribution import Distribution, broadcast_all
+from .distribution import Distribution, broadcast_all, check_all
 from .distribution import Shape
 
 __all__ = ["Uniform"]
@@ -22,9 +22,11 @@ class Uniform(Distribution):
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, (), validate_args)
-        if self._validate_args and not bool((self.low < self.high).all()):
-            raise ValueError(
-                f"Uniform: low is {self.low}, high is {self.high}: low < high is needed"
+        if self._validate_args:
+            check_all(
+                self.low < self.high,
+                "Uniform: low < high is needed",
+                lambda: f"Uniform: low is {self.low}, high is {self.high}: low < high is needed",
             )
 
     @property

@@ -11,8 +11,7 @@ from .._limits import finfo
 from .._settings import broadcast_shapes
 from .._tensor import Tensor
 from . import constraints
-from .distribution import Distribution
-from .distribution import Shape
+from .distribution import Distribution, Shape, check_all
 from .gamma import Chi2
 
 TYPE_CHECKING = False
@@ -56,8 +55,8 @@ class Wishart(Distribution):
         if not isinstance(df, Tensor):
             df = tensor(df, dtype=matrix.dtype, device=matrix.device)
         n = matrix.shape[-1]
-        if not bool((df > n - 1).all()):
-            raise ValueError(f"Wishart: df is {df}: must be greater than {n - 1}")
+        rule = f"must be greater than {n - 1}"
+        check_all(df > n - 1, f"Wishart: df {rule}", lambda: f"Wishart: df is {df}: {rule}")
         batch = broadcast_shapes(matrix.shape[:-2], df.shape)
         self.df = df.expand(batch)
         self.__dict__[name] = matrix.expand(*batch, n, n)
