@@ -5,6 +5,7 @@ taskset -c 1 env TT_LIBRARY=build/libtt.so PYTHONPATH=bindings/python python3 be
 
 With an argument, that many threads; times are those of the clock then.
 """
+import functools
 import sys
 import time
 
@@ -17,8 +18,7 @@ except ImportError:
     torch = None
 
 ROUNDS = 15
-THREADS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-now = time.thread_time if THREADS == 1 else time.perf_counter
+now = time.thread_time
 SHAPES = ((4096, 4096, 1), (11008, 4096, 1), (4096, 4096, 4), (4096, 4096, 8))
 
 
@@ -38,10 +38,32 @@ def seconds(functions):
     return [median(t[2:]) for t in times]
 
 
-def main():
-    tt.set_num_threads(THREADS)
+def bytes_in(x):
+    return x.numel() * x.element_size()
+
+
+def rows_of_one():
+    """Yields, for one row of activations and packed weights, the rows of these, their format, their
+    bytes, at how many bytes a second they are read, and how fast a sum reads memory."""
+    whole = tt.ones(64 << 20)
+    for n, k, rows in SHAPES:
+        if rows > 1:
+            continue
+        x, w = tt.randn(1, k), tt.randn(n, k)
+        for name in ("q8_0", "q4_0"):
+            packed = quantize_blockwise(w, name)
+            with tt.no_grad():
+                run = functools.partial(blockwise_linear, x, packed, None, name)
+                ours, reading = seconds([run, whole.sum])
+            yield n, name, bytes_in(packed), bytes_in(packed) / ours, bytes_in(whole) / reading
+
+
+def main(threads):
+    global now
+    now = time.thread_time if threads == 1 else time.perf_counter
+    tt.set_num_threads(threads)
     if torch:
-        torch.set_num_threads(THREADS)
+        torch.set_num_threads(threads)
     whole = tt.ones(64 << 20)
     print(
         "| out × in, rows | "
@@ -69,7 +91,7 @@ def main():
             times = seconds([lambda: whole.sum()] + [f for _, _, f in kinds])
         reading = whole.numel() * 4 / times[0]
         for (name, weight, _), t in zip(kinds, times[1:]):
-            size = weight.numel() * weight.element_size()
+            size = bytes_in(weight)
             print(
                 f"| {n} × {k}, {rows} | {name} | {size / 1e6:.1f} "
                 f"| {t * 1e3:.2f} | {size / t / 1e9:.1f}"
@@ -82,4 +104,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)

@@ -1,6 +1,7 @@
 /* Steps of the models as operators, as compiled functions and as plans, in turn in one process:
    graphs [MODEL…]. Medians of rounds, in microseconds of the processor, which others disturb
-   less than those of a clock. Bytes are the most that were alive at once.
+   less than those of a clock. Then what a graph takes to make: milliseconds of a deferred capture,
+   and of capture, passes and lowering; its arena beside the most bytes that eager had at once.
 */
 #define _POSIX_C_SOURCE 200809L
 #include "models.h"
@@ -68,6 +69,7 @@ static long runs_of(run_fn run, void* of) {
   return once > 20000 ? 1 : (long)(20000 / once) + 1;
 }
 
+/* Begins the row of a table. */
 static void compare(const char* name, run_fn* run, void** of, int n) {
   double list[3][ROUNDS], us[3] = {0};
   long runs[3];
@@ -75,9 +77,8 @@ static void compare(const char* name, run_fn* run, void** of, int n) {
   for (int r = 0; r < ROUNDS; r++)
     for (int k = 0; k < n; k++) list[k][r] = timed(run[k], of[k], runs[k]);
   for (int k = 0; k < n; k++) us[k] = median(list[k], ROUNDS);
-  printf("| %s | %.2f | %.2f | %.2f | %.2f | %.2f |\n", name, us[0], us[1], us[2], us[0] / us[1],
+  printf("| %s | %.2f | %.2f | %.2f | %.2f | %.2f |", name, us[0], us[1], us[2], us[0] / us[1],
          us[0] / us[2]);
-  fflush(stdout);
 }
 
 static void check(int failed) {
@@ -86,26 +87,37 @@ static void check(int failed) {
   exit(1);
 }
 
+/* Captures a step without computing it, and lowers its graph. */
+static void time_capture(model* m, double* capture_ms, double* whole_ms) {
+  const tt_capture_opts opts = {.set = TT_CAPTURE_DEFERRED, .deferred = 1};
+  tt_graph *whole, *g;
+  tt_plan* p;
+  const double start = now();
+  check(tt_capture_begin(c, NULL, 0, &opts) || model_run(c, m) ||
+        tt_capture_end(c, NULL, 0, &whole));
+  *capture_ms = (now() - start) / 1e3;
+  check(tt_graph_optimize(c, whole, NULL, &g) || tt_plan_new(c, g, NULL, &p));
+  *whole_ms = (now() - start) / 1e3;
+  tt_plan_release(p);
+  tt_graph_release(g);
+  tt_graph_release(whole);
+}
+
 static void measure_model(const char* net, int mode, const char* what) {
   model *eager = model_new(c, net, mode), *compiled = model_new(c, net, mode),
-        *captured = model_new(c, net, mode);
+        *captured = model_new(c, net, mode), *deferred = model_new(c, net, mode);
   char name[64];
   tt_graph *whole, *g;
   tt_plan* p;
-  double start;
+  double capture_ms, whole_ms;
   int64_t arena;
   size_t before = alive;
-  check(!eager || !compiled || !captured);
+  check(!eager || !compiled || !captured || !deferred);
   check(model_hold(c, eager) || model_hold(c, compiled) || model_hold(c, captured));
   peak = alive;
   check(model_run(c, eager));
   const double most = (double)(peak - before);
-  start = now();
-  check(model_run(c, eager));
-  const double once = now() - start;
-  start = now();
-  check(model_run_compiled(c, compiled));
-  const double first = now() - start;
+  time_capture(deferred, &capture_ms, &whole_ms);
   check(tt_capture_begin(c, NULL, 0, NULL) || model_run(c, captured) ||
         tt_capture_end(c, NULL, 0, &whole) || tt_graph_optimize(c, whole, NULL, &g) ||
         tt_graph_arena_bytes(c, g, &arena) || tt_plan_new(c, g, NULL, &p));
@@ -113,8 +125,9 @@ static void measure_model(const char* net, int mode, const char* what) {
   snprintf(name, sizeof name, "%s %s", net, what);
   compare(name, (run_fn[]){eager_model, compiled_model, plan_run}, (void*[]){eager, compiled, p},
           3);
-  fprintf(stderr, "%s: first call %.2f ms (eager %.2f), arena %.2f MB, eager's peak %.2f MB\n",
-          name, first / 1e3, once / 1e3, (double)arena / 1e6, most / 1e6);
+  printf(" %.2f | %.2f | %.2f | %.2f |\n", capture_ms, whole_ms, (double)arena / 1e6,
+         (double)arena / most);
+  fflush(stdout);
   tt_plan_release(p);
   tt_graph_release(g);
 }
@@ -182,6 +195,7 @@ static void measure_chain(int64_t size) {
         tt_capture_end(c, (const tt_tensor* const*)&out, 1, &g) || tt_plan_new(c, g, NULL, &p));
   snprintf(name, sizeof name, "chain of five, %ld", (long)size);
   compare(name, (run_fn[]){chain_eager, chain_compiled, plan_run}, (void*[]){NULL, f, p}, 3);
+  printf(" | | | |\n");
   tt_plan_release(p);
   tt_graph_release(g);
   tt_compiled_release(f);
@@ -201,8 +215,10 @@ static void measure_chains(const char* net, int mode, const char* what) {
 int main(int argc, char** argv) {
   static const char* const nets[] = {"tiny", "mlp", "lenet", "cnn", "gpt"};
   printf(
-      "| step | eager, us | compiled, us | plan, us | eager ÷ compiled | eager ÷ plan |\n"
-      "|---|---|---|---|---|---|\n");
+      "| step | eager, µs | compiled, µs | plan, µs | eager ÷ compiled | eager ÷ plan | capture, "
+      "ms "
+      "| to a plan, ms | arena, MB | of eager's peak |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n");
   for (int i = 0; i < 5; i++) {
     int asked = argc < 2;
     for (int k = 1; k < argc; k++) asked |= !strcmp(argv[k], nets[i]);

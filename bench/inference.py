@@ -22,13 +22,14 @@ import onnxruntime
 import torch
 
 import tt
-from tt._graph import Plan, captured
+from tt._graph import Plan, captured, load
 from tt._lib import byref, call
 from tt._structs import struct
 
 ROUNDS = 15
 ROUND_NS = 20_000_000
 ALL_PASSES = 127
+TORCH_MODE = "max-autotune-no-cudagraphs"
 
 
 def cnn(n, digits):
@@ -97,11 +98,15 @@ def optimized(graph):
     return out
 
 
-def session_of(path, x, out):
-    """A call of onnxruntime's session for the model in a file."""
+def one_thread():
     o = onnxruntime.SessionOptions()
     o.intra_op_num_threads = o.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(path, o, providers=["CPUExecutionProvider"])
+    return o
+
+
+def session_of(path, x, out):
+    """A call of onnxruntime's session for the model in a file."""
+    session = onnxruntime.InferenceSession(path, one_thread(), ["CPUExecutionProvider"])
     binding = session.io_binding()
     name = session.get_inputs()[0].name
     binding.bind_input(name, "cpu", 0, x.dtype, x.shape, x.ctypes.data)
@@ -136,7 +141,7 @@ def torch_twin(name, model):
         k: torch.from_numpy(v.detach().numpy().copy()) for k, v in model.state_dict().items()
     }
     twin.load_state_dict(weights)
-    return torch.compile(twin, mode="max-autotune-no-cudagraphs"), twin
+    return torch.compile(twin, mode=TORCH_MODE), twin
 
 
 def prepare(name):
@@ -162,16 +167,28 @@ def prepare(name):
     return model, given, want, [run, session]
 
 
-def measure(name):
+def loading(name):
+    """Milliseconds in which the graph of a model is read from a .ttg file, and in which onnxruntime
+    makes a session of the ONNX file: the least of several."""
+    make, shape = MODELS[name]
+    x = tt.randn(*shape) if shape else tt.randint(0, 256, (1, 128))
+    graph, _ = captured(make(tt.nn, tt).eval(), (x,))
+    with tempfile.TemporaryDirectory() as folder:
+        ttg, model = os.path.join(folder, "model.ttg"), os.path.join(folder, "model.onnx")
+        graph.save(ttg)
+        graph.export_onnx(model)
+        readers = [lambda: load(ttg), lambda: onnxruntime.InferenceSession(model, one_thread())]
+        return [min(per_call(f, 1) for _ in range(20)) / 1e6 for f in readers]
+
+
+def measured(name):
+    """The microseconds of a call, by columns of the table."""
     model, given, want, runs = prepare(name)
     compiled, eager = torch_twin(name, model)
     theirs = torch.from_numpy(given.copy())
     with torch.inference_mode():
         assert np.allclose(compiled(theirs).numpy(), want, atol=1e-4)
-        us = compare([*runs, lambda: compiled(theirs), lambda: eager(theirs)])
-    cells = " | ".join(f"{t:,.1f}" for t in us)
-    ratios = " | ".join(f"{t / us[0]:.2f}" for t in us[1:])
-    print(f"| {name} | {cells} | {ratios} |", flush=True)
+        return compare([*runs, lambda: compiled(theirs), lambda: eager(theirs)])
 
 
 def main():
@@ -183,7 +200,10 @@ def main():
     print(f"| batch 1 | {' | '.join(times + ratios)} |")
     print("|---" * 8 + "|")
     for name in sys.argv[1:] or MODELS:
-        measure(name)
+        us = measured(name)
+        cells = " | ".join(f"{t:,.1f}" for t in us)
+        quotients = " | ".join(f"{t / us[0]:.2f}" for t in us[1:])
+        print(f"| {name} | {cells} | {quotients} |", flush=True)
 
 
 if __name__ == "__main__":

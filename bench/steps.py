@@ -1,4 +1,5 @@
-"""Steps of training: tt eager and compiled beside PyTorch, torch.compile and JAX's jit.
+"""Steps of training, and a chain of five elementwise operators on 10^6 numbers: tt eager and
+compiled beside PyTorch, torch.compile and JAX's jit.
 
     TT_LIBRARY=build/libtt.so taskset -c 1 python bench/steps.py [MODEL…]
 
@@ -27,6 +28,7 @@ import tt
 ROUNDS = 9
 ROUND_NS = 200_000_000
 WIDTH, HEADS, TOKENS, BLOCKS = 256, 8, 128, 4
+CHAIN = "chain"
 
 
 def dense(n, *sizes):
@@ -219,7 +221,8 @@ def compare(runs):
     return [statistics.median(column) / 1e3 for column in zip(*rounds)]
 
 
-def measure(name):
+def measured(name):
+    """The microseconds of a step, by columns of the table."""
     make, shape, classes = MODELS[name]
     rng = np.random.default_rng(0)
     if shape:
@@ -245,10 +248,32 @@ def measure(name):
     ]
     losses = [float(f()) for f in runs]
     assert np.allclose(losses, losses[0], rtol=1e-3), losses
-    us = compare(runs)
-    cells = " | ".join(f"{t:,.1f}" for t in us)
-    ratios = " | ".join(f"{t / us[1]:.2f}" for t in us[2:])
-    print(f"| {name} | {cells} | {ratios} |", flush=True)
+    return compare(runs)
+
+
+def chain(lib, x, y):
+    """Five elementwise operators, those of bench/graphs.c."""
+    return (lib.relu(x * y + x) - y) * 0.5
+
+
+def measured_chain():
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(1_000_000, np.float32) for _ in range(2))
+    ours, theirs = [tt.from_numpy(a) for a in (x, y)], [torch.from_numpy(a) for a in (x, y)]
+    xla = [jnp.asarray(a) for a in (x, y)]
+    compiled = tt.compile(lambda x, y: chain(tt, x, y))
+    twin = torch.compile(lambda x, y: chain(torch, x, y))
+    jitted = jax.jit(lambda x, y: (jax.nn.relu(x * y + x) - y) * 0.5)
+    runs = [
+        lambda: chain(tt, *ours),
+        lambda: compiled(*ours),
+        lambda: chain(torch, *theirs),
+        lambda: twin(*theirs),
+        lambda: jax.block_until_ready(jitted(*xla)),
+    ]
+    results = [np.asarray(f()) for f in runs]
+    assert all(np.allclose(r, results[0], atol=1e-6) for r in results)
+    return compare(runs)
 
 
 def main():
@@ -258,8 +283,12 @@ def main():
     ratios = ["PyTorch ÷ tt.compile", "torch.compile ÷ tt.compile", "JAX ÷ tt.compile"]
     print(f"| step | {' | '.join(times + ratios)} |")
     print("|---" * 9 + "|")
-    for name in sys.argv[1:] or MODELS:
-        measure(name)
+    for name in sys.argv[1:] or [*MODELS, CHAIN]:
+        us = measured_chain() if name == CHAIN else measured(name)
+        cells = " | ".join(f"{t:,.1f}" for t in us)
+        quotients = " | ".join(f"{t / us[1]:.2f}" for t in us[2:])
+        print(f"| {name} | {cells} | {quotients} |", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
