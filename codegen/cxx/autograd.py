@@ -498,9 +498,10 @@ def schema_fields(op, v, tables):
         "call": f'"{api_name(op)}{v}"',
         "text": '"' + op.schema.replace('"', '\\"') + '"',
         "args": tables.name(op, "" if v == "_into" else v) if names else "nullptr",
-        "n_args": str(len(names)),
-        "n_outs": str(0 if v else n_outs),
     }
+    if op.get("flops") and v != "_into":
+        fields["flops"] = f"{op.name}{v}_flops"
+    fields |= {"n_args": str(len(names)), "n_outs": str(0 if v else n_outs)}
     flags = {
         "differentiable": op.has_grad or bool(op.composite),
         "random": any(a.type in ("Generator", "Rng") for a in op.args),
@@ -509,18 +510,14 @@ def schema_fields(op, v, tables):
         "leaf": is_leaf(op, v),
     }
     fields |= {name: "true" for name, value in flags.items() if value}
-    if op.get("flops") and v != "_into":
-        fields["flops"] = f"{op.name}{v}_flops"
     if op.kind != "Other":
         fields["kind"] = f"OpKind::k{op.kind}"
     if op.alias != "None" and not into_argument:
         fields["alias"] = f"Alias::k{op.alias}"
-    if op.elementwise:
-        fields["kernel"] = f"&kernel_{op.elementwise}"
-    if autocast_policy(op, v):
-        fields["autocast"] = autocast_policy(op, v)
     if op.wide_unsigned != "None":
         fields["wide_unsigned"] = f"WideUnsigned::k{op.wide_unsigned}"
+    if autocast_policy(op, v):
+        fields["autocast"] = autocast_policy(op, v)
     return fields
 
 
@@ -696,7 +693,7 @@ def generate_op(op, ops, shared, tables):
         members = shared.member_number(f)
         lines.append(
             f"{DENSE} static constinit const NodeType {op.name}_type = "
-            f'{{"{op.host}", {apply}, {f.destroy()}, sizeof({op.name}_saved), false, {members}}};'
+            f'{{"{op.host}", {apply}, {f.destroy()}, sizeof({op.name}_saved), false, false, {members}}};'
         )
     for v in variants_of(op):
         text = autograd_function(op, f, v)

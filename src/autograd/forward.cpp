@@ -29,7 +29,7 @@ bool is_into(const OpSchema& s) {
 void call_plain(Call c, const Value* args, TensorList& outs) {
   const OpSchema& schema = *c.op->schema;
   const ChangedArgs plain(schema, args, [&](const Tensor& t) { return primal_of(t, nullptr); });
-  uint64_t keys = c.keys & kHostKeys;
+  KeySet keys = c.keys & kHostKeys;
   for (int32_t i = 0; i < schema.n_args; i++)
     for_each_tensor(plain.values[i], [&](const Tensor& t) { keys |= t.keys; });
   keys = (keys | ctx().include) & ~ctx().exclude & ~bit(kKeyForward) & c.op->mask;
@@ -53,7 +53,7 @@ void forward_slot(Call c, const Value* args, TensorList& outs) {
   if (!level) return call_plain(c, args, outs);
   if (is_into(schema)) fail_into_tangent(schema);
   if (schema.kind == OpKind::kComposite) {
-    const uint64_t keys = c.keys & (kHostKeys | bit(kKeyAutocast));
+    const KeySet keys = c.keys & (kHostKeys | bit(kKeyAutocast));
     return c.op->call_boxed({keys, c.op}, args, outs);
   }
   call_dual(c, args, *level, outs);

@@ -33,7 +33,7 @@ const ForwardRow* find_row(const char* op, size_t length) {
 
 // In place, an operator has the roles of the one that returns its result.
 ForwardRow row_of(const OpInfo& op) {
-  if (!op.n_slots) return kCustomOp;
+  if (op.is_custom()) return kCustomOp;
   const char* name = op.schema->name;
   const size_t length = strlen(name);
   if (const ForwardRow* row = find_row(name, length)) return *row;
@@ -166,7 +166,7 @@ bool DualCall::records() const {
 
 // Calls the operator on other arguments, through all of their keys.
 TensorList DualCall::call(const Value* args) const {
-  uint64_t keys = c_.keys & kHostKeys;
+  KeySet keys = c_.keys & kHostKeys;
   for (int32_t i = 0; i < schema().n_args; i++)
     for_each_tensor(args[i], [&](const Tensor& t) { keys |= t.keys; });
   keys = (keys | ctx().include) & ~ctx().exclude & c_.op->mask;

@@ -8,7 +8,7 @@
 namespace TT_NS {
 
 // The keys of backends and layouts.
-constexpr uint64_t kHostKeys = bit(kKeyStream) - 1;
+constexpr KeySet kHostKeys = bit(kKeyStream) - 1;
 
 // Whether autograd records.
 inline bool recording() { return !(ctx().exclude & bit(kKeyAutograd)); }

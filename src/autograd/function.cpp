@@ -25,7 +25,7 @@ struct Function {
   uint32_t tag;
   RefCount refs;
   FunctionDef def;
-  NodeType node_type;
+  OwnedNodeType node_type;
   SmallVec<Saved, 4> saved;
   SmallVec<bool, 4> saved_samples;  // of each: whether it is one tensor per sample
   SmallVec<VmapLevel, 1> levels;    // the vmaps around the call if an input is batched, inner first
@@ -136,11 +136,12 @@ Ref<Function> make_function(const FunctionDef& def) {
   char* name = reinterpret_cast<char*>(f + 1);
   memcpy(name, def.name, name_bytes);
   f->def.name = name;
-  f->node_type = {.name = name,
-                  .apply = function_backward,
-                  .destroy_saved = destroy_function_saved,
-                  .saved_bytes = 0,
-                  .takes_undefined = true,
+  f->node_type = {.type = {.name = name,
+                           .apply = function_backward,
+                           .destroy_saved = destroy_function_saved,
+                           .saved_bytes = 0,
+                           .takes_undefined = true,
+                           .owned = true},
                   .release = release_type};
   return Ref<Function>::adopt(f);
 }
@@ -189,7 +190,7 @@ TensorRef alias_of_input(const Tensor& input) {
 TensorList apply_plain(Function& f, TensorSpan inputs, int64_t n_outs) {
   if ((ctx().exclude & bit(kKeyAutograd)) || !needs_grad(inputs))
     return run_forward(f, inputs, n_outs);
-  NodeRef node = new_node(&f.node_type, inputs.n, n_outs);
+  NodeRef node = new_node(&f.node_type.type, inputs.n, n_outs);
   ref_inc(&f.refs);
   Node& n = as_node(node);
   n.released = false;
@@ -197,7 +198,7 @@ TensorList apply_plain(Function& f, TensorSpan inputs, int64_t n_outs) {
     if (needs_grad(inputs[i])) n.set_edge(i, *inputs[i]);
   TensorList results = run_forward(f, inputs, n_outs);
   // Without saved tensors, backward may run again, as the nodes of operators that save none.
-  if (f.saved.empty()) f.node_type.destroy_saved = destroy_parts<0, 0>;
+  if (f.saved.empty()) f.node_type.type.destroy_saved = destroy_parts<0, 0>;
   for (int64_t i = 0; i < n_outs; i++) {
     const bool is_input = contains(inputs, *results[i]);
     // The history of the input would not see what is written to a result in its memory.

@@ -26,7 +26,7 @@ static void free_node(Node* n) noexcept {
   const size_t bytes = n->bytes();
   count_live(n, bytes, kLiveNodes, -1);
   mem_retire(n, bytes);
-  if (type->release) type->release(type);
+  if (type->owned) reinterpret_cast<const OwnedNodeType*>(type)->release(type);
 }
 
 // Freeing a node frees the nodes below it. The outermost call does so in a loop, whatever the depth

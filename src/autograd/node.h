@@ -41,9 +41,13 @@ struct NodeType {
   void (*destroy_saved)(Node& n) noexcept;
   uint32_t saved_bytes;
   bool takes_undefined;  // apply receives undefined gradients as such, not as zeros
+  bool owned = false;    // an OwnedNodeType
   uint16_t members = 0;  // 1 + number of the text in node_members (saved_values.h); 0: none
-  // (types created at run time) called when a node of this type is freed
-  void (*release)(const NodeType*) noexcept = nullptr;
+};
+// A type created at run time, which its nodes keep alive.
+struct OwnedNodeType {
+  NodeType type;                              // first: nodes point to it
+  void (*release)(const NodeType*) noexcept;  // called when a node of this type is freed
 };
 
 struct Node : GraphNode {

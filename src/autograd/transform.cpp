@@ -15,7 +15,7 @@ TensorList call_function(ApplicationFn fn, void* user, TensorSpan inputs) {
   constexpr const char* kWhat = "the function";
   CallbackOuts outs(kMaxFunctionOuts);
   int64_t n = 1;
-  const uint64_t transforms = ctx().include & (bit(kKeyForward) | bit(kKeyVmap));
+  const KeySet transforms = ctx().include & (bit(kKeyForward) | bit(kKeyVmap));
   run_callback(kWhat, true, [&](tt_ctx* c) {
     ctx().include |= transforms;
     return fn(user, c, reinterpret_cast<const tt_tensor* const*>(inputs.ptr), inputs.n, outs.data(),

@@ -60,7 +60,7 @@ static const Tensor* base_of_stale(const Tensor& t) {
 // threads may do this at once while others share the view's node; the last one wins.
 static void rebuild_view_node(Tensor& t, const Tensor& base) {
   const uint32_t version = t.tracked_version();
-  const uint64_t keys = bit(kKeyAutograd) | (base.keys & kBackendKeys);
+  const KeySet keys = bit(kKeyAutograd) | (base.keys & kBackendKeys);
   const auto& op = *atomic_load(&op_of_views, kRelaxed);
   const ViewGeometry g = geometry_of(t, base);
   TensorRef whole = TensorRef::share(&base);

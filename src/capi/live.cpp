@@ -49,7 +49,7 @@ const int64_t* sizes_of(const BlockMap& map, const Tensor* t) {
   if (t->tag != kTagTensor || t->refs <= 0 || !valid_dtype(tt_dtype(t->dtype)) ||
       !is_valid_device(t->device))
     return nullptr;
-  if (t->ndim > kMaxDims || (t->keys & 0xff) != backend_key(t->device) || !t->storage ||
+  if (t->ndim > kMaxDims || (t->keys & kBackendKeys) != backend_key(t->device) || !t->storage ||
       uintptr_t(t->storage) % 32)
     return nullptr;
   if (t->ndim > kInlineDims && !map.has(t->heap_dims, size_t(t->ndim) * 16)) return nullptr;

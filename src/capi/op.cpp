@@ -252,7 +252,7 @@ void set_value(Slot& s, const ArgInfo& a, const tt_value& v, int32_t i) {
   }
 }
 
-uint64_t keys_of_value(const Value& v) {
+KeySet keys_of_value(const Value& v) {
   switch (v.kind) {
     case Value::kTensor: return keys_of(v.tensor);
     case Value::kTensorList: return keys_of(TensorSpan(v.tensors, v.n));
@@ -266,9 +266,9 @@ using Slots = SmallVec<Slot, 8>;
 using Values = SmallVec<Value, 8>;
 
 // Boxes the arguments, with defaults for missing ones. Returns the keys that they contribute.
-uint64_t box_args(const OpSchema& schema, const tt_value* args, int64_t n_args, Slots& slots,
-                  Values& values) {
-  uint64_t keys = 0;
+KeySet box_args(const OpSchema& schema, const tt_value* args, int64_t n_args, Slots& slots,
+                Values& values) {
+  KeySet keys = 0;
   slots.resize(schema.n_args);
   for (int32_t i = 0; i < schema.n_args; i++) {
     const ArgInfo& a = schema.args[i];
@@ -312,7 +312,7 @@ tt_status tt_op_call(tt_ctx* h, const tt_op* handle, const tt_value* args, int64
     check_room(schema, outs, cap, n_outs);
     Slots slots;
     Values values;
-    const uint64_t keys =
+    const KeySet keys =
         (box_args(schema, args, n_args, slots, values) | c.include) & ~c.exclude & op->mask;
     TensorList results;
     op->call_boxed({keys, op}, values.data(), results);

@@ -38,7 +38,7 @@ class CallbackScope {
 
  private:
   Tls saved_tls_;
-  uint64_t include_, exclude_;
+  KeySet include_, exclude_;
   ScopeStack scopes_;
   UndoLog* undo_;
   Ctx* c_;
@@ -62,7 +62,7 @@ template <class F> void call_application(const char* what, bool keep_masks, F f)
   ctx().error.view.code = TT_OK;
   ctx().error.view.cause = nullptr;
   try {
-    uint64_t exclude = ctx().exclude;
+    KeySet exclude = ctx().exclude;
     CallbackScope scope;
     if (keep_masks) ctx().exclude = exclude;
     status = f(scope.ctx_handle());

@@ -126,12 +126,12 @@ struct WorkObserver {
 struct Ctx {
   uint32_t tag;
   RefCount refs;
-  uint64_t include, exclude;  // dispatch masks
-  Heap* heap;                 // of the runtime and of the thread that used the ctx last
-  Runtime* rt;                // owned
-  int32_t isa;                // column of Kernel::cpu
-  uint32_t busy_thread;       // (TT_CHECKED) the thread that is inside a call
-  Generator* gen;             // owned default generator
+  KeySet include, exclude;  // dispatch masks
+  Heap* heap;               // of the runtime and of the thread that used the ctx last
+  Runtime* rt;              // owned
+  int32_t isa;              // column of Kernel::cpu
+  uint32_t busy_thread;     // (TT_CHECKED) the thread that is inside a call
+  Generator* gen;           // owned default generator
   ScopeStack scopes;
   tt_cancel* cancel;     // polled between kernels; may be NULL
   PollCallback* poll;    // may be NULL
@@ -202,24 +202,24 @@ struct CallbackRule {
   bool lasts;
 };
 constexpr CallbackRule kCallbackRules[] = {
-    {7, true},    // Capture: what a module of the application computes is recorded
-    {9, false},   // Autocast: such a module computes under it like a layer; backward drops it
-    {13, true},   // Trace
-    {14, true}};  // Profile
-constexpr uint64_t keys_of_rules(bool lasting_only) {
-  uint64_t keys = 0;
+    {10, true},   // Capture: what a module of the application computes is recorded
+    {24, false},  // Autocast: such a module computes under it like a layer; backward drops it
+    {28, true},   // Trace
+    {29, true}};  // Profile
+constexpr KeySet keys_of_rules(bool lasting_only) {
+  KeySet keys = 0;
   for (const CallbackRule& r : kCallbackRules)
-    if (r.lasts || !lasting_only) keys |= uint64_t(1) << r.key;
+    if (r.lasts || !lasting_only) keys |= KeySet(1) << r.key;
   return keys;
 }
-constexpr uint64_t kKeptKeys = keys_of_rules(false);    // a callback starts with these
-constexpr uint64_t kLastingKeys = keys_of_rules(true);  // and leaves these as it wants
-constexpr uint64_t kAutocastKey = uint64_t(1) << 9;
+constexpr KeySet kKeptKeys = keys_of_rules(false);    // a callback starts with these
+constexpr KeySet kLastingKeys = keys_of_rules(true);  // and leaves these as it wants
+constexpr KeySet kAutocastKey = KeySet(1) << 24;
 
 // Restores the dispatch masks at the end of a C++ scope.
 struct MaskGuard {
-  uint64_t include, exclude;
-  MaskGuard(uint64_t more_excluded) : include(ctx().include), exclude(ctx().exclude) {
+  KeySet include, exclude;
+  MaskGuard(KeySet more_excluded) : include(ctx().include), exclude(ctx().exclude) {
     ctx().exclude |= more_excluded;
   }
   ~MaskGuard() {

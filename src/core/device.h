@@ -1,4 +1,4 @@
-// Device: type and index. The backend bit of a device in a key set is 1 << (type - 1).
+// Device: type and index, and the key of its backend.
 #pragma once
 
 #include "base/error.h"
@@ -14,7 +14,11 @@ struct Device {
   }
 };
 constexpr Device kCpuDevice{TT_CPU, 0};
-constexpr uint64_t backend_key(Device d) { return uint64_t(1) << (d.type - 1); }
+// A set of dispatch keys (dispatch/key.h), a bit for each.
+using KeySet = uint32_t;
+// Keys of backends, side streams and captures, which all operators serve.
+constexpr KeySet kBackendKeys = 0xffff;
+constexpr KeySet backend_key(Device d) { return KeySet(1) << (d.type == TT_EXT ? 8 : d.type - 1); }
 inline FmtArg fmt(Device d) { return fmt_device(d.type, d.index); }
 
 }  // namespace TT_NS

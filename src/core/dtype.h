@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "core/device.h"
 #include "core/kernel.h"
 
 namespace TT_NS {
@@ -38,8 +39,8 @@ constexpr bool is_integral(Dtype d) {  // without bool
 }
 constexpr bool is_differentiable(Dtype d) { return d >= Dtype::kF16 && d <= Dtype::kC128; }
 // The dispatch key of operators on these dtypes (dispatch/key.h): not their own implementations.
-constexpr uint64_t kWideUnsignedKey = uint64_t(1) << 10;
-constexpr uint64_t dtype_key(Dtype d) { return is_wide_unsigned(d) ? kWideUnsignedKey : 0; }
+constexpr KeySet kWideUnsignedKey = KeySet(1) << 25;
+constexpr KeySet dtype_key(Dtype d) { return is_wide_unsigned(d) ? kWideUnsignedKey : 0; }
 // The signed dtype of the same size.
 constexpr Dtype signed_of(Dtype wide_unsigned) {
   return Dtype(int(Dtype::kI16) + int(wide_unsigned) - int(Dtype::kU16));

@@ -387,7 +387,7 @@ void set_data(Tensor& t, const Tensor& src) {
   t.device = src.device;
   t.ndim = src.ndim;
   t.numel = src.numel;
-  t.keys = (t.keys & ~(uint64_t(0xff) | kWideUnsignedKey)) | backend_key(src.device) |
+  t.keys = (t.keys & ~(kBackendKeys | kWideUnsignedKey)) | backend_key(src.device) |
            dtype_key(src.dtype);
   t.storage = src.storage;
   t.data = src.data;

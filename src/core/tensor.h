@@ -106,7 +106,7 @@ struct alignas(kHeaderAlign) Tensor {
   uint8_t ndim;
   uint16_t flags;
   uint16_t external_refs;  // (TT_CHECKED) how many of the references the application owns
-  uint64_t keys;           // backend bit of the device | functionality bits (dispatch/key.h)
+  KeySet keys;             // backend bit of the device | functionality bits (dispatch/key.h)
   Storage* storage;        // owned, unless kBorrowedStorage
   char* data;              // storage->data + offset
   int64_t numel;

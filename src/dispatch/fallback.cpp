@@ -4,7 +4,7 @@ namespace TT_NS {
 
 // Handler of an unused key: passes the call on to the next lower slot.
 static void pass_on(Call c, const Value* args, TensorList& outs) {
-  c.keys &= (uint64_t(1) << top_bit(c.keys)) - 1;
+  c.keys &= (KeySet(1) << top_bit(c.keys)) - 1;
   c.op->call_boxed(c, args, outs);
 }
 
@@ -14,10 +14,14 @@ static void no_backend(Call c, const Value*, TensorList&) { fail_missing(c); }
 // ops/wide_unsigned.cpp
 void wide_unsigned_slot(Call c, const Value* args, TensorList& outs);
 
-constinit Fallback fallbacks[kNumKeys] = {
-    pass_on, pass_on, pass_on, no_backend,         pass_on, pass_on, pass_on,
-    pass_on, pass_on, pass_on, wide_unsigned_slot, pass_on, pass_on, pass_on,
-    pass_on, pass_on};
+static consteval Fallbacks first_fallbacks() {
+  Fallbacks f = {};
+  for (Fallback& handler : f.of) handler = pass_on;
+  f.of[kKeyExt] = no_backend;
+  f.of[kKeyWideUnsigned] = wide_unsigned_slot;
+  return f;
+}
+constinit Fallbacks fallbacks = first_fallbacks();
 
 void fail_no_modes() {
   fail(TT_NOT_IMPLEMENTED,
@@ -27,10 +31,8 @@ void fail_no_modes() {
 void no_boxed_call(Call, const Value*, TensorList&) { fail_no_modes(); }
 
 void fail_missing(Call c) {
-  constexpr const char* kNames[] = {"CPU", "CUDA", "META", "EXT"};
-  int k = top_bit(c.keys);
   fail(TT_NOT_IMPLEMENTED, "operator {} has no kernel for the {} backend", c.op->name(),
-       k < 4 ? kNames[k] : "requested");
+       top_bit(c.keys) == kKeyExt ? "EXT" : "requested");
 }
 
 }  // namespace TT_NS

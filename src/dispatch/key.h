@@ -1,5 +1,10 @@
-// Dispatch keys: bits of a key set and slots of an OpInfo. The highest set bit is served first:
-// modes wrap autograd, which wraps the backends. Internal: the C API names backends, never slots.
+// Dispatch keys: bits of a key set. The highest set bit is served first: modes wrap autograd, which
+// wraps the backends. Eight keys share a slot of an operator, a function that serves them all:
+//   slot 0: keys 0 to 7    the implementation, for backends that tt has kernels of
+//   slot 1: keys 8 to 15   the boxed handler of the key, below autograd
+//   slot 2: keys 16 to 23  the autograd wrapper
+//   slot 3: keys 24 to 31  the boxed handler of the key: modes
+// Internal: the C API names backends, never keys.
 #pragma once
 
 #include "core/tensor.h"
@@ -10,29 +15,31 @@ enum Key : int32_t {
   kKeyCpu = 0,
   kKeyCuda = 1,
   kKeyMeta = 2,
-  kKeyExt = 3,  // device type - 1
-  // 4, 5: future layouts (sparse, quantised)
-  kKeyStream = 6,   // above the backends: side streams of devices (modes/streams.h)
-  kKeyCapture = 7,  // below autograd, so that a graph has forward and backward (graph/capture.h)
-  kKeyAutograd = 8,
-  kKeyAutocast = 9,
-  kKeyWideUnsigned = 10,  // of tensors of uint16, uint32, uint64 (ops/wide_unsigned.cpp)
-  kKeyVmap = 11,
-  kKeyForward = 12,  // of dual tensors (autograd/dual.h)
-  kKeyTrace = 13,
-  kKeyProfile = 14,
-  kNumKeys = 16
+  kKeyExt = 8,       // devices of the application (ext/backend.h)
+  kKeyStream = 9,    // above the backends: side streams of devices (modes/streams.h)
+  kKeyCapture = 10,  // below autograd, so that a graph has forward and backward (graph/capture.h)
+  kKeyAutograd = 16,
+  kKeyAutocast = 24,
+  kKeyWideUnsigned = 25,  // of tensors of uint16, uint32, uint64 (ops/wide_unsigned.cpp)
+  kKeyVmap = 26,
+  kKeyForward = 27,  // of dual tensors (autograd/dual.h)
+  kKeyTrace = 28,
+  kKeyProfile = 29,
+  kKeyCheckpoint = 30,  // (modes/checkpoint.h)
+  kNumKeys = 32
 };
-constexpr uint64_t bit(Key k) { return uint64_t(1) << k; }
-constexpr uint64_t kBackendKeys = 0xff;  // and Capture's, which all operators serve
-constexpr uint64_t kBelowAutograd = bit(kKeyAutograd) - 1;
+constexpr KeySet bit(Key k) { return KeySet(1) << k; }
+constexpr KeySet kBelowAutograd = bit(kKeyAutograd) - 1;
+static_assert(backend_key({TT_META, 0}) == bit(kKeyMeta) &&
+              backend_key({TT_EXT, 0}) == bit(kKeyExt));
 // Modes may wrap every operator.
-constexpr uint64_t kModeKeys = 0xffff & ~kBackendKeys & ~bit(kKeyAutograd);
+constexpr KeySet kModeKeys = 0xff000000;
 
 // Modes wrap every operator by boxing its arguments: a twentieth of a small program's code. Builds
 // for microcontrollers have none, and what would start one fails. Tensors of uint16, uint32 and
 // uint64 need a mode.
 constexpr bool kModes = !TT_MINIMAL || is_built(TT_U16) || is_built(TT_U32) || is_built(TT_U64);
-constexpr int kNumSlots = kModes ? kNumKeys : kKeyAutograd + 1;
+// The slots of an operator, by the number of a key / 8.
+enum OpSlot : int32_t { kSlotImpl, kSlotBoxed, kSlotAutograd, kSlotMode, kNumSlots };
 
 }  // namespace TT_NS

@@ -12,7 +12,7 @@ using AnyFn = void (*)();
 // Passed to every slot: the operator, and the keys still to be served (the top bit is the current
 // one).
 struct Call {
-  uint64_t keys;
+  KeySet keys;
   const OpInfo* op;
 };
 
@@ -86,8 +86,8 @@ enum class WideUnsigned : uint8_t {
 // What an operator computes, for modes and graph passes that treat operators alike.
 enum class OpKind : uint8_t {
   kOther,
-  kElementwise,  // OpSchema::kernel is its kernel
-  kReduce,       // over dimensions
+  kElementwise,
+  kReduce,  // over dimensions
   // Along the last dimension, or one given, of each row: softmax, norms, losses, scans.
   kRow,
   kProduct,  // of matrices
@@ -106,28 +106,29 @@ struct OpSchema {
   const char* call;  // its name in C and in error messages: "add" also for "add_scalar"
   const char* text;  // the schema line of the declaration
   const ArgInfo* args;
-  int32_t n_args;
-  int32_t n_outs;  // -1: a list
-  bool differentiable = false;
-  bool random = false;
-  bool internal = false;    // a building block of other operators, not exposed to applications
-  bool structural = false;  // its implementation launches no kernel: views, allocation, composites
-  bool leaf = false;        // its implementation makes no calls that a mode below autograd must see
   // Returns the floating-point operations of a call from its arguments and results; may be NULL.
   double (*flops)(const Value* args, const TensorList& outs) = nullptr;
+  uint8_t n_args;
+  int8_t n_outs;  // -1: a list
+  bool differentiable : 1 = false;
+  bool random : 1 = false;
+  bool internal : 1 = false;    // a building block of other operators, not exposed to applications
+  bool structural : 1 = false;  // its implementation launches no kernel: views, composites
+  bool leaf : 1 = false;    // its implementation makes no calls that a mode below autograd must see
+  bool custom : 1 = false;  // registered by the application: an OwnedOp, which has no slots
   OpKind kind = OpKind::kOther;
   Alias alias = Alias::kNone;
-  const Kernel* kernel = nullptr;  // of an elementwise operator
-  AutocastPolicy autocast = {};
   WideUnsigned wide_unsigned = WideUnsigned::kNone;
+  AutocastPolicy autocast = {};
 };
+
+static_assert(sizeof(void*) != 8 || sizeof(OpSchema) == 48);
 
 // The schema of an operator, without what only modes and graphs read where a build has none.
 consteval OpSchema schema_of(OpSchema s) {
   if (kModes) return s;
   s.text = "";
   s.flops = nullptr;
-  s.kernel = nullptr;
   if (s.internal) {
     s.args = nullptr;
     s.n_args = 0;
@@ -137,20 +138,21 @@ consteval OpSchema schema_of(OpSchema s) {
 
 struct OpInfo {
   uint32_t tag;
-  uint32_t n_slots;
-  uint64_t mask;  // keys that matter to this operator
+  KeySet mask;  // keys that matter to this operator
   const OpSchema* schema;
-  // Calls the typed slot of c.keys' top bit with unboxed arguments; appends the results to outs.
+  // Calls the slot of c.keys' top bit with unboxed arguments; appends the results to outs.
   void (*call_boxed)(Call c, const Value* args, TensorList& outs);
   const char* name() const { return schema->name; }
+  bool is_custom() const { return schema->custom; }
 };
 
-// Typed operator: `constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = {…}`.
+// Typed operator: `constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = {…}`. A build
+// without modes has no slot for them.
 template <class Sig> struct Op;
 template <class R, class... A> struct Op<R(A...)> {
   using Fn = R (*)(Call, A...);
   OpInfo info;
-  Fn slot[kNumSlots];
+  Fn slot[kModes ? kNumSlots : kSlotMode];
 };
 
 }  // namespace TT_NS

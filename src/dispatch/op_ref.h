@@ -9,8 +9,7 @@
 
 namespace TT_NS {
 
-// An operator of the application. Its info has no slots, by which it is told from the library's,
-// which are static.
+// An operator of the application; the library's are static.
 struct OwnedOp {
   OpInfo info;  // first: a tt_op handle points to it
   RefCount refs;
@@ -41,7 +40,7 @@ class OpRef {
 
  private:
   OwnedOp* owned() const {
-    if (!op_ || op_->n_slots) return nullptr;
+    if (!op_ || !op_->is_custom()) return nullptr;
     return reinterpret_cast<OwnedOp*>(const_cast<OpInfo*>(op_));
   }
   const OpInfo* op_ = nullptr;

@@ -231,7 +231,7 @@ tt_status call_hook(Reducer& r, int64_t i, HookStage stage, bool failed = false)
   const HookCalls calls(r);
   ctx().error.view.code = TT_OK;
   ctx().error.view.cause = nullptr;
-  const uint64_t masks = ctx().exclude;
+  const KeySet masks = ctx().exclude;
   CallbackScope scope;
   ctx().exclude = masks;
   try {

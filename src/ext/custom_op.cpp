@@ -18,7 +18,7 @@ struct CustomOp {
   CustomOp* next;
   CustomOpDef def;
   OpSchema schema;
-  NodeType node_type;
+  OwnedNodeType node_type;
   uint32_t differentiable;
   size_t bytes;
   ArgInfo* args() { return reinterpret_cast<ArgInfo*>(this + 1); }
@@ -105,7 +105,7 @@ void release_type(const NodeType* type) noexcept {
 }
 
 void record(Call c, CustomOp& op, const Value* args, TensorSpan inputs, TensorList& outs) {
-  NodeRef node = new_node(&op.node_type, inputs.n, op.schema.n_outs);
+  NodeRef node = new_node(&op.node_type.type, inputs.n, op.schema.n_outs);
   ref_inc(&op.owned.refs);
   Node& n = as_node(node);
   auto& s = *new (n.saved()) CustomSaved;
@@ -168,23 +168,26 @@ CustomOp* make_custom_op(const CustomOpDef& def) {
   ParsedSchema parsed{text + text_bytes, op->args(), nullptr, 0, 0, 0};
   parse_schema(text, parsed);
   op->differentiable = parsed.differentiable;
-  op->schema = {parsed.name,
-                parsed.name,
-                text,
-                op->args(),
-                parsed.n_args,
-                parsed.n_outs,
-                def.backward != nullptr,
-                false};
-  op->schema.leaf = true;
-  op->schema.wide_unsigned = WideUnsigned::kMoves;  // the application looks at dtypes
-  op->owned.info = {kTagOp, 0, kBackendKeys | bit(kKeyAutograd) | kModeKeys, &op->schema,
-                    call_custom};
-  op->node_type = {.name = parsed.name,
-                   .apply = custom_backward,
-                   .destroy_saved = destroy_saved<CustomSaved>,
-                   .saved_bytes = sizeof(CustomSaved),
-                   .takes_undefined = false,
+  op->schema = {.name = parsed.name,
+                .call = parsed.name,
+                .text = text,
+                .args = op->args(),
+                .n_args = uint8_t(parsed.n_args),
+                .n_outs = int8_t(parsed.n_outs),
+                .differentiable = def.backward != nullptr,
+                .leaf = true,
+                .custom = true,
+                .wide_unsigned = WideUnsigned::kMoves};  // the application looks at dtypes
+  op->owned.info = {.tag = kTagOp,
+                    .mask = kBackendKeys | bit(kKeyAutograd) | kModeKeys,
+                    .schema = &op->schema,
+                    .call_boxed = call_custom};
+  op->node_type = {.type = {.name = parsed.name,
+                            .apply = custom_backward,
+                            .destroy_saved = destroy_saved<CustomSaved>,
+                            .saved_bytes = sizeof(CustomSaved),
+                            .takes_undefined = false,
+                            .owned = true},
                    .release = release_type};
   ref.leak();
   return op;

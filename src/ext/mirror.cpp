@@ -82,8 +82,8 @@ void ExtMirrors::convert(const Value& from) {
   values_.push_back(v);
 }
 
-uint64_t ExtMirrors::keys() const {
-  uint64_t keys = bit(kKeyCpu);
+KeySet ExtMirrors::keys() const {
+  KeySet keys = bit(kKeyCpu);
   for (const Value& v : values_) {
     if (v.kind == Value::kTensor) keys |= keys_of(v.tensor);
     for (int64_t i = 0; v.kind == Value::kTensorList && i < v.n; i++) keys |= keys_of(v.tensors[i]);

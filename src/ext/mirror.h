@@ -19,7 +19,7 @@ class ExtMirrors {
   const Tensor* on_cpu(const Tensor* t);
   ExtMirrors(const ExtMirrors&) = delete;
   const Value* args() const { return values_.data(); }
-  uint64_t keys() const;  // keys that the new arguments contribute
+  KeySet keys() const;  // keys that the new arguments contribute
 
   // Returns the result on device `to`. A result that is an argument or shares its memory does so
   // there, too.

@@ -61,7 +61,7 @@ class Rebuild {
   Graph& g_;
   const int64_t inserted_;
   Ctx& ctx_;
-  const uint64_t include_, exclude_;
+  const KeySet include_, exclude_;
   Rng generator_before_;
   bool running_ = false;
   int64_t next_draw_ = 0;
@@ -188,7 +188,7 @@ void Rebuild::run_node(int32_t i) {
   WorkObserver& work = *ctx_.work;
   const RestoreObserver restore(work);
   // What the host reads must be computed.
-  if (i != inserted_ && !n.reads && n.op->n_slots)
+  if (i != inserted_ && !n.reads && !n.op->is_custom())
     work.launch = [](WorkObserver&, const Kernel&, const void*, int64_t, int64_t) {
       return int32_t(TT_OK);
     };

@@ -33,8 +33,8 @@ class HookedCtx {
 
  private:
   Ctx& ctx_ = ctx();
-  const uint64_t include_ = ctx_.include;
-  const uint64_t exclude_ = ctx_.exclude;
+  const KeySet include_ = ctx_.include;
+  const KeySet exclude_ = ctx_.exclude;
   const uint8_t watched_ = ctx_.watched;
   WorkObserver* const work_ = ctx_.work;
   GraphHooks* const graph_ = ctx_.graph;

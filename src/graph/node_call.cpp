@@ -48,7 +48,7 @@ void NodeCall::box(const IrArg& a, int64_t first) {
 }
 
 bool takes_no_tensors(const IrNode& n) {
-  bool lone = n.op->n_slots && !n.op->schema->random;
+  bool lone = !n.op->is_custom() && !n.op->schema->random;
   for_each_value(n, [&](int32_t) { lone = false; });
   for (const IrArg& a : n.args) lone = lone && a.kind != Value::kRng && !a.generator && !a.object;
   return lone;

@@ -28,7 +28,7 @@ class NodeCall {
   }
   const Value* values() const { return values_.data(); }
   // Appends the results to outs. more: keys beside those of the arguments.
-  void run(const OpInfo& op, TensorList& outs, uint64_t more = 0) {
+  void run(const OpInfo& op, TensorList& outs, KeySet more = 0) {
     const CudaMathScope as_recorded(math_);
     op.call_boxed({(keys_ ? keys_ : bit(kKeyCpu)) | more, &op}, values_.data(), outs);
   }
@@ -41,7 +41,7 @@ class NodeCall {
   SmallVec<SmallVec<const Tensor*, 8>, 1> lists_;
   SmallVec<SmallVec<tt_index, 4>, 1> indices_;
   SmallVec<Rng, 1> rngs_;
-  uint64_t keys_ = 0;
+  KeySet keys_ = 0;
   uint16_t math_ = 0;
 };
 

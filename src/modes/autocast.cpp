@@ -161,7 +161,7 @@ void autocast_slot(Call c, const Value* args, TensorList& outs) {
   const bool served = m && (type == TT_CPU || type == TT_CUDA) && m->now.of(type).enabled;
   const Autocast policy = type == TT_CPU ? schema.autocast.cpu : schema.autocast.cuda;
   const bool casts = served && policy != Autocast::kNone;
-  const bool has_parts = !schema.leaf || !c.op->n_slots;  // calls that autocast serves, too
+  const bool has_parts = !schema.leaf || schema.custom;  // calls that autocast serves, too
   if (!casts && has_parts) return c.op->call_boxed(c, args, outs);
   const MaskGuard quiet(bit(kKeyAutocast));  // the implementation takes what it gets
   if (!casts) return c.op->call_boxed(c, args, outs);

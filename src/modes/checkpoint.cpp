@@ -71,7 +71,7 @@ class Recording {
   Recording(const Recording&) = delete;
 
  private:
-  const uint64_t exclude_;
+  const KeySet exclude_;
 };
 
 class HooksPushed {

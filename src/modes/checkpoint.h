@@ -9,8 +9,6 @@ namespace TT_NS {
 
 // The mode of checkpoints that keep results of some operators, above all other modes. Callbacks
 // other than modules of the application run without it.
-constexpr Key kKeyCheckpoint = Key(15);
-static_assert(kKeyCheckpoint > kKeyProfile && kKeyCheckpoint < kNumKeys);
 
 // A function of the application with its owner. drop runs once.
 struct OwnedFunction {

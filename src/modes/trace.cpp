@@ -16,26 +16,43 @@ struct DispatchTrace : CtxPart {
 
 DispatchTrace* of(Ctx& c) { return static_cast<DispatchTrace*>(c.trace); }
 
-constexpr const char* kSlotNames[kNumKeys] = {
-    "cpu",      "cuda",     "meta",          "ext",  "layout",  "layout", "stream",  "capture",
-    "autograd", "autocast", "wide_unsigned", "vmap", "forward", "trace",  "profile", "checkpoint"};
+const char* name_of(Key key) {
+  switch (key) {
+    case kKeyCpu: return "cpu";
+    case kKeyCuda: return "cuda";
+    case kKeyMeta: return "meta";
+    case kKeyExt: return "ext";
+    case kKeyStream: return "stream";
+    case kKeyCapture: return "capture";
+    case kKeyAutograd: return "autograd";
+    case kKeyAutocast: return "autocast";
+    case kKeyWideUnsigned: return "wide_unsigned";
+    case kKeyVmap: return "vmap";
+    case kKeyForward: return "forward";
+    case kKeyTrace: return "trace";
+    case kKeyProfile: return "profile";
+    case kKeyCheckpoint: return "checkpoint";
+    case kNumKeys: break;
+  }
+  return "unknown";
+}
 
 // Calls fn once per slot: each functionality key passes the call on to the next lower one, the last
 // to a backend.
-void report(DispatchTrace& t, uint64_t keys, const char* op) {
+void report(DispatchTrace& t, KeySet keys, const char* op) {
   t.reporting = true;
   struct Done {
     DispatchTrace& t;
     ~Done() { t.reporting = false; }
   } done{t};
-  for (uint64_t left = keys;;) {
+  for (KeySet left = keys;;) {
     const int key = top_bit(left);
     run_callback("the trace callback", true, [&](tt_ctx*) {
-      if (t.fn) t.fn(t.user, op, kSlotNames[key], t.depth);
+      if (t.fn) t.fn(t.user, op, name_of(Key(key)), t.depth);
       return tt_status(TT_OK);
     });
     if (key < kKeyCapture) return;
-    left &= (uint64_t(1) << key) - 1;
+    left &= (KeySet(1) << key) - 1;
   }
 }
 

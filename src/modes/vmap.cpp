@@ -12,8 +12,8 @@ namespace TT_NS {
 
 namespace {
 
-uint64_t keys_of_args(const BatchCall& b, const Value* args) {
-  uint64_t keys = 0;
+KeySet keys_of_args(const BatchCall& b, const Value* args) {
+  KeySet keys = 0;
   for (int32_t i = 0; i < b.n_args(); i++)
     for_each_tensor(args[i], [&](const Tensor& t) { keys |= t.keys; });
   return keys;
@@ -97,7 +97,7 @@ void call_unbatched(Call c, const Value* args, TensorList& outs) {
 }
 
 // A composite gets the batched tensors, which vmap serves in its parts. Autocast casts them before.
-constexpr uint64_t kCompositeKeys = kBackendKeys | bit(kKeyAutocast);
+constexpr KeySet kCompositeKeys = kBackendKeys | bit(kKeyAutocast);
 
 void vmap_slot(Call c, const Value* args, TensorList& outs) {
   const VmapLevel* const level = innermost_level(c, args);
@@ -133,7 +133,7 @@ void vmap_slot(Call c, const Value* args, TensorList& outs) {
 void call_operator(const BatchCall& b, const Value* args, TensorList& outs) {
   const Ctx& c = ctx();
   const OpInfo& op = *b.c.op;
-  const uint64_t keys = (keys_of_args(b, args) | c.include) & ~c.exclude & op.mask;
+  const KeySet keys = (keys_of_args(b, args) | c.include) & ~c.exclude & op.mask;
   op.call_boxed({keys, &op}, args, outs);
 }
 

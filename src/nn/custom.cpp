@@ -24,7 +24,7 @@ TensorList custom_forward(Module& m, TensorSpan inputs) {
   CallbackName what("forward", m.type->name);
   CallbackOuts outs(kMaxCustomOuts);
   int64_t n = 1;
-  const uint64_t checkpoint = ctx().include & bit(kKeyCheckpoint);
+  const KeySet checkpoint = ctx().include & bit(kKeyCheckpoint);
   run_callback(what.text, true, [&](tt_ctx* c) {
     ctx().include |= checkpoint;
     return def.forward(def.user, c, reinterpret_cast<tt_module*>(&m),

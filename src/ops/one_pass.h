@@ -16,7 +16,7 @@ inline bool may_need_gradient(const Tensor& t) {
 }
 inline bool takes_one_pass(const Tensor& t) {
   const Ctx& c = ctx();
-  uint64_t keys = t.keys;
+  KeySet keys = t.keys;
   if ((keys & bit(kKeyAutograd)) && !may_need_gradient(t)) keys &= ~bit(kKeyAutograd);
   return ((keys | c.include) & ~c.exclude) == bit(kKeyCpu) && !(c.watched & kWatchWork);
 }
@@ -24,7 +24,7 @@ inline bool takes_one_pass(const Tensor& t) {
 // The same for a pass that is an operator with a gradient of its own.
 inline bool records_one_pass(const Tensor& t) {
   const Ctx& c = ctx();
-  const uint64_t keys = (t.keys | c.include) & ~c.exclude;
+  const KeySet keys = (t.keys | c.include) & ~c.exclude;
   return (keys & ~bit(kKeyAutograd)) == bit(kKeyCpu) && !(c.watched & kWatchWork);
 }
 

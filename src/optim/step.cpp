@@ -47,7 +47,7 @@ static void check_slot(const Optimizer& o, int64_t i, const Tensor& g, bool conv
 }
 
 bool modes_see_steps() {
-  const uint64_t seeing = (kModeKeys & ~bit(kKeyAutocast)) | bit(kKeyCapture);
+  const KeySet seeing = (kModeKeys & ~bit(kKeyAutocast)) | bit(kKeyCapture);
   return ctx().include & ~ctx().exclude & seeing;
 }
 

@@ -26,7 +26,7 @@ static void native_hardtanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType native_hardtanh_type =
     {"native_hardtanh", native_hardtanh_apply, destroy_parts<1, 0>, sizeof(native_hardtanh_saved),
-     false, 78};
+     false, false, 78};
 alignas(8) static constexpr ArgInfo native_hardtanh_args[] =
     {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, false},
      {"max_val", ArgType::kFloat, false, false}};
@@ -35,8 +35,7 @@ alignas(8) static constexpr RecordedSchema native_hardtanh_schema =
                 .text = "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
                 .args = native_hardtanh_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_clamp, .wide_unsigned = WideUnsigned::kMixed}),
-     &native_hardtanh_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &native_hardtanh_type};
 constinit Op<TensorRef(const Tensor&, double, double)> op_native_hardtanh =
     make_op<TensorRef, const Tensor&, double, double>(&native_hardtanh_schema, native_hardtanh_impl,
                                                       record_like_native_hardtanh);
@@ -65,7 +64,7 @@ alignas(8) static constexpr OpSchema native_hardtanh__schema =
                .text = "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
                .args = native_hardtanh__args, .n_args = 3, .n_outs = 0, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_clamp, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, double, double)> op_native_hardtanh_ = make_op<void, Tensor&, double,
     double>(&native_hardtanh__schema, native_hardtanh__impl, native_hardtanh__autograd);
 
@@ -92,7 +91,8 @@ static void hardtanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType hardtanh_backward_type = {"hardtanh_backward",
-    hardtanh_backward_apply, destroy_parts<1, 0>, sizeof(hardtanh_backward_saved), false, 78};
+    hardtanh_backward_apply, destroy_parts<1, 0>, sizeof(hardtanh_backward_saved), false, false,
+    78};
 static TensorRef hardtanh_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             double min_val, double max_val) {
   const bool n0 = needs_grad(grad);
@@ -121,7 +121,7 @@ alignas(8) static constexpr OpSchema hardtanh_backward_schema =
     .text = "hardtanh_backward(grad: Tensor, input: Tensor, min_val: Float, max_val: Float) -> "
     "Tensor", .args = hardtanh_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_hardtanh_backward, .wide_unsigned = WideUnsigned::kMixed});
+    .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_hardtanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&hardtanh_backward_schema,
     hardtanh_backward_impl, hardtanh_backward_autograd);
@@ -191,15 +191,15 @@ static void leaky_relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType leaky_relu_type = {"leaky_relu", leaky_relu_apply,
-    destroy_parts<1, 0>, sizeof(leaky_relu_saved), false, 79};
+    destroy_parts<1, 0>, sizeof(leaky_relu_saved), false, false, 79};
 alignas(8) static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false},
     {"negative_slope", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.01}}};
 alignas(8) static constexpr RecordedSchema leaky_relu_schema =
     {schema_of({.name = "leaky_relu", .call = "leaky_relu",
                 .text = "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor",
                 .args = leaky_relu_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_leaky_relu,
-                .wide_unsigned = WideUnsigned::kFloat}), &leaky_relu_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &leaky_relu_type};
 constinit Op<TensorRef(const Tensor&, double)> op_leaky_relu = make_op<TensorRef, const Tensor&,
     double>(&leaky_relu_schema, leaky_relu_impl, record_like_leaky_relu);
 alignas(8) static constexpr ArgInfo leaky_relu__args[] = {{"input", ArgType::kTensor, true, false},
@@ -208,8 +208,8 @@ alignas(8) static constexpr RecordedSchema leaky_relu__schema =
     {schema_of({.name = "leaky_relu_", .call = "leaky_relu_",
                 .text = "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor",
                 .args = leaky_relu__args, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_leaky_relu,
-                .wide_unsigned = WideUnsigned::kFloat}), &leaky_relu_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &leaky_relu_type};
 constinit Op<void(Tensor&, double)> op_leaky_relu_ = make_op<void, Tensor&,
     double>(&leaky_relu__schema, leaky_relu__impl, record_like_leaky_relu_);
 
@@ -230,7 +230,8 @@ static void leaky_relu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType leaky_relu_backward_type = {"leaky_relu_backward",
-    leaky_relu_backward_apply, destroy_parts<1, 0>, sizeof(leaky_relu_backward_saved), false, 79};
+    leaky_relu_backward_apply, destroy_parts<1, 0>, sizeof(leaky_relu_backward_saved), false, false,
+    79};
 alignas(8) static constexpr ArgInfo leaky_relu_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false},
      {"negative_slope", ArgType::kFloat, false, false}};
@@ -239,8 +240,7 @@ alignas(8) static constexpr RecordedSchema leaky_relu_backward_schema =
     .text = "leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: Float) -> Tensor",
     .args = leaky_relu_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_leaky_relu_backward, .wide_unsigned = WideUnsigned::kMixed}),
-    &leaky_relu_backward_type};
+    .wide_unsigned = WideUnsigned::kMixed}), &leaky_relu_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_leaky_relu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&leaky_relu_backward_schema,
     leaky_relu_backward_impl, record_like_leaky_relu_backward);
@@ -259,21 +259,19 @@ static void elu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType elu_type = {"elu", elu_apply, destroy_parts<1, 0>,
-                                                       sizeof(elu_saved), false, 75};
+                                                       sizeof(elu_saved), false, false, 75};
 alignas(8) static constexpr RecordedSchema elu_schema =
     {schema_of({.name = "elu", .call = "elu",
                 .text = "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = args_like_elu,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_elu,
-                .wide_unsigned = WideUnsigned::kFloat}), &elu_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &elu_type};
 constinit Op<TensorRef(const Tensor&, double)> op_elu = make_op<TensorRef, const Tensor&,
     double>(&elu_schema, elu_impl, record_like_leaky_relu);
 alignas(8) static constexpr RecordedSchema elu__schema =
     {schema_of({.name = "elu_", .call = "elu_",
                 .text = "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = args_like_elu_,
                 .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_elu,
-                .wide_unsigned = WideUnsigned::kFloat}), &elu_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &elu_type};
 constinit Op<void(Tensor&, double)> op_elu_ = make_op<void, Tensor&, double>(&elu__schema,
     elu__impl, record_like_leaky_relu_);
 
@@ -300,14 +298,13 @@ static void elu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType elu_backward_type = {"elu_backward", elu_backward_apply,
-    destroy_parts<2, 0>, sizeof(elu_backward_saved), false, 51};
+    destroy_parts<2, 0>, sizeof(elu_backward_saved), false, false, 51};
 alignas(8) static constexpr RecordedSchema elu_backward_schema =
     {schema_of({.name = "elu_backward", .call = "elu_backward",
                 .text = "elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor",
                 .args = args_like_elu_backward, .n_args = 3, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_elu_backward, .wide_unsigned = WideUnsigned::kMixed}),
-     &elu_backward_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &elu_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_elu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&elu_backward_schema,
     elu_backward_impl, record_like_elu_backward);
@@ -344,13 +341,13 @@ static void gelu_exact_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType gelu_exact_type = {"gelu_exact", gelu_exact_apply,
-    destroy_parts<1, 0>, sizeof(gelu_exact_saved), false, 74};
+    destroy_parts<1, 0>, sizeof(gelu_exact_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema gelu_exact_schema =
     {schema_of({.name = "gelu_exact", .call = "gelu_exact",
                 .text = "gelu_exact(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_gelu,
-                .wide_unsigned = WideUnsigned::kFloat}), &gelu_exact_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &gelu_exact_type};
 constinit Op<TensorRef(const Tensor&)> op_gelu_exact =
     make_op<TensorRef, const Tensor&>(&gelu_exact_schema, gelu_exact_impl, record_like_gelu_exact);
 
@@ -374,14 +371,15 @@ static void gelu_exact_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType gelu_exact_backward_type = {"gelu_exact_backward",
-    gelu_exact_backward_apply, destroy_parts<2, 0>, sizeof(gelu_exact_backward_saved), false, 49};
+    gelu_exact_backward_apply, destroy_parts<2, 0>, sizeof(gelu_exact_backward_saved), false, false,
+    49};
 alignas(8) static constexpr RecordedSchema gelu_exact_backward_schema =
     {schema_of({.name = "gelu_exact_backward", .call = "gelu_exact_backward",
                 .text = "gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_gelu_backward,
-                .wide_unsigned = WideUnsigned::kMixed}), &gelu_exact_backward_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &gelu_exact_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_exact_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_exact_backward_schema,
                                                      gelu_exact_backward_impl,
@@ -400,13 +398,13 @@ static void gelu_tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType gelu_tanh_type = {"gelu_tanh", gelu_tanh_apply,
-    destroy_parts<1, 0>, sizeof(gelu_tanh_saved), false, 74};
+    destroy_parts<1, 0>, sizeof(gelu_tanh_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema gelu_tanh_schema =
     {schema_of({.name = "gelu_tanh", .call = "gelu_tanh",
                 .text = "gelu_tanh(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_gelu_tanh,
-                .wide_unsigned = WideUnsigned::kFloat}), &gelu_tanh_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &gelu_tanh_type};
 constinit Op<TensorRef(const Tensor&)> op_gelu_tanh =
     make_op<TensorRef, const Tensor&>(&gelu_tanh_schema, gelu_tanh_impl, record_like_gelu_exact);
 
@@ -431,14 +429,15 @@ static void gelu_tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 alignas(8) static constinit const NodeType gelu_tanh_backward_type = {"gelu_tanh_backward",
-    gelu_tanh_backward_apply, destroy_parts<2, 0>, sizeof(gelu_tanh_backward_saved), false, 49};
+    gelu_tanh_backward_apply, destroy_parts<2, 0>, sizeof(gelu_tanh_backward_saved), false, false,
+    49};
 alignas(8) static constexpr RecordedSchema gelu_tanh_backward_schema =
     {schema_of({.name = "gelu_tanh_backward", .call = "gelu_tanh_backward",
                 .text = "gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_gelu_tanh_backward,
-                .wide_unsigned = WideUnsigned::kMixed}), &gelu_tanh_backward_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &gelu_tanh_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gelu_tanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&gelu_tanh_backward_schema,
                                                      gelu_tanh_backward_impl,
@@ -457,19 +456,19 @@ static void silu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType silu_type = {"silu", silu_apply, destroy_parts<1, 0>,
-                                                        sizeof(silu_saved), false, 74};
+                                                        sizeof(silu_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema silu_schema =
     {schema_of({.name = "silu", .call = "silu", .text = "silu(input: Tensor) -> Tensor",
                 .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_silu,
-                .wide_unsigned = WideUnsigned::kFloat}), &silu_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &silu_type};
 constinit Op<TensorRef(const Tensor&)> op_silu = make_op<TensorRef, const Tensor&>(&silu_schema,
     silu_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema silu__schema =
     {schema_of({.name = "silu_", .call = "silu_", .text = "silu(input: Tensor) -> Tensor",
                 .args = args_like_relu6_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_silu,
-                .wide_unsigned = WideUnsigned::kFloat}), &silu_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &silu_type};
 constinit Op<void(Tensor&)> op_silu_ = make_op<void, Tensor&>(&silu__schema, silu__impl,
     record_like_silu_);
 
@@ -495,14 +494,14 @@ static void silu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType silu_backward_type =
     {"silu_backward", silu_backward_apply, destroy_parts<2, 0>, sizeof(silu_backward_saved), false,
-     49};
+     false, 49};
 alignas(8) static constexpr RecordedSchema silu_backward_schema =
     {schema_of({.name = "silu_backward", .call = "silu_backward",
                 .text = "silu_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_silu_backward,
-                .wide_unsigned = WideUnsigned::kMixed}), &silu_backward_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &silu_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_silu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&silu_backward_schema, silu_backward_impl,
                                                      record_like_gelu_exact_backward);
@@ -520,19 +519,19 @@ static void mish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType mish_type = {"mish", mish_apply, destroy_parts<1, 0>,
-                                                        sizeof(mish_saved), false, 74};
+                                                        sizeof(mish_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema mish_schema =
     {schema_of({.name = "mish", .call = "mish", .text = "mish(input: Tensor) -> Tensor",
                 .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_mish,
-                .wide_unsigned = WideUnsigned::kFloat}), &mish_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &mish_type};
 constinit Op<TensorRef(const Tensor&)> op_mish = make_op<TensorRef, const Tensor&>(&mish_schema,
     mish_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema mish__schema =
     {schema_of({.name = "mish_", .call = "mish_", .text = "mish(input: Tensor) -> Tensor",
                 .args = args_like_relu6_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_mish,
-                .wide_unsigned = WideUnsigned::kFloat}), &mish_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &mish_type};
 constinit Op<void(Tensor&)> op_mish_ = make_op<void, Tensor&>(&mish__schema, mish__impl,
     record_like_silu_);
 
@@ -558,14 +557,14 @@ static void mish_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType mish_backward_type =
     {"mish_backward", mish_backward_apply, destroy_parts<2, 0>, sizeof(mish_backward_saved), false,
-     49};
+     false, 49};
 alignas(8) static constexpr RecordedSchema mish_backward_schema =
     {schema_of({.name = "mish_backward", .call = "mish_backward",
                 .text = "mish_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_mish_backward,
-                .wide_unsigned = WideUnsigned::kMixed}), &mish_backward_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &mish_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mish_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&mish_backward_schema, mish_backward_impl,
                                                      record_like_gelu_exact_backward);
@@ -585,7 +584,7 @@ static void softplus_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType softplus_type = {"softplus", softplus_apply,
-    destroy_parts<1, 0>, sizeof(softplus_saved), false, 76};
+    destroy_parts<1, 0>, sizeof(softplus_saved), false, false, 76};
 alignas(8) static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, false},
                                                        {"beta", ArgType::kFloat, false, true, 0,
                                                         ArgDefault::kFloat, {.f = 1.0}},
@@ -596,9 +595,8 @@ alignas(8) static constexpr RecordedSchema softplus_schema =
     {schema_of({.name = "softplus", .call = "softplus",
     .text = "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor",
     .args = softplus_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_softplus,
-    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kFloat}),
-    &softplus_type};
+    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    .autocast = {Autocast::kNone, Autocast::kFp32}}), &softplus_type};
 constinit Op<TensorRef(const Tensor&, double, double)> op_softplus =
     make_op<TensorRef, const Tensor&, double, double>(&softplus_schema, softplus_impl,
                                                       record_like_native_hardtanh);
@@ -606,8 +604,7 @@ alignas(8) static constexpr OpSchema softplus_into_schema =
     schema_of({.name = "softplus_into", .call = "softplus_into",
     .text = "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor",
     .args = softplus_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_softplus,
-    .wide_unsigned = WideUnsigned::kFloat});
+    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, double, double, Tensor&)> op_softplus_into =
     make_op<void, const Tensor&, double, double, Tensor&>(&softplus_into_schema, softplus_into_impl,
     into_autograd);
@@ -642,7 +639,8 @@ static void softplus_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType softplus_backward_type = {"softplus_backward",
-    softplus_backward_apply, destroy_parts<2, 0>, sizeof(softplus_backward_saved), false, 52};
+    softplus_backward_apply, destroy_parts<2, 0>, sizeof(softplus_backward_saved), false, false,
+    52};
 static TensorRef softplus_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             double beta, double threshold) {
   const bool n0 = needs_grad(grad);
@@ -672,7 +670,7 @@ alignas(8) static constexpr OpSchema softplus_backward_schema =
     .text = "softplus_backward(grad: Tensor, input: Tensor, beta: Float, threshold: Float) -> "
     "Tensor", .args = softplus_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_softplus_backward, .wide_unsigned = WideUnsigned::kMixed});
+    .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_softplus_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&softplus_backward_schema,
     softplus_backward_impl, softplus_backward_autograd);
@@ -690,22 +688,21 @@ static void logsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType logsigmoid_type = {"logsigmoid", logsigmoid_apply,
-    destroy_parts<1, 0>, sizeof(logsigmoid_saved), false, 74};
+    destroy_parts<1, 0>, sizeof(logsigmoid_saved), false, false, 74};
 alignas(8) static constexpr ArgInfo logsigmoid_args[] = {{"input", ArgType::kTensor, false, false},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema logsigmoid_schema =
     {schema_of({.name = "logsigmoid", .call = "logsigmoid",
                 .text = "logsigmoid(input: Tensor) -> Tensor", .args = logsigmoid_args, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_log_sigmoid, .wide_unsigned = WideUnsigned::kFloat}),
-     &logsigmoid_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &logsigmoid_type};
 constinit Op<TensorRef(const Tensor&)> op_logsigmoid =
     make_op<TensorRef, const Tensor&>(&logsigmoid_schema, logsigmoid_impl, record_like_gelu_exact);
 alignas(8) static constexpr OpSchema logsigmoid_into_schema =
     schema_of({.name = "logsigmoid_into", .call = "logsigmoid_into",
                .text = "logsigmoid(input: Tensor) -> Tensor", .args = logsigmoid_args, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_log_sigmoid, .wide_unsigned = WideUnsigned::kFloat});
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_logsigmoid_into = make_op<void, const Tensor&,
     Tensor&>(&logsigmoid_into_schema, logsigmoid_into_impl, into_autograd);
 
@@ -731,14 +728,15 @@ static void logsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType logsigmoid_backward_type = {"logsigmoid_backward",
-    logsigmoid_backward_apply, destroy_parts<2, 0>, sizeof(logsigmoid_backward_saved), false, 49};
+    logsigmoid_backward_apply, destroy_parts<2, 0>, sizeof(logsigmoid_backward_saved), false, false,
+    49};
 alignas(8) static constexpr RecordedSchema logsigmoid_backward_schema =
     {schema_of({.name = "logsigmoid_backward", .call = "logsigmoid_backward",
                 .text = "logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_log_sigmoid_backward,
-                .wide_unsigned = WideUnsigned::kMixed}), &logsigmoid_backward_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &logsigmoid_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logsigmoid_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logsigmoid_backward_schema,
                                                      logsigmoid_backward_impl,
@@ -757,21 +755,19 @@ static void hardswish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType hardswish_type = {"hardswish", hardswish_apply,
-    destroy_parts<1, 0>, sizeof(hardswish_saved), false, 74};
+    destroy_parts<1, 0>, sizeof(hardswish_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema hardswish_schema =
     {schema_of({.name = "hardswish", .call = "hardswish",
                 .text = "hardswish(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_hardswish, .wide_unsigned = WideUnsigned::kFloat}),
-     &hardswish_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &hardswish_type};
 constinit Op<TensorRef(const Tensor&)> op_hardswish =
     make_op<TensorRef, const Tensor&>(&hardswish_schema, hardswish_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema hardswish__schema =
     {schema_of({.name = "hardswish_", .call = "hardswish_",
                 .text = "hardswish(input: Tensor) -> Tensor", .args = args_like_relu6_, .n_args = 1,
                 .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_hardswish, .wide_unsigned = WideUnsigned::kFloat}),
-     &hardswish_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &hardswish_type};
 constinit Op<void(Tensor&)> op_hardswish_ = make_op<void, Tensor&>(&hardswish__schema,
     hardswish__impl, record_like_silu_);
 
@@ -796,14 +792,15 @@ static void hardswish_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 alignas(8) static constinit const NodeType hardswish_backward_type = {"hardswish_backward",
-    hardswish_backward_apply, destroy_parts<2, 0>, sizeof(hardswish_backward_saved), false, 49};
+    hardswish_backward_apply, destroy_parts<2, 0>, sizeof(hardswish_backward_saved), false, false,
+    49};
 alignas(8) static constexpr RecordedSchema hardswish_backward_schema =
     {schema_of({.name = "hardswish_backward", .call = "hardswish_backward",
                 .text = "hardswish_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_hardswish_backward,
-                .wide_unsigned = WideUnsigned::kMixed}), &hardswish_backward_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &hardswish_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardswish_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&hardswish_backward_schema,
                                                      hardswish_backward_impl,
@@ -822,13 +819,13 @@ static void hardsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType hardsigmoid_type = {"hardsigmoid", hardsigmoid_apply,
-    destroy_parts<1, 0>, sizeof(hardsigmoid_saved), false, 74};
+    destroy_parts<1, 0>, sizeof(hardsigmoid_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema hardsigmoid_schema =
     {schema_of({.name = "hardsigmoid", .call = "hardsigmoid",
                 .text = "hardsigmoid(input: Tensor) -> Tensor", .args = args_like_relu6,
                 .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_hardsigmoid,
-                .wide_unsigned = WideUnsigned::kFloat}), &hardsigmoid_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &hardsigmoid_type};
 constinit Op<TensorRef(const Tensor&)> op_hardsigmoid =
     make_op<TensorRef, const Tensor&>(&hardsigmoid_schema, hardsigmoid_impl,
                                       record_like_gelu_exact);
@@ -836,8 +833,8 @@ alignas(8) static constexpr RecordedSchema hardsigmoid__schema =
     {schema_of({.name = "hardsigmoid_", .call = "hardsigmoid_",
                 .text = "hardsigmoid(input: Tensor) -> Tensor", .args = args_like_relu6_,
                 .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_hardsigmoid,
-                .wide_unsigned = WideUnsigned::kFloat}), &hardsigmoid_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &hardsigmoid_type};
 constinit Op<void(Tensor&)> op_hardsigmoid_ = make_op<void, Tensor&>(&hardsigmoid__schema,
     hardsigmoid__impl, record_like_silu_);
 
@@ -860,7 +857,8 @@ static void hardsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 alignas(8) static constinit const NodeType hardsigmoid_backward_type = {"hardsigmoid_backward",
-    hardsigmoid_backward_apply, destroy_parts<1, 0>, sizeof(hardsigmoid_backward_saved), false, 74};
+    hardsigmoid_backward_apply, destroy_parts<1, 0>, sizeof(hardsigmoid_backward_saved), false,
+    false, 74};
 static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -881,7 +879,7 @@ alignas(8) static constexpr OpSchema hardsigmoid_backward_schema =
                .text = "hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
                .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_hardsigmoid_backward, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hardsigmoid_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&hardsigmoid_backward_schema,
                                                      hardsigmoid_backward_impl,
@@ -911,7 +909,7 @@ static void glu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType glu_kernel_type = {"glu_kernel", glu_kernel_apply,
-    destroy_parts<1, 0>, sizeof(glu_kernel_saved), false, 80};
+    destroy_parts<1, 0>, sizeof(glu_kernel_saved), false, false, 80};
 alignas(8) static constexpr ArgInfo glu_kernel_args[] = {{"input", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}};
 alignas(8) static constexpr RecordedSchema glu_kernel_schema =
@@ -956,15 +954,14 @@ static void gated_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType gated_type = {"gated", gated_apply, destroy_parts<2, 0>,
-    sizeof(gated_saved), false, 119};
+    sizeof(gated_saved), false, false, 119};
 alignas(8) static constexpr ArgInfo gated_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"gate", ArgType::kTensor, false, false}};
 alignas(8) static constexpr RecordedSchema gated_schema =
     {schema_of({.name = "gated", .call = "gated",
                 .text = "gated(self: Tensor, gate: Tensor) -> Tensor", .args = gated_args,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_gated,
-                .wide_unsigned = WideUnsigned::kFloat}), &gated_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &gated_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gated = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gated_schema, gated_impl, record_like_gelu_exact_backward);
 
@@ -1005,7 +1002,7 @@ static void gated_slope_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType gated_slope_type = {"gated_slope", gated_slope_apply,
-    destroy_parts<3, 0>, sizeof(gated_slope_saved), false, 58};
+    destroy_parts<3, 0>, sizeof(gated_slope_saved), false, false, 58};
 static TensorRef gated_slope_autograd(Call c, const Tensor& grad, const Tensor& self,
                                       const Tensor& gate) {
   const bool n0 = needs_grad(grad);
@@ -1033,7 +1030,7 @@ alignas(8) static constexpr OpSchema gated_slope_schema =
                .text = "gated_slope(grad: Tensor, self: Tensor, gate: Tensor) -> Tensor",
                .args = gated_slope_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_gated_slope, .wide_unsigned = WideUnsigned::kFloat});
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_gated_slope =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&gated_slope_schema,
     gated_slope_impl, gated_slope_autograd);
@@ -1051,12 +1048,12 @@ static void softsign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType softsign_type = {"softsign", softsign_apply,
-    destroy_parts<1, 0>, sizeof(softsign_saved), false, 74};
+    destroy_parts<1, 0>, sizeof(softsign_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema softsign_schema =
     {schema_of({.name = "softsign", .call = "softsign", .text = "softsign(input: Tensor) -> Tensor",
                 .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_softsign,
-                .wide_unsigned = WideUnsigned::kFloat}), &softsign_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &softsign_type};
 constinit Op<TensorRef(const Tensor&)> op_softsign =
     make_op<TensorRef, const Tensor&>(&softsign_schema, softsign_impl, record_like_gelu_exact);
 
@@ -1072,19 +1069,19 @@ static void relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType relu_type = {"relu", relu_apply, destroy_parts<1, 0>,
-                                                        sizeof(relu_saved), false, 98};
+                                                        sizeof(relu_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema relu_schema =
     {schema_of({.name = "relu", .call = "relu", .text = "relu(self: Tensor) -> Tensor",
                 .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_relu,
-                .wide_unsigned = WideUnsigned::kOrder}), &relu_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &relu_type};
 constinit Op<TensorRef(const Tensor&)> op_relu = make_op<TensorRef, const Tensor&>(&relu_schema,
     relu_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema relu__schema =
     {schema_of({.name = "relu_", .call = "relu_", .text = "relu(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_relu,
-                .wide_unsigned = WideUnsigned::kOrder}), &relu_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &relu_type};
 constinit Op<void(Tensor&)> op_relu_ = make_op<void, Tensor&>(&relu__schema, relu__impl,
     record_like_relu_);
 
@@ -1109,7 +1106,8 @@ static void threshold_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 alignas(8) static constinit const NodeType threshold_backward_type = {"threshold_backward",
-    threshold_backward_apply, destroy_parts<1, 0>, sizeof(threshold_backward_saved), false, 152};
+    threshold_backward_apply, destroy_parts<1, 0>, sizeof(threshold_backward_saved), false, false,
+    152};
 static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const Tensor& y,
                                              const Scalar& threshold) {
   const bool n0 = needs_grad(grad);
@@ -1136,7 +1134,7 @@ alignas(8) static constexpr OpSchema threshold_backward_schema =
     .text = "threshold_backward(grad: Tensor, y: Tensor, threshold: Scalar = 0) -> Tensor",
     .args = threshold_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_threshold_backward, .wide_unsigned = WideUnsigned::kMixed});
+    .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_threshold_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&threshold_backward_schema,
     threshold_backward_impl, threshold_backward_autograd);
@@ -1155,7 +1153,7 @@ static void threshold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType threshold_type = {"threshold", threshold_apply,
-    destroy_parts<1, 0>, sizeof(threshold_saved), false, 110};
+    destroy_parts<1, 0>, sizeof(threshold_saved), false, false, 110};
 static TensorRef threshold_autograd(Call c, const Tensor& self, const Scalar& threshold,
                                     const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -1178,8 +1176,7 @@ alignas(8) static constexpr OpSchema threshold_schema =
     schema_of({.name = "threshold", .call = "threshold",
                .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
                .args = threshold_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_threshold,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_threshold =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&threshold_schema,
     threshold_impl, threshold_autograd);
@@ -1205,16 +1202,14 @@ alignas(8) static constexpr OpSchema threshold__schema =
     schema_of({.name = "threshold_", .call = "threshold_",
                .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
                .args = threshold__args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_threshold,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_threshold_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&threshold__schema, threshold__impl, threshold__autograd);
 alignas(8) static constexpr OpSchema threshold_into_schema =
     schema_of({.name = "threshold_into", .call = "threshold_into",
                .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
                .args = threshold_args, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_threshold,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_threshold_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&threshold_into_schema,
     threshold_into_impl, into_autograd);
@@ -1222,7 +1217,7 @@ constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_thre
 // ---- hardshrink ----
 using hardshrink_saved = leaky_relu_saved;
 alignas(8) static constinit const NodeType hardshrink_type = {"hardshrink", apply_like_hardshrink,
-    destroy_parts<1, 0>, sizeof(hardshrink_saved), false, 103};
+    destroy_parts<1, 0>, sizeof(hardshrink_saved), false, false, 103};
 alignas(8) static constexpr ArgInfo hardshrink_args[] = {{"self", ArgType::kTensor, false, false},
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"dst", ArgType::kTensor, true, false}};
@@ -1230,23 +1225,22 @@ alignas(8) static constexpr RecordedSchema hardshrink_schema =
     {schema_of({.name = "hardshrink", .call = "hardshrink",
                 .text = "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor",
                 .args = hardshrink_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_hardshrink,
-                .wide_unsigned = WideUnsigned::kMixed}), &hardshrink_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &hardshrink_type};
 constinit Op<TensorRef(const Tensor&, double)> op_hardshrink = make_op<TensorRef, const Tensor&,
     double>(&hardshrink_schema, hardshrink_impl, record_like_leaky_relu);
 alignas(8) static constexpr OpSchema hardshrink_into_schema =
     schema_of({.name = "hardshrink_into", .call = "hardshrink_into",
                .text = "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor",
                .args = hardshrink_args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_hardshrink,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, double, Tensor&)> op_hardshrink_into = make_op<void, const Tensor&,
     double, Tensor&>(&hardshrink_into_schema, hardshrink_into_impl, into_autograd);
 
 // ---- softshrink ----
 using softshrink_saved = leaky_relu_saved;
 alignas(8) static constinit const NodeType softshrink_type = {"softshrink", apply_like_hardshrink,
-    destroy_parts<1, 0>, sizeof(softshrink_saved), false, 77};
+    destroy_parts<1, 0>, sizeof(softshrink_saved), false, false, 77};
 alignas(8) static constexpr ArgInfo softshrink_args[] = {{"input", ArgType::kTensor, false, false},
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"dst", ArgType::kTensor, true, false}};
@@ -1254,16 +1248,15 @@ alignas(8) static constexpr RecordedSchema softshrink_schema =
     {schema_of({.name = "softshrink", .call = "softshrink",
                 .text = "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor",
                 .args = softshrink_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_softshrink,
-                .wide_unsigned = WideUnsigned::kMixed}), &softshrink_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &softshrink_type};
 constinit Op<TensorRef(const Tensor&, double)> op_softshrink = make_op<TensorRef, const Tensor&,
     double>(&softshrink_schema, softshrink_impl, record_like_leaky_relu);
 alignas(8) static constexpr OpSchema softshrink_into_schema =
     schema_of({.name = "softshrink_into", .call = "softshrink_into",
                .text = "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor",
                .args = softshrink_args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_softshrink,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, double, Tensor&)> op_softshrink_into = make_op<void, const Tensor&,
     double, Tensor&>(&softshrink_into_schema, softshrink_into_impl, into_autograd);
 
@@ -1286,7 +1279,7 @@ static void shrink_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType shrink_backward_type =
     {"shrink_backward", shrink_backward_apply, destroy_parts<1, 0>, sizeof(shrink_backward_saved),
-     false, 77};
+     false, false, 77};
 alignas(8) static constexpr ArgInfo shrink_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false},
      {"lambd", ArgType::kFloat, false, false}};
@@ -1295,8 +1288,7 @@ alignas(8) static constexpr RecordedSchema shrink_backward_schema =
                 .text = "shrink_backward(grad: Tensor, input: Tensor, lambd: Float) -> Tensor",
                 .args = shrink_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_shrink_backward, .wide_unsigned = WideUnsigned::kMixed}),
-     &shrink_backward_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &shrink_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_shrink_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&shrink_backward_schema,
     shrink_backward_impl, record_like_leaky_relu_backward);
@@ -1314,13 +1306,12 @@ static void tanhshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType tanhshrink_type = {"tanhshrink", tanhshrink_apply,
-    destroy_parts<1, 0>, sizeof(tanhshrink_saved), false, 74};
+    destroy_parts<1, 0>, sizeof(tanhshrink_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema tanhshrink_schema =
     {schema_of({.name = "tanhshrink", .call = "tanhshrink",
                 .text = "tanhshrink(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_tanhshrink, .wide_unsigned = WideUnsigned::kFloat}),
-     &tanhshrink_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &tanhshrink_type};
 constinit Op<TensorRef(const Tensor&)> op_tanhshrink =
     make_op<TensorRef, const Tensor&>(&tanhshrink_schema, tanhshrink_impl, record_like_gelu_exact);
 
@@ -1329,8 +1320,8 @@ alignas(8) static constexpr OpSchema prelu_schema =
     schema_of({.name = "prelu", .call = "prelu",
                .text = "prelu(self: Tensor, weight: Tensor) -> Tensor", .args = args_like_prelu,
                .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kLower, Autocast::kLower},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_prelu = make_op<TensorRef, const Tensor&,
     const Tensor&>(&prelu_schema, impl::prelu, nullptr);
 
@@ -1355,14 +1346,13 @@ static void prelu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType prelu_kernel_type = {"prelu_kernel", prelu_kernel_apply,
-    destroy_parts<2, 0>, sizeof(prelu_kernel_saved), false, 145};
+    destroy_parts<2, 0>, sizeof(prelu_kernel_saved), false, false, 145};
 alignas(8) static constexpr RecordedSchema prelu_kernel_schema =
     {schema_of({.name = "prelu_kernel", .call = "prelu_kernel",
                 .text = "prelu_kernel(self: Tensor, weight: Tensor) -> Tensor",
                 .args = args_like_prelu, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_prelu, .wide_unsigned = WideUnsigned::kMixed}),
-     &prelu_kernel_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &prelu_kernel_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_prelu_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&prelu_kernel_schema, prelu_kernel_impl,
                                                      record_like_prelu_kernel);
@@ -1380,19 +1370,19 @@ static void selu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType selu_type = {"selu", selu_apply, destroy_parts<1, 0>,
-                                                        sizeof(selu_saved), false, 74};
+                                                        sizeof(selu_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema selu_schema =
     {schema_of({.name = "selu", .call = "selu", .text = "selu(input: Tensor) -> Tensor",
                 .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_selu,
-                .wide_unsigned = WideUnsigned::kFloat}), &selu_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &selu_type};
 constinit Op<TensorRef(const Tensor&)> op_selu = make_op<TensorRef, const Tensor&>(&selu_schema,
     selu_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema selu__schema =
     {schema_of({.name = "selu_", .call = "selu_", .text = "selu(input: Tensor) -> Tensor",
                 .args = args_like_relu6_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_selu,
-                .wide_unsigned = WideUnsigned::kFloat}), &selu_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &selu_type};
 constinit Op<void(Tensor&)> op_selu_ = make_op<void, Tensor&>(&selu__schema, selu__impl,
     record_like_silu_);
 
@@ -1419,14 +1409,14 @@ static void selu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType selu_backward_type =
     {"selu_backward", selu_backward_apply, destroy_parts<2, 0>, sizeof(selu_backward_saved), false,
-     49};
+     false, 49};
 alignas(8) static constexpr RecordedSchema selu_backward_schema =
     {schema_of({.name = "selu_backward", .call = "selu_backward",
                 .text = "selu_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_selu_backward,
-                .wide_unsigned = WideUnsigned::kMixed}), &selu_backward_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &selu_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_selu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&selu_backward_schema, selu_backward_impl,
                                                      record_like_gelu_exact_backward);
@@ -1445,21 +1435,19 @@ static void celu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType celu_type = {"celu", celu_apply, destroy_parts<1, 0>,
-                                                        sizeof(celu_saved), false, 75};
+                                                        sizeof(celu_saved), false, false, 75};
 alignas(8) static constexpr RecordedSchema celu_schema =
     {schema_of({.name = "celu", .call = "celu",
                 .text = "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = args_like_elu,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_celu,
-                .wide_unsigned = WideUnsigned::kFloat}), &celu_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &celu_type};
 constinit Op<TensorRef(const Tensor&, double)> op_celu = make_op<TensorRef, const Tensor&,
     double>(&celu_schema, celu_impl, record_like_leaky_relu);
 alignas(8) static constexpr RecordedSchema celu__schema =
     {schema_of({.name = "celu_", .call = "celu_",
                 .text = "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = args_like_elu_,
                 .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_celu,
-                .wide_unsigned = WideUnsigned::kFloat}), &celu_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &celu_type};
 constinit Op<void(Tensor&, double)> op_celu_ = make_op<void, Tensor&, double>(&celu__schema,
     celu__impl, record_like_leaky_relu_);
 
@@ -1487,14 +1475,13 @@ static void celu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType celu_backward_type =
     {"celu_backward", celu_backward_apply, destroy_parts<2, 0>, sizeof(celu_backward_saved), false,
-     51};
+     false, 51};
 alignas(8) static constexpr RecordedSchema celu_backward_schema =
     {schema_of({.name = "celu_backward", .call = "celu_backward",
                 .text = "celu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor",
                 .args = args_like_elu_backward, .n_args = 3, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_celu_backward, .wide_unsigned = WideUnsigned::kMixed}),
-     &celu_backward_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &celu_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_celu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&celu_backward_schema,
     celu_backward_impl, record_like_elu_backward);

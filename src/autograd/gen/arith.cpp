@@ -27,7 +27,7 @@ static void add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType add_type = {"add", add_apply, destroy_parts<0, 0>,
-                                                       sizeof(add_saved), false, 12};
+                                                       sizeof(add_saved), false, false, 12};
 static double add_flops([[maybe_unused]] const Value* args,
                         [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -35,9 +35,9 @@ static double add_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema add_schema =
     {schema_of({.name = "add", .call = "add",
                 .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .flops = add_flops, .kind = OpKind::kElementwise,
-                .kernel = &kernel_add, .wide_unsigned = WideUnsigned::kMixed}), &add_type};
+                .args = args_like_add, .flops = add_flops, .n_args = 3, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &add_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&add_schema, add_impl,
     record_like_add);
@@ -48,24 +48,23 @@ static double add__flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema add__schema =
     {schema_of({.name = "add_", .call = "add_",
                 .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_, .n_args = 3, .n_outs = 0, .differentiable = true,
-                .leaf = true, .flops = add__flops, .kind = OpKind::kElementwise,
-                .kernel = &kernel_add, .wide_unsigned = WideUnsigned::kMixed}), &add_type};
+                .args = args_like_add_, .flops = add__flops, .n_args = 3, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &add_type};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&add__schema, add__impl, record_like_add_);
 alignas(8) static constexpr OpSchema add_into_schema =
     schema_of({.name = "add_into", .call = "add_into",
                .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
                .args = args_like_add, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_add,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&add_into_schema,
     add_into_impl, into_autograd);
 
 // ---- add_scalar ----
 alignas(8) static constinit const NodeType add_scalar_type = {"add", apply_like_add_scalar,
-    destroy_parts<0, 0>, sizeof(add_scalar_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(add_scalar_saved), false, false, 0};
 static double add_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -73,9 +72,9 @@ static double add_scalar_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema add_scalar_schema =
     {schema_of({.name = "add_scalar", .call = "add",
                 .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_scalar, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .flops = add_scalar_flops, .kind = OpKind::kElementwise,
-                .kernel = &kernel_add, .wide_unsigned = WideUnsigned::kMixed}), &add_scalar_type};
+                .args = args_like_add_scalar, .flops = add_scalar_flops, .n_args = 3, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &add_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_add_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&add_scalar_schema,
     add_scalar_impl, record_like_add_scalar);
@@ -86,17 +85,16 @@ static double add_scalar__flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema add_scalar__schema =
     {schema_of({.name = "add_scalar_", .call = "add_",
                 .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_scalar_, .n_args = 3, .n_outs = 0, .differentiable = true,
-                .leaf = true, .flops = add_scalar__flops, .kind = OpKind::kElementwise,
-                .kernel = &kernel_add, .wide_unsigned = WideUnsigned::kMixed}), &add_scalar_type};
+                .args = args_like_add_scalar_, .flops = add_scalar__flops, .n_args = 3, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &add_scalar_type};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_add_scalar_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&add_scalar__schema, add_scalar__impl, record_like_add_scalar_);
 alignas(8) static constexpr OpSchema add_scalar_into_schema =
     schema_of({.name = "add_scalar_into", .call = "add_into",
                .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
                .args = args_like_add_scalar, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_add,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_add_scalar_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&add_scalar_into_schema,
     add_scalar_into_impl, into_autograd);
@@ -117,7 +115,7 @@ static void sub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType sub_type = {"sub", sub_apply, destroy_parts<0, 0>,
-                                                       sizeof(sub_saved), false, 12};
+                                                       sizeof(sub_saved), false, false, 12};
 static double sub_flops([[maybe_unused]] const Value* args,
                         [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -125,9 +123,9 @@ static double sub_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema sub_schema =
     {schema_of({.name = "sub", .call = "sub",
                 .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .flops = sub_flops, .kind = OpKind::kElementwise,
-                .kernel = &kernel_sub, .wide_unsigned = WideUnsigned::kMixed}), &sub_type};
+                .args = args_like_add, .flops = sub_flops, .n_args = 3, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &sub_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_sub =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&sub_schema, sub_impl,
     record_like_add);
@@ -138,17 +136,16 @@ static double sub__flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema sub__schema =
     {schema_of({.name = "sub_", .call = "sub_",
                 .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_, .n_args = 3, .n_outs = 0, .differentiable = true,
-                .leaf = true, .flops = sub__flops, .kind = OpKind::kElementwise,
-                .kernel = &kernel_sub, .wide_unsigned = WideUnsigned::kMixed}), &sub_type};
+                .args = args_like_add_, .flops = sub__flops, .n_args = 3, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &sub_type};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_sub_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&sub__schema, sub__impl, record_like_add_);
 alignas(8) static constexpr OpSchema sub_into_schema =
     schema_of({.name = "sub_into", .call = "sub_into",
                .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
                .args = args_like_add, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sub,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_sub_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&sub_into_schema,
     sub_into_impl, into_autograd);
@@ -156,7 +153,7 @@ constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_sub_
 // ---- sub_scalar ----
 using sub_scalar_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType sub_scalar_type = {"sub", apply_like_add_scalar,
-    destroy_parts<0, 0>, sizeof(sub_scalar_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(sub_scalar_saved), false, false, 0};
 static double sub_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -164,9 +161,9 @@ static double sub_scalar_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema sub_scalar_schema =
     {schema_of({.name = "sub_scalar", .call = "sub",
                 .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_scalar, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .flops = sub_scalar_flops, .kind = OpKind::kElementwise,
-                .kernel = &kernel_sub, .wide_unsigned = WideUnsigned::kMixed}), &sub_scalar_type};
+                .args = args_like_add_scalar, .flops = sub_scalar_flops, .n_args = 3, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &sub_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_sub_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&sub_scalar_schema,
     sub_scalar_impl, record_like_add_scalar);
@@ -177,17 +174,16 @@ static double sub_scalar__flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema sub_scalar__schema =
     {schema_of({.name = "sub_scalar_", .call = "sub_",
                 .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_scalar_, .n_args = 3, .n_outs = 0, .differentiable = true,
-                .leaf = true, .flops = sub_scalar__flops, .kind = OpKind::kElementwise,
-                .kernel = &kernel_sub, .wide_unsigned = WideUnsigned::kMixed}), &sub_scalar_type};
+                .args = args_like_add_scalar_, .flops = sub_scalar__flops, .n_args = 3, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &sub_scalar_type};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_sub_scalar_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&sub_scalar__schema, sub_scalar__impl, record_like_add_scalar_);
 alignas(8) static constexpr OpSchema sub_scalar_into_schema =
     schema_of({.name = "sub_scalar_into", .call = "sub_into",
                .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
                .args = args_like_add_scalar, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sub,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_sub_scalar_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&sub_scalar_into_schema,
     sub_scalar_into_impl, into_autograd);
@@ -208,7 +204,7 @@ static void rsub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType rsub_type = {"rsub", rsub_apply, destroy_parts<0, 0>,
-                                                        sizeof(rsub_saved), false, 12};
+                                                        sizeof(rsub_saved), false, false, 12};
 alignas(8) static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"other", ArgType::kTensor, false, false},
                                                    {"alpha", ArgType::kScalar, false, true, 0,
@@ -217,8 +213,7 @@ alignas(8) static constexpr RecordedSchema rsub_schema =
     {schema_of({.name = "rsub", .call = "rsub",
                 .text = "rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
                 .args = rsub_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_rsub,
-                .wide_unsigned = WideUnsigned::kMixed}), &rsub_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}), &rsub_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_rsub =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&rsub_schema, rsub_impl,
     record_like_add);
@@ -235,7 +230,7 @@ static void rsub_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType rsub_scalar_type = {"rsub", rsub_scalar_apply,
-    destroy_parts<0, 0>, sizeof(rsub_scalar_saved), false, 12};
+    destroy_parts<0, 0>, sizeof(rsub_scalar_saved), false, false, 12};
 static TensorRef rsub_scalar_autograd(Call c, const Tensor& self, const Scalar& other,
                                       const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -257,8 +252,7 @@ alignas(8) static constexpr OpSchema rsub_scalar_schema =
     schema_of({.name = "rsub_scalar", .call = "rsub",
                .text = "rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
                .args = rsub_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_rsub,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_rsub_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&rsub_scalar_schema,
     rsub_scalar_impl, rsub_scalar_autograd);
@@ -282,7 +276,7 @@ static void mul_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType mul_type = {"mul", mul_apply, destroy_parts<2, 0>,
-                                                       sizeof(mul_saved), false, 127};
+                                                       sizeof(mul_saved), false, false, 127};
 static TensorRef mul_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -305,9 +299,9 @@ static double mul_flops([[maybe_unused]] const Value* args,
 }
 alignas(8) static constexpr OpSchema mul_schema =
     schema_of({.name = "mul", .call = "mul", .text = "mul(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .leaf = true, .flops = mul_flops, .kind = OpKind::kElementwise,
-               .kernel = &kernel_mul, .wide_unsigned = WideUnsigned::kBits});
+               .args = args_like_mul, .flops = mul_flops, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mul_schema, mul_impl, mul_autograd);
 static void mul__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -333,17 +327,16 @@ static double mul__flops([[maybe_unused]] const Value* args,
 }
 alignas(8) static constexpr OpSchema mul__schema =
     schema_of({.name = "mul_", .call = "mul_", .text = "mul(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul_, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .flops = mul__flops, .kind = OpKind::kElementwise,
-               .kernel = &kernel_mul, .wide_unsigned = WideUnsigned::kBits});
+               .args = args_like_mul_, .flops = mul__flops, .n_args = 2, .n_outs = 0,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_mul_ = make_op<void, Tensor&,
     const Tensor&>(&mul__schema, mul__impl, mul__autograd);
 alignas(8) static constexpr OpSchema mul_into_schema =
     schema_of({.name = "mul_into", .call = "mul_into",
                .text = "mul(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_mul,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mul_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mul_into_schema, mul_into_impl, into_autograd);
 
@@ -358,7 +351,7 @@ static void mul_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType mul_scalar_type = {"mul", mul_scalar_apply,
-    destroy_parts<0, 0>, sizeof(mul_scalar_saved), false, 13};
+    destroy_parts<0, 0>, sizeof(mul_scalar_saved), false, false, 13};
 static double mul_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -366,9 +359,9 @@ static double mul_scalar_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema mul_scalar_schema =
     {schema_of({.name = "mul_scalar", .call = "mul",
                 .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .flops = mul_scalar_flops, .kind = OpKind::kElementwise,
-                .kernel = &kernel_mul, .wide_unsigned = WideUnsigned::kBits}), &mul_scalar_type};
+                .args = args_like_mul_scalar, .flops = mul_scalar_flops, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kBits}), &mul_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_mul_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&mul_scalar_schema, mul_scalar_impl,
                                                      record_like_mul_scalar);
@@ -379,17 +372,16 @@ static double mul_scalar__flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema mul_scalar__schema =
     {schema_of({.name = "mul_scalar_", .call = "mul_",
                 .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .leaf = true, .flops = mul_scalar__flops, .kind = OpKind::kElementwise,
-                .kernel = &kernel_mul, .wide_unsigned = WideUnsigned::kBits}), &mul_scalar_type};
+                .args = args_like_mul_scalar_, .flops = mul_scalar__flops, .n_args = 2, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kBits}), &mul_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_mul_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&mul_scalar__schema, mul_scalar__impl, record_like_mul_scalar_);
 alignas(8) static constexpr OpSchema mul_scalar_into_schema =
     schema_of({.name = "mul_scalar_into", .call = "mul_into",
                .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_mul,
-               .wide_unsigned = WideUnsigned::kBits});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_mul_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&mul_scalar_into_schema,
     mul_scalar_into_impl, into_autograd);
@@ -415,7 +407,7 @@ static void div_true_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType div_true_type = {"div_true", div_true_apply,
-    destroy_parts<2, 0>, sizeof(div_true_saved), false, 127};
+    destroy_parts<2, 0>, sizeof(div_true_saved), false, false, 127};
 static double div_true_flops([[maybe_unused]] const Value* args,
                              [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -423,8 +415,8 @@ static double div_true_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema div_true_schema =
     {schema_of({.name = "div_true", .call = "div_true",
                 .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .flops = div_true_flops, .kind = OpKind::kElementwise, .kernel = &kernel_div,
+                .flops = div_true_flops, .n_args = 2, .n_outs = 1, .differentiable = true,
+                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &div_true_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_true =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_true_schema, div_true_impl,
@@ -453,8 +445,8 @@ static double div_true__flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr OpSchema div_true__schema =
     schema_of({.name = "div_true_", .call = "div_true_",
                .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-               .flops = div_true__flops, .kind = OpKind::kElementwise, .kernel = &kernel_div,
+               .flops = div_true__flops, .n_args = 2, .n_outs = 0, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Tensor&)> op_div_true_ = make_op<void, Tensor&,
     const Tensor&>(&div_true__schema, div_true__impl, div_true__autograd);
@@ -462,8 +454,7 @@ alignas(8) static constexpr OpSchema div_true_into_schema =
     schema_of({.name = "div_true_into", .call = "div_true_into",
                .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_div,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_true_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_true_into_schema, div_true_into_impl,
     into_autograd);
@@ -481,7 +472,7 @@ static void div_true_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType div_true_scalar_type =
     {"div_true", div_true_scalar_apply, destroy_parts<0, 0>, sizeof(div_true_scalar_saved), false,
-     13};
+     false, 13};
 static double div_true_scalar_flops([[maybe_unused]] const Value* args,
                                     [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -489,10 +480,10 @@ static double div_true_scalar_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema div_true_scalar_schema =
     {schema_of({.name = "div_true_scalar", .call = "div_true",
                 .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .flops = div_true_scalar_flops,
-                .kind = OpKind::kElementwise, .kernel = &kernel_div,
-                .wide_unsigned = WideUnsigned::kFloat}), &div_true_scalar_type};
+                .args = args_like_mul_scalar, .flops = div_true_scalar_flops, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &div_true_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_true_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_true_scalar_schema, div_true_scalar_impl,
                                                      record_like_mul_scalar);
@@ -503,17 +494,17 @@ static double div_true_scalar__flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema div_true_scalar__schema =
     {schema_of({.name = "div_true_scalar_", .call = "div_true_",
                 .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .internal = true, .leaf = true, .flops = div_true_scalar__flops,
-                .kind = OpKind::kElementwise, .kernel = &kernel_div,
-                .wide_unsigned = WideUnsigned::kFloat}), &div_true_scalar_type};
+                .args = args_like_mul_scalar_, .flops = div_true_scalar__flops, .n_args = 2,
+                .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &div_true_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_div_true_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_true_scalar__schema, div_true_scalar__impl, record_like_mul_scalar_);
 alignas(8) static constexpr OpSchema div_true_scalar_into_schema =
     schema_of({.name = "div_true_scalar_into", .call = "div_true_into",
                .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_div,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_true_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_true_scalar_into_schema,
@@ -522,13 +513,13 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_true_scalar_int
 // ---- div_floor ----
 using div_floor_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType div_floor_type = {"div_floor", apply_like_div_floor,
-    destroy_parts<0, 0>, sizeof(div_floor_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(div_floor_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema div_floor_schema =
     {schema_of({.name = "div_floor", .call = "div_floor",
                 .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
-                .wide_unsigned = WideUnsigned::kMixed}), &div_floor_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &div_floor_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_floor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_floor_schema, div_floor_impl,
                                                      record_like_div_floor);
@@ -536,16 +527,15 @@ alignas(8) static constexpr RecordedSchema div_floor__schema =
     {schema_of({.name = "div_floor_", .call = "div_floor_",
                 .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
                 .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
-                .wide_unsigned = WideUnsigned::kMixed}), &div_floor_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &div_floor_type};
 constinit Op<void(Tensor&, const Tensor&)> op_div_floor_ = make_op<void, Tensor&,
     const Tensor&>(&div_floor__schema, div_floor__impl, record_like_div_floor_);
 alignas(8) static constexpr OpSchema div_floor_into_schema =
     schema_of({.name = "div_floor_into", .call = "div_floor_into",
                .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_div_floor,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_floor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_floor_into_schema,
     div_floor_into_impl, into_autograd);
@@ -554,14 +544,13 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_floor_into =
 using div_floor_scalar_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType div_floor_scalar_type =
     {"div_floor", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(div_floor_scalar_saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr RecordedSchema div_floor_scalar_schema =
     {schema_of({.name = "div_floor_scalar", .call = "div_floor",
                 .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_div_floor, .wide_unsigned = WideUnsigned::kMixed}),
-     &div_floor_scalar_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &div_floor_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_floor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_floor_scalar_schema,
                                                      div_floor_scalar_impl,
@@ -571,8 +560,7 @@ alignas(8) static constexpr RecordedSchema div_floor_scalar__schema =
                 .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_div_floor, .wide_unsigned = WideUnsigned::kMixed}),
-     &div_floor_scalar_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &div_floor_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_div_floor_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_floor_scalar__schema, div_floor_scalar__impl,
                    record_like_div_floor_scalar_);
@@ -581,7 +569,7 @@ alignas(8) static constexpr OpSchema div_floor_scalar_into_schema =
                .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_div_floor, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_floor_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_floor_scalar_into_schema,
     div_floor_scalar_into_impl, into_autograd);
@@ -589,13 +577,13 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_floor_scalar_in
 // ---- div_trunc ----
 using div_trunc_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType div_trunc_type = {"div_trunc", apply_like_div_floor,
-    destroy_parts<0, 0>, sizeof(div_trunc_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(div_trunc_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema div_trunc_schema =
     {schema_of({.name = "div_trunc", .call = "div_trunc",
                 .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
-                .wide_unsigned = WideUnsigned::kMixed}), &div_trunc_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &div_trunc_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_trunc =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_trunc_schema, div_trunc_impl,
                                                      record_like_div_floor);
@@ -603,16 +591,15 @@ alignas(8) static constexpr RecordedSchema div_trunc__schema =
     {schema_of({.name = "div_trunc_", .call = "div_trunc_",
                 .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
                 .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
-                .wide_unsigned = WideUnsigned::kMixed}), &div_trunc_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &div_trunc_type};
 constinit Op<void(Tensor&, const Tensor&)> op_div_trunc_ = make_op<void, Tensor&,
     const Tensor&>(&div_trunc__schema, div_trunc__impl, record_like_div_floor_);
 alignas(8) static constexpr OpSchema div_trunc_into_schema =
     schema_of({.name = "div_trunc_into", .call = "div_trunc_into",
                .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_div_trunc,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_trunc_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_trunc_into_schema,
     div_trunc_into_impl, into_autograd);
@@ -621,14 +608,13 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_trunc_into =
 using div_trunc_scalar_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType div_trunc_scalar_type =
     {"div_trunc", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(div_trunc_scalar_saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr RecordedSchema div_trunc_scalar_schema =
     {schema_of({.name = "div_trunc_scalar", .call = "div_trunc",
                 .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_div_trunc, .wide_unsigned = WideUnsigned::kMixed}),
-     &div_trunc_scalar_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &div_trunc_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_trunc_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_trunc_scalar_schema,
                                                      div_trunc_scalar_impl,
@@ -638,8 +624,7 @@ alignas(8) static constexpr RecordedSchema div_trunc_scalar__schema =
                 .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_div_trunc, .wide_unsigned = WideUnsigned::kMixed}),
-     &div_trunc_scalar_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &div_trunc_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_div_trunc_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_trunc_scalar__schema, div_trunc_scalar__impl,
                    record_like_div_floor_scalar_);
@@ -648,7 +633,7 @@ alignas(8) static constexpr OpSchema div_trunc_scalar_into_schema =
                .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_div_trunc, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_trunc_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&div_trunc_scalar_into_schema,
     div_trunc_scalar_into_impl, into_autograd);
@@ -896,13 +881,13 @@ static void rest_trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType rest_trunc_type = {"rest_trunc", rest_trunc_apply,
-    destroy_parts<2, 0>, sizeof(rest_trunc_saved), false, 127};
+    destroy_parts<2, 0>, sizeof(rest_trunc_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema rest_trunc_schema =
     {schema_of({.name = "rest_trunc", .call = "rest_trunc",
                 .text = "rest_trunc(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_fmod, .wide_unsigned = WideUnsigned::kMixed}), &rest_trunc_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &rest_trunc_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc =
     make_op<TensorRef, const Tensor&, const Tensor&>(&rest_trunc_schema, rest_trunc_impl,
                                                      record_like_rest_trunc);
@@ -911,14 +896,14 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc =
 using rest_trunc_scalar_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType rest_trunc_scalar_type =
     {"rest_trunc", apply_like_add_scalar, destroy_parts<0, 0>, sizeof(rest_trunc_scalar_saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr RecordedSchema rest_trunc_scalar_schema =
     {schema_of({.name = "rest_trunc_scalar", .call = "rest_trunc",
                 .text = "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_rest_trunc_scalar, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_fmod,
-                .wide_unsigned = WideUnsigned::kMixed}), &rest_trunc_scalar_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &rest_trunc_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_trunc_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&rest_trunc_scalar_schema,
                                                      rest_trunc_scalar_impl,
@@ -943,14 +928,13 @@ static void rest_floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType rest_floor_type = {"rest_floor", rest_floor_apply,
-    destroy_parts<2, 0>, sizeof(rest_floor_saved), false, 127};
+    destroy_parts<2, 0>, sizeof(rest_floor_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema rest_floor_schema =
     {schema_of({.name = "rest_floor", .call = "rest_floor",
                 .text = "rest_floor(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_remainder, .wide_unsigned = WideUnsigned::kMixed}),
-     &rest_floor_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &rest_floor_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&rest_floor_schema, rest_floor_impl,
                                                      record_like_rest_trunc);
@@ -959,14 +943,14 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor =
 using rest_floor_scalar_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType rest_floor_scalar_type =
     {"rest_floor", apply_like_add_scalar, destroy_parts<0, 0>, sizeof(rest_floor_scalar_saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr RecordedSchema rest_floor_scalar_schema =
     {schema_of({.name = "rest_floor_scalar", .call = "rest_floor",
                 .text = "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_rest_trunc_scalar, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_remainder,
-                .wide_unsigned = WideUnsigned::kMixed}), &rest_floor_scalar_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &rest_floor_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_rest_floor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&rest_floor_scalar_schema,
                                                      rest_floor_scalar_impl,
@@ -995,30 +979,27 @@ static void atan2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType atan2_type = {"atan2", atan2_apply, destroy_parts<2, 0>,
-    sizeof(atan2_saved), false, 127};
+    sizeof(atan2_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema atan2_schema =
     {schema_of({.name = "atan2", .call = "atan2",
                 .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_atan2,
-                .autocast = {Autocast::kNone, Autocast::kPromote},
-                .wide_unsigned = WideUnsigned::kFloat}), &atan2_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kPromote}}), &atan2_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_atan2 = make_op<TensorRef, const Tensor&,
     const Tensor&>(&atan2_schema, atan2_impl, record_like_atan2);
 alignas(8) static constexpr RecordedSchema atan2__schema =
     {schema_of({.name = "atan2_", .call = "atan2_",
                 .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
                 .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_atan2,
-                .wide_unsigned = WideUnsigned::kFloat}), &atan2_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &atan2_type};
 constinit Op<void(Tensor&, const Tensor&)> op_atan2_ = make_op<void, Tensor&,
     const Tensor&>(&atan2__schema, atan2__impl, record_like_atan2_);
 alignas(8) static constexpr OpSchema atan2_into_schema =
     schema_of({.name = "atan2_into", .call = "atan2_into",
                .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_atan2,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_atan2_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&atan2_into_schema, atan2_into_impl,
     into_autograd);
@@ -1034,26 +1015,25 @@ static void neg_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType neg_type = {"neg", neg_apply, destroy_parts<0, 0>,
-                                                       sizeof(neg_saved), false, 0};
+                                                       sizeof(neg_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema neg_schema =
     {schema_of({.name = "neg", .call = "neg", .text = "neg(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_neg,
-                .wide_unsigned = WideUnsigned::kMixed}), &neg_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &neg_type};
 constinit Op<TensorRef(const Tensor&)> op_neg = make_op<TensorRef, const Tensor&>(&neg_schema,
     neg_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema neg__schema =
     {schema_of({.name = "neg_", .call = "neg_", .text = "neg(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_neg,
-                .wide_unsigned = WideUnsigned::kMixed}), &neg_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &neg_type};
 constinit Op<void(Tensor&)> op_neg_ = make_op<void, Tensor&>(&neg__schema, neg__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema neg_into_schema =
     schema_of({.name = "neg_into", .call = "neg_into", .text = "neg(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_neg,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_neg_into = make_op<void, const Tensor&,
     Tensor&>(&neg_into_schema, neg_into_impl, into_autograd);
 
@@ -1086,7 +1066,7 @@ static void pow_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType pow_type = {"pow", pow_apply, destroy_parts<3, 0>,
-                                                       sizeof(pow_saved), false, 118};
+                                                       sizeof(pow_saved), false, false, 118};
 static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(exponent);
@@ -1108,9 +1088,8 @@ alignas(8) static constexpr OpSchema pow_schema =
     schema_of({.name = "pow", .call = "pow",
                .text = "pow(self: Tensor, exponent: Tensor) -> Tensor", .args = args_like_pow,
                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_pow,
-               .autocast = {Autocast::kNone, Autocast::kFp32},
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_pow = make_op<TensorRef, const Tensor&,
     const Tensor&>(&pow_schema, pow_impl, pow_autograd);
 static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
@@ -1136,16 +1115,14 @@ alignas(8) static constexpr OpSchema pow__schema =
     schema_of({.name = "pow_", .call = "pow_",
                .text = "pow(self: Tensor, exponent: Tensor) -> Tensor", .args = args_like_pow_,
                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_pow,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_pow_ = make_op<void, Tensor&,
     const Tensor&>(&pow__schema, pow__impl, pow__autograd);
 alignas(8) static constexpr OpSchema pow_into_schema =
     schema_of({.name = "pow_into", .call = "pow_into",
                .text = "pow(self: Tensor, exponent: Tensor) -> Tensor", .args = args_like_pow,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_pow,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_pow_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&pow_into_schema, pow_into_impl, into_autograd);
 
@@ -1192,7 +1169,7 @@ static void pow_number_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType pow_number_type = {"pow_number", pow_number_apply,
-    destroy_parts<1, 0>, sizeof(pow_number_saved), false, 106};
+    destroy_parts<1, 0>, sizeof(pow_number_saved), false, false, 106};
 alignas(8) static constexpr ArgInfo pow_number_args[] = {{"self", ArgType::kTensor, false, false},
     {"exponent", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema pow_number_schema =
@@ -1200,8 +1177,7 @@ alignas(8) static constexpr RecordedSchema pow_number_schema =
                 .text = "pow_number(self: Tensor, exponent: Scalar) -> Tensor",
                 .args = pow_number_args, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_pow_scalar, .wide_unsigned = WideUnsigned::kMixed}),
-     &pow_number_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &pow_number_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_number =
     make_op<TensorRef, const Tensor&, const Scalar&>(&pow_number_schema, pow_number_impl,
                                                      record_like_pow_number);
@@ -1226,7 +1202,7 @@ static void pow_base_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType pow_base_type = {"pow", pow_base_apply,
-    destroy_parts<2, 0>, sizeof(pow_base_saved), false, 46};
+    destroy_parts<2, 0>, sizeof(pow_base_saved), false, false, 46};
 static TensorRef pow_base_autograd(Call c, const Scalar& self, const Tensor& exponent) {
   const bool n0 = needs_grad(exponent);
   if (!(n0)) return redispatch(op_pow_base, c.keys & kBelowAutograd, self, exponent);
@@ -1249,8 +1225,7 @@ alignas(8) static constexpr OpSchema pow_base_schema =
     schema_of({.name = "pow_base", .call = "pow_base",
                .text = "pow_base(self: Scalar, exponent: Tensor) -> Tensor", .args = pow_base_args,
                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_pow,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Scalar&, const Tensor&)> op_pow_base =
     make_op<TensorRef, const Scalar&, const Tensor&>(&pow_base_schema, pow_base_impl,
                                                      pow_base_autograd);
@@ -1258,8 +1233,7 @@ alignas(8) static constexpr OpSchema pow_base_into_schema =
     schema_of({.name = "pow_base_into", .call = "pow_base_into",
                .text = "pow_base(self: Scalar, exponent: Tensor) -> Tensor", .args = pow_base_args,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_pow,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into =
     make_op<void, const Scalar&, const Tensor&, Tensor&>(&pow_base_into_schema, pow_base_into_impl,
     into_autograd);
@@ -1267,21 +1241,20 @@ constinit Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into =
 // ---- maximum ----
 using maximum_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType maximum_type = {"max", apply_like_maximum,
-    destroy_parts<2, 0>, sizeof(maximum_saved), false, 127};
+    destroy_parts<2, 0>, sizeof(maximum_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema maximum_schema =
     {schema_of({.name = "maximum", .call = "maximum",
                 .text = "maximum(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
-                .wide_unsigned = WideUnsigned::kOrder}), &maximum_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &maximum_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_maximum = make_op<TensorRef, const Tensor&,
     const Tensor&>(&maximum_schema, maximum_impl, record_like_atan2);
 alignas(8) static constexpr OpSchema maximum_into_schema =
     schema_of({.name = "maximum_into", .call = "maximum_into",
                .text = "maximum(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&maximum_into_schema, maximum_into_impl,
     into_autograd);
@@ -1305,7 +1278,7 @@ static void greater_share_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType greater_share_type =
     {"greater_share", greater_share_apply, destroy_parts<2, 0>, sizeof(greater_share_saved), false,
-     127};
+     false, 127};
 static TensorRef greater_share_autograd(Call c, const Tensor& grad, const Tensor& self,
                                         const Tensor& other) {
   const bool n0 = needs_grad(grad);
@@ -1326,7 +1299,7 @@ alignas(8) static constexpr OpSchema greater_share_schema =
                .text = "greater_share(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_greater_share, .n_args = 3, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_greater_share, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_greater_share =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&greater_share_schema,
     greater_share_impl, greater_share_autograd);
@@ -1334,21 +1307,20 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_greater_
 // ---- minimum ----
 using minimum_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType minimum_type = {"min", apply_like_minimum,
-    destroy_parts<2, 0>, sizeof(minimum_saved), false, 127};
+    destroy_parts<2, 0>, sizeof(minimum_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema minimum_schema =
     {schema_of({.name = "minimum", .call = "minimum",
                 .text = "minimum(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
-                .wide_unsigned = WideUnsigned::kOrder}), &minimum_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &minimum_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_minimum = make_op<TensorRef, const Tensor&,
     const Tensor&>(&minimum_schema, minimum_impl, record_like_atan2);
 alignas(8) static constexpr OpSchema minimum_into_schema =
     schema_of({.name = "minimum_into", .call = "minimum_into",
                .text = "minimum(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_minimum_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&minimum_into_schema, minimum_into_impl,
     into_autograd);
@@ -1372,7 +1344,7 @@ static void clamp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType clamp_type = {"clamp", clamp_apply,
-    destroy_saved<clamp_saved>, sizeof(clamp_saved), false, 102};
+    destroy_saved<clamp_saved>, sizeof(clamp_saved), false, false, 102};
 static TensorRef clamp_autograd(Call c, const Tensor& self, const Scalar* min, const Scalar* max) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_clamp, c.keys & kBelowAutograd, self, min, max);
@@ -1396,8 +1368,7 @@ alignas(8) static constexpr OpSchema clamp_schema =
     schema_of({.name = "clamp", .call = "clamp",
                .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
                .args = clamp_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_clamp,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp =
     make_op<TensorRef, const Tensor&, const Scalar*, const Scalar*>(&clamp_schema, clamp_impl,
     clamp_autograd);
@@ -1424,16 +1395,14 @@ alignas(8) static constexpr OpSchema clamp__schema =
     schema_of({.name = "clamp_", .call = "clamp_",
                .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
                .args = clamp__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_clamp,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(Tensor&, const Scalar*, const Scalar*)> op_clamp_ = make_op<void, Tensor&,
     const Scalar*, const Scalar*>(&clamp__schema, clamp__impl, clamp__autograd);
 alignas(8) static constexpr OpSchema clamp_into_schema =
     schema_of({.name = "clamp_into", .call = "clamp_into",
                .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
                .args = clamp_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_clamp,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Scalar*, const Scalar*, Tensor&)> op_clamp_into =
     make_op<void, const Tensor&, const Scalar*, const Scalar*, Tensor&>(&clamp_into_schema,
     clamp_into_impl, into_autograd);
@@ -1517,7 +1486,7 @@ static void clamp_between_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType clamp_between_type =
     {"clamp_between", clamp_between_apply, destroy_parts<3, 0>, sizeof(clamp_between_saved), false,
-     126};
+     false, 126};
 static TensorRef clamp_between_autograd(Call c, const Tensor& self, const Tensor& min,
                                         const Tensor& max) {
   const bool n0 = needs_grad(self);
@@ -1546,7 +1515,7 @@ alignas(8) static constexpr OpSchema clamp_between_schema =
                .text = "clamp_between(self: Tensor, min: Tensor, max: Tensor) -> Tensor",
                .args = clamp_between_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_clamp_between, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_clamp_between =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&clamp_between_schema,
     clamp_between_impl, clamp_between_autograd);
@@ -1559,8 +1528,7 @@ alignas(8) static constexpr OpSchema clamp_weight_schema =
     schema_of({.name = "clamp_weight", .call = "clamp_weight",
                .text = "clamp_weight(self: Tensor, min: Tensor, max: Tensor, which: Int) -> Tensor",
                .args = clamp_weight_args, .n_args = 4, .n_outs = 1, .internal = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_clamp_weight,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t)> op_clamp_weight =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t>(&clamp_weight_schema,
     clamp_weight_impl, nullptr);
@@ -1568,7 +1536,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t)> op
 // ---- clamp_min ----
 using clamp_min_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType clamp_min_type = {"clamp_min", apply_like_maximum,
-    destroy_parts<2, 0>, sizeof(clamp_min_saved), false, 125};
+    destroy_parts<2, 0>, sizeof(clamp_min_saved), false, false, 125};
 alignas(8) static constexpr ArgInfo clamp_min_args[] = {{"self", ArgType::kTensor, false, false},
                                                         {"min", ArgType::kTensor, false, false},
                                                         {"dst", ArgType::kTensor, true, false}};
@@ -1576,8 +1544,8 @@ alignas(8) static constexpr RecordedSchema clamp_min_schema =
     {schema_of({.name = "clamp_min", .call = "clamp_min",
                 .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min_args,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
-                .wide_unsigned = WideUnsigned::kOrder}), &clamp_min_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &clamp_min_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_min =
     make_op<TensorRef, const Tensor&, const Tensor&>(&clamp_min_schema, clamp_min_impl,
                                                      record_like_atan2);
@@ -1587,16 +1555,15 @@ alignas(8) static constexpr RecordedSchema clamp_min__schema =
     {schema_of({.name = "clamp_min_", .call = "clamp_min_",
                 .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min__args,
                 .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
-                .wide_unsigned = WideUnsigned::kOrder}), &clamp_min_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &clamp_min_type};
 constinit Op<void(Tensor&, const Tensor&)> op_clamp_min_ = make_op<void, Tensor&,
     const Tensor&>(&clamp_min__schema, clamp_min__impl, record_like_atan2_);
 alignas(8) static constexpr OpSchema clamp_min_into_schema =
     schema_of({.name = "clamp_min_into", .call = "clamp_min_into",
                .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min_args,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_min_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&clamp_min_into_schema,
     clamp_min_into_impl, into_autograd);
@@ -1616,7 +1583,7 @@ static void clamp_min_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
 }
 alignas(8) static constinit const NodeType clamp_min_scalar_type =
     {"clamp_min", clamp_min_scalar_apply, destroy_parts<1, 0>, sizeof(clamp_min_scalar_saved),
-     false, 108};
+     false, false, 108};
 alignas(8) static constexpr ArgInfo clamp_min_scalar_args[] =
     {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kScalar, false, false},
      {"dst", ArgType::kTensor, true, false}};
@@ -1624,8 +1591,8 @@ alignas(8) static constexpr RecordedSchema clamp_min_scalar_schema =
     {schema_of({.name = "clamp_min_scalar", .call = "clamp_min",
                 .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor",
                 .args = clamp_min_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
-                .wide_unsigned = WideUnsigned::kOrder}), &clamp_min_scalar_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &clamp_min_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_min_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&clamp_min_scalar_schema,
                                                      clamp_min_scalar_impl, record_like_pow_number);
@@ -1635,8 +1602,8 @@ alignas(8) static constexpr RecordedSchema clamp_min_scalar__schema =
     {schema_of({.name = "clamp_min_scalar_", .call = "clamp_min_",
                 .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor",
                 .args = clamp_min_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
-                .wide_unsigned = WideUnsigned::kOrder}), &clamp_min_scalar_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &clamp_min_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_clamp_min_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&clamp_min_scalar__schema, clamp_min_scalar__impl,
                    record_like_clamp_min_scalar_);
@@ -1644,8 +1611,7 @@ alignas(8) static constexpr OpSchema clamp_min_scalar_into_schema =
     schema_of({.name = "clamp_min_scalar_into", .call = "clamp_min_into",
                .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor",
                .args = clamp_min_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_maximum,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_min_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&clamp_min_scalar_into_schema,
     clamp_min_scalar_into_impl, into_autograd);
@@ -1653,7 +1619,7 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_min_scalar_in
 // ---- clamp_max ----
 using clamp_max_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType clamp_max_type = {"clamp_max", apply_like_minimum,
-    destroy_parts<2, 0>, sizeof(clamp_max_saved), false, 124};
+    destroy_parts<2, 0>, sizeof(clamp_max_saved), false, false, 124};
 alignas(8) static constexpr ArgInfo clamp_max_args[] = {{"self", ArgType::kTensor, false, false},
                                                         {"max", ArgType::kTensor, false, false},
                                                         {"dst", ArgType::kTensor, true, false}};
@@ -1661,8 +1627,8 @@ alignas(8) static constexpr RecordedSchema clamp_max_schema =
     {schema_of({.name = "clamp_max", .call = "clamp_max",
                 .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max_args,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
-                .wide_unsigned = WideUnsigned::kOrder}), &clamp_max_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &clamp_max_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_max =
     make_op<TensorRef, const Tensor&, const Tensor&>(&clamp_max_schema, clamp_max_impl,
                                                      record_like_atan2);
@@ -1672,16 +1638,15 @@ alignas(8) static constexpr RecordedSchema clamp_max__schema =
     {schema_of({.name = "clamp_max_", .call = "clamp_max_",
                 .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max__args,
                 .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
-                .wide_unsigned = WideUnsigned::kOrder}), &clamp_max_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &clamp_max_type};
 constinit Op<void(Tensor&, const Tensor&)> op_clamp_max_ = make_op<void, Tensor&,
     const Tensor&>(&clamp_max__schema, clamp_max__impl, record_like_atan2_);
 alignas(8) static constexpr OpSchema clamp_max_into_schema =
     schema_of({.name = "clamp_max_into", .call = "clamp_max_into",
                .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max_args,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_max_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&clamp_max_into_schema,
     clamp_max_into_impl, into_autograd);
@@ -1701,7 +1666,7 @@ static void clamp_max_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
 }
 alignas(8) static constinit const NodeType clamp_max_scalar_type =
     {"clamp_max", clamp_max_scalar_apply, destroy_parts<1, 0>, sizeof(clamp_max_scalar_saved),
-     false, 107};
+     false, false, 107};
 alignas(8) static constexpr ArgInfo clamp_max_scalar_args[] =
     {{"self", ArgType::kTensor, false, false}, {"max", ArgType::kScalar, false, false},
      {"dst", ArgType::kTensor, true, false}};
@@ -1709,8 +1674,8 @@ alignas(8) static constexpr RecordedSchema clamp_max_scalar_schema =
     {schema_of({.name = "clamp_max_scalar", .call = "clamp_max",
                 .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor",
                 .args = clamp_max_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
-                .wide_unsigned = WideUnsigned::kOrder}), &clamp_max_scalar_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &clamp_max_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_max_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&clamp_max_scalar_schema,
                                                      clamp_max_scalar_impl, record_like_pow_number);
@@ -1720,8 +1685,8 @@ alignas(8) static constexpr RecordedSchema clamp_max_scalar__schema =
     {schema_of({.name = "clamp_max_scalar_", .call = "clamp_max_",
                 .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor",
                 .args = clamp_max_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
-                .wide_unsigned = WideUnsigned::kOrder}), &clamp_max_scalar_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+     &clamp_max_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_clamp_max_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&clamp_max_scalar__schema, clamp_max_scalar__impl,
                    record_like_clamp_min_scalar_);
@@ -1729,8 +1694,7 @@ alignas(8) static constexpr OpSchema clamp_max_scalar_into_schema =
     schema_of({.name = "clamp_max_scalar_into", .call = "clamp_max_into",
                .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor",
                .args = clamp_max_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_minimum,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_max_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&clamp_max_scalar_into_schema,
     clamp_max_scalar_into_impl, into_autograd);
@@ -1763,21 +1727,19 @@ static void fmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType fmax_type = {"fmax", fmax_apply, destroy_parts<2, 0>,
-                                                        sizeof(fmax_saved), false, 127};
+                                                        sizeof(fmax_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema fmax_schema =
     {schema_of({.name = "fmax", .call = "fmax",
                 .text = "fmax(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_fmax,
-                .wide_unsigned = WideUnsigned::kOrder}), &fmax_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}), &fmax_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmax = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmax_schema, fmax_impl, record_like_atan2);
 alignas(8) static constexpr OpSchema fmax_into_schema =
     schema_of({.name = "fmax_into", .call = "fmax_into",
                .text = "fmax(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_fmax,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmax_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmax_into_schema, fmax_into_impl,
     into_autograd);
@@ -1810,21 +1772,19 @@ static void fmin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType fmin_type = {"fmin", fmin_apply, destroy_parts<2, 0>,
-                                                        sizeof(fmin_saved), false, 127};
+                                                        sizeof(fmin_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema fmin_schema =
     {schema_of({.name = "fmin", .call = "fmin",
                 .text = "fmin(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_fmin,
-                .wide_unsigned = WideUnsigned::kOrder}), &fmin_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}), &fmin_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmin = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmin_schema, fmin_impl, record_like_atan2);
 alignas(8) static constexpr OpSchema fmin_into_schema =
     schema_of({.name = "fmin_into", .call = "fmin_into",
                .text = "fmin(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_fmin,
-               .wide_unsigned = WideUnsigned::kOrder});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmin_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmin_into_schema, fmin_into_impl,
     into_autograd);
@@ -1848,7 +1808,7 @@ static void copysign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType copysign_type = {"copysign", copysign_apply,
-    destroy_parts<2, 0>, sizeof(copysign_saved), false, 133};
+    destroy_parts<2, 0>, sizeof(copysign_saved), false, false, 133};
 static TensorRef copysign_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1869,8 +1829,7 @@ alignas(8) static constexpr OpSchema copysign_schema =
     schema_of({.name = "copysign", .call = "copysign",
                .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_copysign =
     make_op<TensorRef, const Tensor&, const Tensor&>(&copysign_schema, copysign_impl,
                                                      copysign_autograd);
@@ -1896,16 +1855,14 @@ alignas(8) static constexpr OpSchema copysign__schema =
     schema_of({.name = "copysign_", .call = "copysign_",
                .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Tensor&)> op_copysign_ = make_op<void, Tensor&,
     const Tensor&>(&copysign__schema, copysign__impl, copysign__autograd);
 alignas(8) static constexpr OpSchema copysign_into_schema =
     schema_of({.name = "copysign_into", .call = "copysign_into",
                .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_copysign_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&copysign_into_schema, copysign_into_impl,
     into_autograd);
@@ -1926,7 +1883,7 @@ static void copysign_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType copysign_scalar_type =
     {"copysign", copysign_scalar_apply, destroy_parts<2, 0>, sizeof(copysign_scalar_saved), false,
-     133};
+     false, 133};
 static TensorRef copysign_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_copysign_scalar, c.keys & kBelowAutograd, self, other);
@@ -1945,8 +1902,7 @@ alignas(8) static constexpr OpSchema copysign_scalar_schema =
     schema_of({.name = "copysign_scalar", .call = "copysign",
                .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_copysign_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&copysign_scalar_schema, copysign_scalar_impl,
                                                      copysign_scalar_autograd);
@@ -1970,16 +1926,14 @@ alignas(8) static constexpr OpSchema copysign_scalar__schema =
     schema_of({.name = "copysign_scalar_", .call = "copysign_",
                .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Scalar&)> op_copysign_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&copysign_scalar__schema, copysign_scalar__impl, copysign_scalar__autograd);
 alignas(8) static constexpr OpSchema copysign_scalar_into_schema =
     schema_of({.name = "copysign_scalar_into", .call = "copysign_into",
                .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_copysign,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_copysign_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&copysign_scalar_into_schema,
     copysign_scalar_into_impl, into_autograd);
@@ -2011,7 +1965,7 @@ static void hypot_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType hypot_type = {"hypot", hypot_apply, destroy_parts<3, 0>,
-    sizeof(hypot_saved), false, 131};
+    sizeof(hypot_saved), false, false, 131};
 static TensorRef hypot_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -2033,8 +1987,7 @@ alignas(8) static constexpr OpSchema hypot_schema =
     schema_of({.name = "hypot", .call = "hypot",
                .text = "hypot(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_hypot,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hypot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&hypot_schema, hypot_impl, hypot_autograd);
 static void hypot__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -2060,16 +2013,14 @@ alignas(8) static constexpr OpSchema hypot__schema =
     schema_of({.name = "hypot_", .call = "hypot_",
                .text = "hypot(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_hypot,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_hypot_ = make_op<void, Tensor&,
     const Tensor&>(&hypot__schema, hypot__impl, hypot__autograd);
 alignas(8) static constexpr OpSchema hypot_into_schema =
     schema_of({.name = "hypot_into", .call = "hypot_into",
                .text = "hypot(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_hypot,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_hypot_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&hypot_into_schema, hypot_into_impl,
     into_autograd);
@@ -2097,13 +2048,13 @@ static void logaddexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType logaddexp_type = {"logaddexp", logaddexp_apply,
-    destroy_parts<2, 0>, sizeof(logaddexp_saved), false, 127};
+    destroy_parts<2, 0>, sizeof(logaddexp_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema logaddexp_schema =
     {schema_of({.name = "logaddexp", .call = "logaddexp",
                 .text = "logaddexp(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_logaddexp,
-                .wide_unsigned = WideUnsigned::kMixed}), &logaddexp_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &logaddexp_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logaddexp_schema, logaddexp_impl,
                                                      record_like_atan2);
@@ -2111,8 +2062,7 @@ alignas(8) static constexpr OpSchema logaddexp_into_schema =
     schema_of({.name = "logaddexp_into", .call = "logaddexp_into",
                .text = "logaddexp(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logaddexp,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logaddexp_into_schema,
     logaddexp_into_impl, into_autograd);
@@ -2140,13 +2090,13 @@ static void logaddexp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType logaddexp2_type = {"logaddexp2", logaddexp2_apply,
-    destroy_parts<2, 0>, sizeof(logaddexp2_saved), false, 127};
+    destroy_parts<2, 0>, sizeof(logaddexp2_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema logaddexp2_schema =
     {schema_of({.name = "logaddexp2", .call = "logaddexp2",
                 .text = "logaddexp2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_logaddexp2,
-                .wide_unsigned = WideUnsigned::kMixed}), &logaddexp2_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &logaddexp2_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp2 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logaddexp2_schema, logaddexp2_impl,
                                                      record_like_atan2);
@@ -2154,8 +2104,7 @@ alignas(8) static constexpr OpSchema logaddexp2_into_schema =
     schema_of({.name = "logaddexp2_into", .call = "logaddexp2_into",
                .text = "logaddexp2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logaddexp2,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp2_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logaddexp2_into_schema,
     logaddexp2_into_impl, into_autograd);
@@ -2168,7 +2117,7 @@ alignas(8) static constexpr OpSchema heaviside_schema =
     schema_of({.name = "heaviside", .call = "heaviside",
                .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside_args,
                .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_heaviside, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_heaviside =
     make_op<TensorRef, const Tensor&, const Tensor&>(&heaviside_schema, heaviside_impl, nullptr);
 alignas(8) static constexpr ArgInfo heaviside__args[] = {{"self", ArgType::kTensor, true, false},
@@ -2177,14 +2126,14 @@ alignas(8) static constexpr OpSchema heaviside__schema =
     schema_of({.name = "heaviside_", .call = "heaviside_",
                .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside__args,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_heaviside, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_heaviside_ = make_op<void, Tensor&,
     const Tensor&>(&heaviside__schema, heaviside__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema heaviside_into_schema =
     schema_of({.name = "heaviside_into", .call = "heaviside_into",
                .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside_args,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_heaviside, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_heaviside_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&heaviside_into_schema,
     heaviside_into_impl, into_autograd);
@@ -2217,14 +2166,13 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_nextafter_into =
 using next_number_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType next_number_type =
     {"next_number", apply_like_next_number, destroy_parts<2, 0>, sizeof(next_number_saved), false,
-     127};
+     false, 127};
 alignas(8) static constexpr RecordedSchema next_number_schema =
     {schema_of({.name = "next_number", .call = "next_number",
                 .text = "next_number(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_nextafter, .wide_unsigned = WideUnsigned::kMixed}),
-     &next_number_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &next_number_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_number =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_number_schema, next_number_impl,
                                                      record_like_next_number);
@@ -2232,14 +2180,13 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_number =
 // ---- next_bf16 ----
 using next_bf16_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType next_bf16_type = {"next_bf16", apply_like_next_number,
-    destroy_parts<2, 0>, sizeof(next_bf16_saved), false, 127};
+    destroy_parts<2, 0>, sizeof(next_bf16_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema next_bf16_schema =
     {schema_of({.name = "next_bf16", .call = "next_bf16",
                 .text = "next_bf16(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_next_bf16, .wide_unsigned = WideUnsigned::kMixed}),
-     &next_bf16_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &next_bf16_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_bf16_schema, next_bf16_impl,
                                                      record_like_next_number);
@@ -2247,14 +2194,13 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16 =
 // ---- next_f16 ----
 using next_f16_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType next_f16_type = {"next_f16", apply_like_next_number,
-    destroy_parts<2, 0>, sizeof(next_f16_saved), false, 127};
+    destroy_parts<2, 0>, sizeof(next_f16_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema next_f16_schema =
     {schema_of({.name = "next_f16", .call = "next_f16",
                 .text = "next_f16(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_next_f16, .wide_unsigned = WideUnsigned::kMixed}),
-     &next_f16_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &next_f16_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_f16 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_f16_schema, next_f16_impl,
                                                      record_like_next_number);
@@ -2263,22 +2209,20 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_f16 =
 alignas(8) static constexpr OpSchema gcd_schema =
     schema_of({.name = "gcd", .call = "gcd", .text = "gcd(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_gcd,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gcd = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gcd_schema, gcd_impl, nullptr);
 alignas(8) static constexpr OpSchema gcd__schema =
     schema_of({.name = "gcd_", .call = "gcd_", .text = "gcd(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_gcd,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_gcd_ = make_op<void, Tensor&,
     const Tensor&>(&gcd__schema, gcd__impl, nullptr);
 alignas(8) static constexpr OpSchema gcd_into_schema =
     schema_of({.name = "gcd_into", .call = "gcd_into",
                .text = "gcd(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_gcd, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gcd_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&gcd_into_schema, gcd_into_impl, into_autograd);
 
@@ -2286,22 +2230,20 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gcd_into = make_op<
 alignas(8) static constexpr OpSchema lcm_schema =
     schema_of({.name = "lcm", .call = "lcm", .text = "lcm(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_lcm,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lcm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&lcm_schema, lcm_impl, nullptr);
 alignas(8) static constexpr OpSchema lcm__schema =
     schema_of({.name = "lcm_", .call = "lcm_", .text = "lcm(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_lcm,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_lcm_ = make_op<void, Tensor&,
     const Tensor&>(&lcm__schema, lcm__impl, nullptr);
 alignas(8) static constexpr OpSchema lcm_into_schema =
     schema_of({.name = "lcm_into", .call = "lcm_into",
                .text = "lcm(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_lcm, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lcm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&lcm_into_schema, lcm_into_impl, into_autograd);
 
@@ -2368,13 +2310,13 @@ static void frexp_mantissa_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 }
 alignas(8) static constinit const NodeType frexp_mantissa_type =
     {"frexp_mantissa", frexp_mantissa_apply, destroy_parts<1, 0>, sizeof(frexp_mantissa_saved),
-     false, 100};
+     false, false, 100};
 alignas(8) static constexpr RecordedSchema frexp_mantissa_schema =
     {schema_of({.name = "frexp_mantissa", .call = "frexp_mantissa",
                 .text = "frexp_mantissa(self: Tensor) -> Tensor", .args = args_like_relu,
                 .n_args = 1, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_frexp_mantissa,
-                .wide_unsigned = WideUnsigned::kMixed}), &frexp_mantissa_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &frexp_mantissa_type};
 constinit Op<TensorRef(const Tensor&)> op_frexp_mantissa =
     make_op<TensorRef, const Tensor&>(&frexp_mantissa_schema, frexp_mantissa_impl,
                                       record_like_gelu_exact);
@@ -2384,8 +2326,7 @@ alignas(8) static constexpr OpSchema frexp_exponent_schema =
     schema_of({.name = "frexp_exponent", .call = "frexp_exponent",
                .text = "frexp_exponent(self: Tensor) -> Tensor", .args = args_like_relu,
                .n_args = 1, .n_outs = 1, .internal = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_frexp_exponent,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_frexp_exponent =
     make_op<TensorRef, const Tensor&>(&frexp_exponent_schema, frexp_exponent_impl, nullptr);
 
@@ -2483,7 +2424,7 @@ static void lerp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType lerp_type = {"lerp", lerp_apply, destroy_parts<3, 0>,
-                                                        sizeof(lerp_saved), false, 117};
+                                                        sizeof(lerp_saved), false, false, 117};
 static TensorRef lerp_autograd(Call c, const Tensor& self, const Tensor& end,
                                const Tensor& weight) {
   const bool n0 = needs_grad(self);
@@ -2512,8 +2453,7 @@ alignas(8) static constexpr OpSchema lerp_schema =
     schema_of({.name = "lerp", .call = "lerp",
                .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor",
                .args = lerp_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lerp =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lerp_schema, lerp_impl,
     lerp_autograd);
@@ -2544,16 +2484,14 @@ alignas(8) static constexpr OpSchema lerp__schema =
     schema_of({.name = "lerp_", .call = "lerp_",
                .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor",
                .args = lerp__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_lerp_ = make_op<void, Tensor&,
     const Tensor&, const Tensor&>(&lerp__schema, lerp__impl, lerp__autograd);
 alignas(8) static constexpr OpSchema lerp_into_schema =
     schema_of({.name = "lerp_into", .call = "lerp_into",
                .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor",
                .args = lerp_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lerp_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&lerp_into_schema,
     lerp_into_impl, into_autograd);
@@ -2575,7 +2513,7 @@ static void lerp_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType lerp_scalar_type = {"lerp", lerp_scalar_apply,
-    destroy_parts<0, 0>, sizeof(lerp_scalar_saved), false, 14};
+    destroy_parts<0, 0>, sizeof(lerp_scalar_saved), false, false, 14};
 alignas(8) static constexpr ArgInfo lerp_scalar_args[] = {{"self", ArgType::kTensor, false, false},
     {"end", ArgType::kTensor, false, false}, {"weight", ArgType::kScalar, false, false},
     {"dst", ArgType::kTensor, true, false}};
@@ -2583,8 +2521,8 @@ alignas(8) static constexpr RecordedSchema lerp_scalar_schema =
     {schema_of({.name = "lerp_scalar", .call = "lerp",
                 .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
                 .args = lerp_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
-                .wide_unsigned = WideUnsigned::kMixed}), &lerp_scalar_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &lerp_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&lerp_scalar_schema,
     lerp_scalar_impl, record_like_add);
@@ -2594,16 +2532,15 @@ alignas(8) static constexpr RecordedSchema lerp_scalar__schema =
     {schema_of({.name = "lerp_scalar_", .call = "lerp_",
                 .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
                 .args = lerp_scalar__args, .n_args = 3, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
-                .wide_unsigned = WideUnsigned::kMixed}), &lerp_scalar_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &lerp_scalar_type};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&lerp_scalar__schema, lerp_scalar__impl, record_like_add_);
 alignas(8) static constexpr OpSchema lerp_scalar_into_schema =
     schema_of({.name = "lerp_scalar_into", .call = "lerp_into",
                .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
                .args = lerp_scalar_args, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lerp,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_lerp_scalar_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&lerp_scalar_into_schema,
     lerp_scalar_into_impl, into_autograd);
@@ -2637,7 +2574,7 @@ static void addcmul_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType addcmul_type = {"addcmul", addcmul_apply,
-    destroy_parts<2, 0>, sizeof(addcmul_saved), false, 147};
+    destroy_parts<2, 0>, sizeof(addcmul_saved), false, false, 147};
 static TensorRef addcmul_autograd(Call c, const Tensor& self, const Tensor& tensor1,
                                   const Tensor& tensor2, const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -2663,8 +2600,8 @@ alignas(8) static constexpr OpSchema addcmul_schema =
     schema_of({.name = "addcmul", .call = "addcmul",
     .text = "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = args_like_addcmul, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_addcmul,
-    .autocast = {Autocast::kNone, Autocast::kPromote}, .wide_unsigned = WideUnsigned::kMixed});
+    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed,
+    .autocast = {Autocast::kNone, Autocast::kPromote}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcmul_schema,
     addcmul_impl, addcmul_autograd);
@@ -2694,8 +2631,7 @@ alignas(8) static constexpr OpSchema addcmul__schema =
     schema_of({.name = "addcmul_", .call = "addcmul_",
     .text = "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = args_like_addcmul_, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_addcmul,
-    .wide_unsigned = WideUnsigned::kMixed});
+    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcmul__schema,
     addcmul__impl, addcmul__autograd);
@@ -2703,8 +2639,7 @@ alignas(8) static constexpr OpSchema addcmul_into_schema =
     schema_of({.name = "addcmul_into", .call = "addcmul_into",
     .text = "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = args_like_addcmul, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_addcmul,
-    .wide_unsigned = WideUnsigned::kMixed});
+    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   Tensor&)> op_addcmul_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&,
@@ -2745,7 +2680,7 @@ static void addcdiv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType addcdiv_type = {"addcdiv", addcdiv_apply,
-    destroy_parts<2, 0>, sizeof(addcdiv_saved), false, 147};
+    destroy_parts<2, 0>, sizeof(addcdiv_saved), false, false, 147};
 static TensorRef addcdiv_autograd(Call c, const Tensor& self, const Tensor& tensor1,
                                   const Tensor& tensor2, const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -2771,8 +2706,8 @@ alignas(8) static constexpr OpSchema addcdiv_schema =
     schema_of({.name = "addcdiv", .call = "addcdiv",
     .text = "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = args_like_addcmul, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_addcdiv,
-    .autocast = {Autocast::kNone, Autocast::kPromote}, .wide_unsigned = WideUnsigned::kMixed});
+    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed,
+    .autocast = {Autocast::kNone, Autocast::kPromote}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcdiv_schema,
     addcdiv_impl, addcdiv_autograd);
@@ -2802,8 +2737,7 @@ alignas(8) static constexpr OpSchema addcdiv__schema =
     schema_of({.name = "addcdiv_", .call = "addcdiv_",
     .text = "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = args_like_addcmul_, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_addcdiv,
-    .wide_unsigned = WideUnsigned::kMixed});
+    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcdiv__schema,
     addcdiv__impl, addcdiv__autograd);
@@ -2811,8 +2745,7 @@ alignas(8) static constexpr OpSchema addcdiv_into_schema =
     schema_of({.name = "addcdiv_into", .call = "addcdiv_into",
     .text = "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
     .args = args_like_addcmul, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .kernel = &kernel_addcdiv,
-    .wide_unsigned = WideUnsigned::kMixed});
+    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   Tensor&)> op_addcdiv_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&,

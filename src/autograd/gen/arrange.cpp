@@ -27,7 +27,7 @@ static void cat_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType cat_type = {"cat", cat_apply, destroy_saved<ShapeList>,
-                                                       sizeof(cat_saved), false, 3};
+                                                       sizeof(cat_saved), false, false, 3};
 static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
   if (!needs_grad(tensors)) return redispatch(op_cat, c.keys & kBelowAutograd, tensors, dim);
   NodeRef node = new_node(&cat_type, tensors.n, 1);
@@ -46,8 +46,8 @@ alignas(8) static constexpr OpSchema cat_schema =
     schema_of({.name = "cat", .call = "cat",
                .text = "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = args_like_cat,
                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kCopy, .autocast = {Autocast::kPromote, Autocast::kPromote},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kPromote, Autocast::kPromote}});
 constinit Op<TensorRef(TensorSpan, int64_t)> op_cat = make_op<TensorRef, TensorSpan,
     int64_t>(&cat_schema, impl::cat, cat_autograd);
 alignas(8) static constexpr OpSchema cat_into_schema =
@@ -63,8 +63,8 @@ alignas(8) static constexpr OpSchema stack_schema =
     schema_of({.name = "stack", .call = "stack",
                .text = "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = args_like_cat,
                .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kPromote, Autocast::kPromote},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kPromote, Autocast::kPromote}});
 constinit Op<TensorRef(TensorSpan, int64_t)> op_stack = make_op<TensorRef, TensorSpan,
     int64_t>(&stack_schema, impl::stack, nullptr);
 alignas(8) static constexpr OpSchema stack_into_schema =
@@ -102,7 +102,7 @@ static void split_with_sizes_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 alignas(8) static constinit const NodeType split_with_sizes_type = {"split", split_with_sizes_apply,
-    destroy_parts<0, 0>, sizeof(split_with_sizes_saved), false, 4};
+    destroy_parts<0, 0>, sizeof(split_with_sizes_saved), false, false, 4};
 static TensorList split_with_sizes_autograd(Call c, const Tensor& self, Ints split_sizes,
                                             int64_t dim) {
   const bool n0 = needs_grad(self);
@@ -155,7 +155,7 @@ static void flip_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType flip_type = {"flip", flip_apply, destroy_parts<0, 1>,
-                                                        sizeof(flip_saved), false, 16};
+                                                        sizeof(flip_saved), false, false, 16};
 alignas(8) static constexpr RecordedSchema flip_schema =
     {schema_of({.name = "flip", .call = "flip", .text = "flip(self: Tensor, dims: Dims) -> Tensor",
                 .args = args_like_flip, .n_args = 2, .n_outs = 1, .differentiable = true,
@@ -180,7 +180,7 @@ static void roll_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType roll_type = {"roll", roll_apply, destroy_parts<0, 2>,
-                                                        sizeof(roll_saved), false, 30};
+                                                        sizeof(roll_saved), false, false, 30};
 static TensorRef roll_autograd(Call c, const Tensor& self, Ints shifts, Ints dims) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_roll, c.keys & kBelowAutograd, self, shifts, dims);
@@ -255,7 +255,7 @@ static void constant_pad_nd_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType constant_pad_nd_type =
     {"constant_pad_nd", constant_pad_nd_apply, destroy_parts<0, 1>, sizeof(constant_pad_nd_saved),
-     false, 21};
+     false, false, 21};
 static TensorRef constant_pad_nd_autograd(Call c, const Tensor& self, Ints pad,
                                           const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -301,7 +301,7 @@ static void pad_indexed_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType pad_indexed_type = {"pad_indexed", pad_indexed_apply,
-    destroy_parts<1, 1>, sizeof(pad_indexed_saved), false, 115};
+    destroy_parts<1, 1>, sizeof(pad_indexed_saved), false, false, 115};
 static TensorRef pad_indexed_autograd(Call c, const Tensor& self, Ints pad, int64_t mode) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_pad_indexed, c.keys & kBelowAutograd, self, pad, mode);
@@ -324,8 +324,8 @@ alignas(8) static constexpr OpSchema pad_indexed_schema =
                .text = "pad_indexed(self: Tensor, pad: Int[], mode: Int) -> Tensor",
                .args = pad_indexed_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kCopy,
-               .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t)> op_pad_indexed =
     make_op<TensorRef, const Tensor&, Ints, int64_t>(&pad_indexed_schema, impl::pad_indexed,
                                                      pad_indexed_autograd);
@@ -350,7 +350,8 @@ static void pad_indexed_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 alignas(8) static constinit const NodeType pad_indexed_backward_type = {"pad_indexed_backward",
-    pad_indexed_backward_apply, destroy_parts<0, 1>, sizeof(pad_indexed_backward_saved), false, 22};
+    pad_indexed_backward_apply, destroy_parts<0, 1>, sizeof(pad_indexed_backward_saved), false,
+    false, 22};
 static TensorRef pad_indexed_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                Ints pad, int64_t mode) {
   const bool n0 = needs_grad(grad);

@@ -27,8 +27,8 @@ alignas(8) static constexpr OpSchema scaled_dot_product_attention_schema =
     "Tensor? = None, dropout_p: Float = 0.0, is_causal: Bool = false, scale: Float? = None, "
     "enable_gqa: Bool = false, generator: Generator = None) -> Tensor",
     .args = scaled_dot_product_attention_args, .n_args = 9, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kLower, Autocast::kLower}, .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
                        Opt<double>, bool, Generator*)> op_scaled_dot_product_attention =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
@@ -95,7 +95,7 @@ static void native_attention_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
 }
 alignas(8) static constinit const NodeType native_attention_type = {"native_attention",
     native_attention_apply, destroy_saved<native_attention_saved>, sizeof(native_attention_saved),
-    false, 97};
+    false, false, 97};
 static TensorPair native_attention_autograd(Call c, const Tensor& query, const Tensor& key,
                                             const Tensor& value, const Tensor* mask,
                                             double dropout_p, bool causal, double scale,
@@ -143,8 +143,8 @@ alignas(8) static constexpr OpSchema native_attention_schema =
     schema_of({.name = "native_attention", .call = "native_attention",
     .text = "native_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, "
     "dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (out: Tensor, lse: PlainTensor)",
-    .args = native_attention_args, .n_args = 8, .n_outs = 2, .differentiable = true, .random = true,
-    .internal = true, .leaf = true, .flops = native_attention_flops,
+    .args = native_attention_args, .flops = native_attention_flops, .n_args = 8, .n_outs = 2,
+    .differentiable = true, .random = true, .internal = true, .leaf = true,
     .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
                         double, const Rng&)> op_native_attention = make_op<TensorPair,
@@ -169,8 +169,8 @@ alignas(8) static constexpr OpSchema attention_backward_schema =
     .text = "attention_backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: "
     "Tensor?, out: Tensor, lse: Tensor, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) "
     "-> (dquery: Tensor, dkey: Tensor, dvalue: Tensor)", .args = attention_backward_args,
-    .n_args = 11, .n_outs = 3, .random = true, .internal = true, .leaf = true,
-    .flops = attention_backward_flops});
+    .flops = attention_backward_flops, .n_args = 11, .n_outs = 3, .random = true, .internal = true,
+    .leaf = true});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                           const Tensor&, const Tensor&, double, bool, double,
                           const Rng&)> op_attention_backward = make_op<TensorTriple, const Tensor&,

@@ -16,7 +16,7 @@ alignas(8) static constexpr OpSchema bitwise_and_schema =
     schema_of({.name = "bitwise_and", .call = "bitwise_and",
                .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_and, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_and =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_and_schema, bitwise_and_impl,
                                                      nullptr);
@@ -24,14 +24,14 @@ alignas(8) static constexpr OpSchema bitwise_and__schema =
     schema_of({.name = "bitwise_and_", .call = "bitwise_and_",
                .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_and, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_and_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_and__schema, bitwise_and__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_and_into_schema =
     schema_of({.name = "bitwise_and_into", .call = "bitwise_and_into",
                .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_and, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_and_into_schema,
     bitwise_and_into_impl, into_autograd);
@@ -41,8 +41,7 @@ alignas(8) static constexpr OpSchema bitwise_and_scalar_schema =
     schema_of({.name = "bitwise_and_scalar", .call = "bitwise_and",
                .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_and_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_and_scalar_schema,
                                                      bitwise_and_scalar_impl, nullptr);
@@ -50,16 +49,14 @@ alignas(8) static constexpr OpSchema bitwise_and_scalar__schema =
     schema_of({.name = "bitwise_and_scalar_", .call = "bitwise_and_",
                .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_and_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_and_scalar__schema, bitwise_and_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_and_scalar_into_schema =
     schema_of({.name = "bitwise_and_scalar_into", .call = "bitwise_and_into",
                .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_and,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_and_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_and_scalar_into_schema,
     bitwise_and_scalar_into_impl, into_autograd);
@@ -69,21 +66,21 @@ alignas(8) static constexpr OpSchema bitwise_or_schema =
     schema_of({.name = "bitwise_or", .call = "bitwise_or",
                .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_or =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_or_schema, bitwise_or_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_or__schema =
     schema_of({.name = "bitwise_or_", .call = "bitwise_or_",
                .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_or_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_or__schema, bitwise_or__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_or_into_schema =
     schema_of({.name = "bitwise_or_into", .call = "bitwise_or_into",
                .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_or, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_or_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_or_into_schema,
     bitwise_or_into_impl, into_autograd);
@@ -93,8 +90,7 @@ alignas(8) static constexpr OpSchema bitwise_or_scalar_schema =
     schema_of({.name = "bitwise_or_scalar", .call = "bitwise_or",
                .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_or_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_or_scalar_schema,
                                                      bitwise_or_scalar_impl, nullptr);
@@ -102,16 +98,14 @@ alignas(8) static constexpr OpSchema bitwise_or_scalar__schema =
     schema_of({.name = "bitwise_or_scalar_", .call = "bitwise_or_",
                .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_or_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_or_scalar__schema, bitwise_or_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_or_scalar_into_schema =
     schema_of({.name = "bitwise_or_scalar_into", .call = "bitwise_or_into",
                .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_or,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_or_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_or_scalar_into_schema,
     bitwise_or_scalar_into_impl, into_autograd);
@@ -121,7 +115,7 @@ alignas(8) static constexpr OpSchema bitwise_xor_schema =
     schema_of({.name = "bitwise_xor", .call = "bitwise_xor",
                .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_xor, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_xor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_xor_schema, bitwise_xor_impl,
                                                      nullptr);
@@ -129,14 +123,14 @@ alignas(8) static constexpr OpSchema bitwise_xor__schema =
     schema_of({.name = "bitwise_xor_", .call = "bitwise_xor_",
                .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_xor, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_xor_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_xor__schema, bitwise_xor__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_xor_into_schema =
     schema_of({.name = "bitwise_xor_into", .call = "bitwise_xor_into",
                .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_xor, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_xor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_xor_into_schema,
     bitwise_xor_into_impl, into_autograd);
@@ -146,8 +140,7 @@ alignas(8) static constexpr OpSchema bitwise_xor_scalar_schema =
     schema_of({.name = "bitwise_xor_scalar", .call = "bitwise_xor",
                .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_xor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_xor_scalar_schema,
                                                      bitwise_xor_scalar_impl, nullptr);
@@ -155,16 +148,14 @@ alignas(8) static constexpr OpSchema bitwise_xor_scalar__schema =
     schema_of({.name = "bitwise_xor_scalar_", .call = "bitwise_xor_",
                .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_xor_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_xor_scalar__schema, bitwise_xor_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_xor_scalar_into_schema =
     schema_of({.name = "bitwise_xor_scalar_into", .call = "bitwise_xor_into",
                .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_xor,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_xor_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_xor_scalar_into_schema,
     bitwise_xor_scalar_into_impl, into_autograd);
@@ -174,21 +165,21 @@ alignas(8) static constexpr OpSchema bitwise_not_schema =
     schema_of({.name = "bitwise_not", .call = "bitwise_not",
                .text = "bitwise_not(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
                .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_not, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_bitwise_not =
     make_op<TensorRef, const Tensor&>(&bitwise_not_schema, bitwise_not_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_not__schema =
     schema_of({.name = "bitwise_not_", .call = "bitwise_not_",
                .text = "bitwise_not(self: Tensor) -> Tensor", .args = args_like_relu_, .n_args = 1,
                .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_not, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_bitwise_not_ = make_op<void, Tensor&>(&bitwise_not__schema,
     bitwise_not__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_not_into_schema =
     schema_of({.name = "bitwise_not_into", .call = "bitwise_not_into",
                .text = "bitwise_not(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_bitwise_not, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_bitwise_not_into = make_op<void, const Tensor&,
     Tensor&>(&bitwise_not_into_schema, bitwise_not_into_impl, into_autograd);
 
@@ -197,8 +188,7 @@ alignas(8) static constexpr OpSchema bitwise_left_shift_schema =
     schema_of({.name = "bitwise_left_shift", .call = "bitwise_left_shift",
                .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_left_shift =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_left_shift_schema,
                                                      bitwise_left_shift_impl, nullptr);
@@ -206,16 +196,14 @@ alignas(8) static constexpr OpSchema bitwise_left_shift__schema =
     schema_of({.name = "bitwise_left_shift_", .call = "bitwise_left_shift_",
                .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_left_shift_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_left_shift__schema, bitwise_left_shift__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_left_shift_into_schema =
     schema_of({.name = "bitwise_left_shift_into", .call = "bitwise_left_shift_into",
                .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_left_shift_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_left_shift_into_schema,
     bitwise_left_shift_into_impl, into_autograd);
@@ -225,8 +213,7 @@ alignas(8) static constexpr OpSchema bitwise_left_shift_scalar_schema =
     schema_of({.name = "bitwise_left_shift_scalar", .call = "bitwise_left_shift",
                .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_left_shift_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_left_shift_scalar_schema,
                                                      bitwise_left_shift_scalar_impl, nullptr);
@@ -234,16 +221,14 @@ alignas(8) static constexpr OpSchema bitwise_left_shift_scalar__schema =
     schema_of({.name = "bitwise_left_shift_scalar_", .call = "bitwise_left_shift_",
                .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_left_shift_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_left_shift_scalar__schema, bitwise_left_shift_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_left_shift_scalar_into_schema =
     schema_of({.name = "bitwise_left_shift_scalar_into", .call = "bitwise_left_shift_into",
                .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_left_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_left_shift_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_left_shift_scalar_into_schema,
     bitwise_left_shift_scalar_into_impl, into_autograd);
@@ -253,8 +238,7 @@ alignas(8) static constexpr OpSchema bitwise_right_shift_schema =
     schema_of({.name = "bitwise_right_shift", .call = "bitwise_right_shift",
                .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_right_shift =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_right_shift_schema,
                                                      bitwise_right_shift_impl, nullptr);
@@ -262,16 +246,14 @@ alignas(8) static constexpr OpSchema bitwise_right_shift__schema =
     schema_of({.name = "bitwise_right_shift_", .call = "bitwise_right_shift_",
                .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_right_shift_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_right_shift__schema, bitwise_right_shift__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_right_shift_into_schema =
     schema_of({.name = "bitwise_right_shift_into", .call = "bitwise_right_shift_into",
                .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_right_shift_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&bitwise_right_shift_into_schema,
     bitwise_right_shift_into_impl, into_autograd);
@@ -281,8 +263,7 @@ alignas(8) static constexpr OpSchema bitwise_right_shift_scalar_schema =
     schema_of({.name = "bitwise_right_shift_scalar", .call = "bitwise_right_shift",
                .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_right_shift_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_right_shift_scalar_schema,
                                                      bitwise_right_shift_scalar_impl, nullptr);
@@ -290,16 +271,14 @@ alignas(8) static constexpr OpSchema bitwise_right_shift_scalar__schema =
     schema_of({.name = "bitwise_right_shift_scalar_", .call = "bitwise_right_shift_",
                .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_right_shift_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_right_shift_scalar__schema, bitwise_right_shift_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_right_shift_scalar_into_schema =
     schema_of({.name = "bitwise_right_shift_scalar_into", .call = "bitwise_right_shift_into",
                .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_bitwise_right_shift,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_right_shift_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&bitwise_right_shift_scalar_into_schema,
     bitwise_right_shift_scalar_into_impl, into_autograd);

@@ -15,22 +15,21 @@ namespace TT_NS {
 alignas(8) static constexpr OpSchema eq_schema =
     schema_of({.name = "eq", .call = "eq", .text = "eq(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_eq,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_eq = make_op<TensorRef, const Tensor&,
     const Tensor&>(&eq_schema, eq_impl, nullptr);
 alignas(8) static constexpr OpSchema eq__schema =
     schema_of({.name = "eq_", .call = "eq_",
                .text = "eq(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_eq, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_eq_ = make_op<void, Tensor&,
     const Tensor&>(&eq__schema, eq__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema eq_into_schema =
     schema_of({.name = "eq_into", .call = "eq_into",
                .text = "eq(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_eq, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_eq_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&eq_into_schema, eq_into_impl, into_autograd);
 
@@ -39,24 +38,21 @@ alignas(8) static constexpr OpSchema eq_scalar_schema =
     schema_of({.name = "eq_scalar", .call = "eq",
                .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_eq,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_eq_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&eq_scalar_schema, eq_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema eq_scalar__schema =
     schema_of({.name = "eq_scalar_", .call = "eq_",
                .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_eq,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_eq_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&eq_scalar__schema, eq_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema eq_scalar_into_schema =
     schema_of({.name = "eq_scalar_into", .call = "eq_into",
                .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_eq,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_eq_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&eq_scalar_into_schema,
     eq_scalar_into_impl, into_autograd);
@@ -65,22 +61,21 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_eq_scalar_into =
 alignas(8) static constexpr OpSchema ne_schema =
     schema_of({.name = "ne", .call = "ne", .text = "ne(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_ne,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ne = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ne_schema, ne_impl, nullptr);
 alignas(8) static constexpr OpSchema ne__schema =
     schema_of({.name = "ne_", .call = "ne_",
                .text = "ne(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_ne, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_ne_ = make_op<void, Tensor&,
     const Tensor&>(&ne__schema, ne__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema ne_into_schema =
     schema_of({.name = "ne_into", .call = "ne_into",
                .text = "ne(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_ne, .wide_unsigned = WideUnsigned::kBits});
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ne_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&ne_into_schema, ne_into_impl, into_autograd);
 
@@ -89,24 +84,21 @@ alignas(8) static constexpr OpSchema ne_scalar_schema =
     schema_of({.name = "ne_scalar", .call = "ne",
                .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_ne,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ne_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&ne_scalar_schema, ne_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema ne_scalar__schema =
     schema_of({.name = "ne_scalar_", .call = "ne_",
                .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_ne,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_ne_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&ne_scalar__schema, ne_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema ne_scalar_into_schema =
     schema_of({.name = "ne_scalar_into", .call = "ne_into",
                .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_ne,
-               .wide_unsigned = WideUnsigned::kBits});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ne_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&ne_scalar_into_schema,
     ne_scalar_into_impl, into_autograd);
@@ -115,22 +107,21 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ne_scalar_into =
 alignas(8) static constexpr OpSchema lt_schema =
     schema_of({.name = "lt", .call = "lt", .text = "lt(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_lt,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lt = make_op<TensorRef, const Tensor&,
     const Tensor&>(&lt_schema, lt_impl, nullptr);
 alignas(8) static constexpr OpSchema lt__schema =
     schema_of({.name = "lt_", .call = "lt_",
                .text = "lt(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_lt, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_lt_ = make_op<void, Tensor&,
     const Tensor&>(&lt__schema, lt__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema lt_into_schema =
     schema_of({.name = "lt_into", .call = "lt_into",
                .text = "lt(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_lt, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lt_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&lt_into_schema, lt_into_impl, into_autograd);
 
@@ -139,24 +130,21 @@ alignas(8) static constexpr OpSchema lt_scalar_schema =
     schema_of({.name = "lt_scalar", .call = "lt",
                .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_lt,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_lt_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&lt_scalar_schema, lt_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema lt_scalar__schema =
     schema_of({.name = "lt_scalar_", .call = "lt_",
                .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_lt,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_lt_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&lt_scalar__schema, lt_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema lt_scalar_into_schema =
     schema_of({.name = "lt_scalar_into", .call = "lt_into",
                .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_lt,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_lt_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&lt_scalar_into_schema,
     lt_scalar_into_impl, into_autograd);
@@ -165,22 +153,21 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_lt_scalar_into =
 alignas(8) static constexpr OpSchema le_schema =
     schema_of({.name = "le", .call = "le", .text = "le(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_le,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_le = make_op<TensorRef, const Tensor&,
     const Tensor&>(&le_schema, le_impl, nullptr);
 alignas(8) static constexpr OpSchema le__schema =
     schema_of({.name = "le_", .call = "le_",
                .text = "le(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_le, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_le_ = make_op<void, Tensor&,
     const Tensor&>(&le__schema, le__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema le_into_schema =
     schema_of({.name = "le_into", .call = "le_into",
                .text = "le(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_le, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_le_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&le_into_schema, le_into_impl, into_autograd);
 
@@ -189,24 +176,21 @@ alignas(8) static constexpr OpSchema le_scalar_schema =
     schema_of({.name = "le_scalar", .call = "le",
                .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_le,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_le_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&le_scalar_schema, le_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema le_scalar__schema =
     schema_of({.name = "le_scalar_", .call = "le_",
                .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_le,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_le_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&le_scalar__schema, le_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema le_scalar_into_schema =
     schema_of({.name = "le_scalar_into", .call = "le_into",
                .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_le,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_le_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&le_scalar_into_schema,
     le_scalar_into_impl, into_autograd);
@@ -215,22 +199,21 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_le_scalar_into =
 alignas(8) static constexpr OpSchema gt_schema =
     schema_of({.name = "gt", .call = "gt", .text = "gt(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_gt,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gt = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gt_schema, gt_impl, nullptr);
 alignas(8) static constexpr OpSchema gt__schema =
     schema_of({.name = "gt_", .call = "gt_",
                .text = "gt(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_gt, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_gt_ = make_op<void, Tensor&,
     const Tensor&>(&gt__schema, gt__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema gt_into_schema =
     schema_of({.name = "gt_into", .call = "gt_into",
                .text = "gt(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_gt, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gt_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&gt_into_schema, gt_into_impl, into_autograd);
 
@@ -239,24 +222,21 @@ alignas(8) static constexpr OpSchema gt_scalar_schema =
     schema_of({.name = "gt_scalar", .call = "gt",
                .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_gt,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_gt_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&gt_scalar_schema, gt_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema gt_scalar__schema =
     schema_of({.name = "gt_scalar_", .call = "gt_",
                .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_gt,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_gt_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&gt_scalar__schema, gt_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema gt_scalar_into_schema =
     schema_of({.name = "gt_scalar_into", .call = "gt_into",
                .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_gt,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_gt_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&gt_scalar_into_schema,
     gt_scalar_into_impl, into_autograd);
@@ -265,22 +245,21 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_gt_scalar_into =
 alignas(8) static constexpr OpSchema ge_schema =
     schema_of({.name = "ge", .call = "ge", .text = "ge(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_ge,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ge = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ge_schema, ge_impl, nullptr);
 alignas(8) static constexpr OpSchema ge__schema =
     schema_of({.name = "ge_", .call = "ge_",
                .text = "ge(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_ge, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_ge_ = make_op<void, Tensor&,
     const Tensor&>(&ge__schema, ge__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema ge_into_schema =
     schema_of({.name = "ge_into", .call = "ge_into",
                .text = "ge(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_ge, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ge_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&ge_into_schema, ge_into_impl, into_autograd);
 
@@ -289,24 +268,21 @@ alignas(8) static constexpr OpSchema ge_scalar_schema =
     schema_of({.name = "ge_scalar", .call = "ge",
                .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_ge,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ge_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&ge_scalar_schema, ge_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema ge_scalar__schema =
     schema_of({.name = "ge_scalar_", .call = "ge_",
                .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_ge,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_ge_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&ge_scalar__schema, ge_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema ge_scalar_into_schema =
     schema_of({.name = "ge_scalar_into", .call = "ge_into",
                .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_ge,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ge_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&ge_scalar_into_schema,
     ge_scalar_into_impl, into_autograd);
@@ -316,7 +292,7 @@ alignas(8) static constexpr OpSchema logical_not_schema =
     schema_of({.name = "logical_not", .call = "logical_not",
                .text = "logical_not(self: Tensor) -> BoolTensor", .args = args_like_neg,
                .n_args = 1, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_logical_not, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_logical_not =
     make_op<TensorRef, const Tensor&>(&logical_not_schema, logical_not_impl, nullptr);
 static void logical_not__autograd(Call c, Tensor& self) {
@@ -328,14 +304,14 @@ alignas(8) static constexpr OpSchema logical_not__schema =
     schema_of({.name = "logical_not_", .call = "logical_not_",
                .text = "logical_not(self: Tensor) -> BoolTensor", .args = args_like_relu_,
                .n_args = 1, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_logical_not, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_logical_not_ = make_op<void, Tensor&>(&logical_not__schema,
     logical_not__impl, logical_not__autograd);
 alignas(8) static constexpr OpSchema logical_not_into_schema =
     schema_of({.name = "logical_not_into", .call = "logical_not_into",
                .text = "logical_not(self: Tensor) -> BoolTensor", .args = args_like_neg,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_logical_not, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_logical_not_into = make_op<void, const Tensor&,
     Tensor&>(&logical_not_into_schema, logical_not_into_impl, into_autograd);
 
@@ -344,8 +320,7 @@ alignas(8) static constexpr OpSchema logical_and_schema =
     schema_of({.name = "logical_and", .call = "logical_and",
                .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logical_and,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_and =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_and_schema, logical_and_impl,
                                                      nullptr);
@@ -353,16 +328,14 @@ alignas(8) static constexpr OpSchema logical_and__schema =
     schema_of({.name = "logical_and_", .call = "logical_and_",
                .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logical_and,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_logical_and_ = make_op<void, Tensor&,
     const Tensor&>(&logical_and__schema, logical_and__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema logical_and_into_schema =
     schema_of({.name = "logical_and_into", .call = "logical_and_into",
                .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logical_and,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_and_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_and_into_schema,
     logical_and_into_impl, into_autograd);
@@ -372,24 +345,21 @@ alignas(8) static constexpr OpSchema logical_or_schema =
     schema_of({.name = "logical_or", .call = "logical_or",
                .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logical_or,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_or =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_or_schema, logical_or_impl, nullptr);
 alignas(8) static constexpr OpSchema logical_or__schema =
     schema_of({.name = "logical_or_", .call = "logical_or_",
                .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logical_or,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_logical_or_ = make_op<void, Tensor&,
     const Tensor&>(&logical_or__schema, logical_or__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema logical_or_into_schema =
     schema_of({.name = "logical_or_into", .call = "logical_or_into",
                .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logical_or,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_or_into_schema,
     logical_or_into_impl, into_autograd);
@@ -399,8 +369,7 @@ alignas(8) static constexpr OpSchema logical_xor_schema =
     schema_of({.name = "logical_xor", .call = "logical_xor",
                .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logical_xor,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_xor_schema, logical_xor_impl,
                                                      nullptr);
@@ -408,16 +377,14 @@ alignas(8) static constexpr OpSchema logical_xor__schema =
     schema_of({.name = "logical_xor_", .call = "logical_xor_",
                .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logical_xor,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_logical_xor_ = make_op<void, Tensor&,
     const Tensor&>(&logical_xor__schema, logical_xor__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema logical_xor_into_schema =
     schema_of({.name = "logical_xor_into", .call = "logical_xor_into",
                .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor",
                .args = args_like_mul, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logical_xor,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_xor_into_schema,
     logical_xor_into_impl, into_autograd);

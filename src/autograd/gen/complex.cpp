@@ -39,8 +39,8 @@ alignas(8) static constexpr OpSchema polar_schema =
     schema_of({.name = "polar", .call = "polar",
                .text = "polar(abs: Tensor, angle: Tensor) -> Tensor", .args = polar_args,
                .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_polar = make_op<TensorRef, const Tensor&,
     const Tensor&>(&polar_schema, impl::polar, nullptr);
 alignas(8) static constexpr OpSchema polar_into_schema =
@@ -86,13 +86,13 @@ constinit Op<void(const Tensor&, Tensor&)> op_angle_into = make_op<void, const T
 using angle_of_real_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType angle_of_real_type =
     {"angle_of_real", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(angle_of_real_saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr RecordedSchema angle_of_real_schema =
     {schema_of({.name = "angle_of_real", .call = "angle_of_real",
                 .text = "angle_of_real(self: Tensor) -> Tensor", .args = args_like_relu,
                 .n_args = 1, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_angle_of_real,
-                .wide_unsigned = WideUnsigned::kFloat}), &angle_of_real_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &angle_of_real_type};
 constinit Op<TensorRef(const Tensor&)> op_angle_of_real =
     make_op<TensorRef, const Tensor&>(&angle_of_real_schema, angle_of_real_impl, record_like_neg);
 
@@ -138,13 +138,13 @@ static void conj_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType conj_copy_type = {"conj_copy", conj_copy_apply,
-    destroy_parts<0, 0>, sizeof(conj_copy_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(conj_copy_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema conj_copy_schema =
     {schema_of({.name = "conj_copy", .call = "conj_copy",
                 .text = "conj_copy(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_conj,
-                .wide_unsigned = WideUnsigned::kMixed}), &conj_copy_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &conj_copy_type};
 constinit Op<TensorRef(const Tensor&)> op_conj_copy =
     make_op<TensorRef, const Tensor&>(&conj_copy_schema, conj_copy_impl, record_like_neg);
 
@@ -177,7 +177,7 @@ static void view_as_real_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType view_as_real_type = {"view_as_real", view_as_real_apply,
-    destroy_parts<0, 0>, sizeof(view_as_real_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(view_as_real_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema view_as_real_schema =
     {schema_of({.name = "view_as_real", .call = "view_as_real",
                 .text = "view_as_real(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
@@ -199,14 +199,13 @@ static void view_as_complex_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType view_as_complex_type =
     {"view_as_complex", view_as_complex_apply, destroy_parts<0, 0>, sizeof(view_as_complex_saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr RecordedSchema view_as_complex_schema =
     {schema_of({.name = "view_as_complex", .call = "view_as_complex",
                 .text = "view_as_complex(self: Tensor) -> Tensor", .args = args_like_relu,
                 .n_args = 1, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
-                .kind = OpKind::kView, .alias = Alias::kView,
-                .autocast = {Autocast::kFp32, Autocast::kNone},
-                .wide_unsigned = WideUnsigned::kMoves}), &view_as_complex_type};
+                .kind = OpKind::kView, .alias = Alias::kView, .wide_unsigned = WideUnsigned::kMoves,
+                .autocast = {Autocast::kFp32, Autocast::kNone}}), &view_as_complex_type};
 constinit Op<TensorRef(const Tensor&)> op_view_as_complex =
     make_op<TensorRef, const Tensor&>(&view_as_complex_schema, impl::view_as_complex,
                                       record_like_neg);

@@ -158,7 +158,7 @@ static void convolution_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType convolution_type = {"convolution", convolution_apply,
-    destroy_parts<2, 4>, sizeof(convolution_saved), false, 85};
+    destroy_parts<2, 4>, sizeof(convolution_saved), false, false, 85};
 static TensorRef convolution_autograd(Call c, const Tensor& input, const Tensor& weight,
                                       const Tensor* bias, Ints stride, Ints padding, Ints dilation,
                                       bool transposed, Ints output_padding, int64_t groups) {
@@ -203,8 +203,8 @@ alignas(8) static constexpr OpSchema convolution_schema =
     schema_of({.name = "convolution", .call = "convolution",
     .text = "convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: "
     "Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor",
-    .args = convolution_args, .n_args = 9, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .flops = convolution_flops, .kind = OpKind::kConv,
+    .args = convolution_args, .flops = convolution_flops, .n_args = 9, .n_outs = 1,
+    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kConv,
     .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints,
                        int64_t)> op_convolution = make_op<TensorRef, const Tensor&, const Tensor&,
@@ -249,7 +249,8 @@ static void convolution_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 alignas(8) static constinit const NodeType convolution_backward_type = {"convolution_backward",
-    convolution_backward_apply, destroy_parts<3, 4>, sizeof(convolution_backward_saved), false, 56};
+    convolution_backward_apply, destroy_parts<3, 4>, sizeof(convolution_backward_saved), false,
+    false, 56};
 static TensorTriple convolution_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                   const Tensor& weight, Ints stride, Ints padding,
                                                   Ints dilation, bool transposed,
@@ -305,8 +306,8 @@ alignas(8) static constexpr OpSchema convolution_backward_schema =
     .text = "convolution_backward(grad: Tensor, input: Tensor, weight: Tensor, stride: Int[], "
     "padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int, "
     "want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, "
-    "dbias: Tensor)", .args = convolution_backward_args, .n_args = 12, .n_outs = 3,
-    .differentiable = true, .internal = true, .leaf = true, .flops = convolution_backward_flops,
+    "dbias: Tensor)", .args = convolution_backward_args, .flops = convolution_backward_flops,
+    .n_args = 12, .n_outs = 3, .differentiable = true, .internal = true, .leaf = true,
     .kind = OpKind::kConv});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints,
                           int64_t, bool, bool, bool)> op_convolution_backward =

@@ -16,8 +16,8 @@ alignas(8) static constexpr OpSchema fft_fft_schema =
     schema_of({.name = "fft_fft", .call = "fft_fft",
     .text = "fft_fft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_fft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_fft_schema,
     impl::fft_fft, nullptr);
@@ -36,8 +36,8 @@ alignas(8) static constexpr OpSchema fft_ifft_schema =
     schema_of({.name = "fft_ifft", .call = "fft_ifft",
     .text = "fft_ifft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ifft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ifft_schema,
     impl::fft_ifft, nullptr);
@@ -56,8 +56,8 @@ alignas(8) static constexpr OpSchema fft_rfft_schema =
     schema_of({.name = "fft_rfft", .call = "fft_rfft",
     .text = "fft_rfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_rfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_rfft_schema,
     impl::fft_rfft, nullptr);
@@ -76,8 +76,8 @@ alignas(8) static constexpr OpSchema fft_irfft_schema =
     schema_of({.name = "fft_irfft", .call = "fft_irfft",
     .text = "fft_irfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_irfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_irfft_schema,
     impl::fft_irfft, nullptr);
@@ -96,8 +96,8 @@ alignas(8) static constexpr OpSchema fft_hfft_schema =
     schema_of({.name = "fft_hfft", .call = "fft_hfft",
     .text = "fft_hfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_hfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_hfft_schema,
     impl::fft_hfft, nullptr);
@@ -116,8 +116,8 @@ alignas(8) static constexpr OpSchema fft_ihfft_schema =
     schema_of({.name = "fft_ihfft", .call = "fft_ihfft",
     .text = "fft_ihfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ihfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ihfft_schema,
     impl::fft_ihfft, nullptr);
@@ -136,8 +136,8 @@ alignas(8) static constexpr OpSchema fft_fft2_schema =
     schema_of({.name = "fft_fft2", .call = "fft_fft2",
     .text = "fft_fft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fft2_schema, impl::fft_fft2,
     nullptr);
@@ -156,8 +156,8 @@ alignas(8) static constexpr OpSchema fft_ifft2_schema =
     schema_of({.name = "fft_ifft2", .call = "fft_ifft2",
     .text = "fft_ifft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifft2_schema, impl::fft_ifft2,
     nullptr);
@@ -176,8 +176,8 @@ alignas(8) static constexpr OpSchema fft_rfft2_schema =
     schema_of({.name = "fft_rfft2", .call = "fft_rfft2",
     .text = "fft_rfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfft2_schema, impl::fft_rfft2,
     nullptr);
@@ -196,8 +196,8 @@ alignas(8) static constexpr OpSchema fft_irfft2_schema =
     schema_of({.name = "fft_irfft2", .call = "fft_irfft2",
     .text = "fft_irfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfft2_schema, impl::fft_irfft2,
     nullptr);
@@ -254,8 +254,8 @@ alignas(8) static constexpr OpSchema fft_fftn_schema =
     schema_of({.name = "fft_fftn", .call = "fft_fftn",
     .text = "fft_fftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fftn_schema, impl::fft_fftn,
     nullptr);
@@ -274,8 +274,8 @@ alignas(8) static constexpr OpSchema fft_ifftn_schema =
     schema_of({.name = "fft_ifftn", .call = "fft_ifftn",
     .text = "fft_ifftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifftn_schema, impl::fft_ifftn,
     nullptr);
@@ -294,8 +294,8 @@ alignas(8) static constexpr OpSchema fft_rfftn_schema =
     schema_of({.name = "fft_rfftn", .call = "fft_rfftn",
     .text = "fft_rfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfftn_schema, impl::fft_rfftn,
     nullptr);
@@ -314,8 +314,8 @@ alignas(8) static constexpr OpSchema fft_irfftn_schema =
     schema_of({.name = "fft_irfftn", .call = "fft_irfftn",
     .text = "fft_irfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
     "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfftn_schema, impl::fft_irfftn,
     nullptr);
@@ -443,8 +443,8 @@ alignas(8) static constexpr OpSchema stft_schema =
     "window: Tensor? = None, center: Bool = true, pad_mode: Enum<Padding> = \"reflect\", "
     "normalized: Bool = false, onesided: Bool? = None, return_complex: Bool? = None, "
     "align_to_window: Bool? = None) -> Tensor", .args = stft_args, .n_args = 11, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
                        int64_t, bool, Opt<bool>, Opt<bool>, Opt<bool>)> op_stft =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
@@ -494,7 +494,7 @@ static void fft_c2c_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType fft_c2c_type = {"fft_c2c", fft_c2c_apply,
-    destroy_parts<0, 0>, sizeof(fft_c2c_saved), false, 6};
+    destroy_parts<0, 0>, sizeof(fft_c2c_saved), false, false, 6};
 static TensorRef fft_c2c_autograd(Call c, const Tensor& self, int64_t dim, bool inverse,
                                   double scale) {
   const bool n0 = needs_grad(self);
@@ -539,7 +539,7 @@ static void fft_r2c_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType fft_r2c_type = {"fft_r2c", fft_r2c_apply,
-    destroy_parts<0, 1>, sizeof(fft_r2c_saved), false, 25};
+    destroy_parts<0, 1>, sizeof(fft_r2c_saved), false, false, 25};
 static TensorRef fft_r2c_autograd(Call c, const Tensor& self, int64_t dim, bool inverse,
                                   double scale) {
   const bool n0 = needs_grad(self);
@@ -586,7 +586,7 @@ static void fft_c2r_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType fft_c2r_type = {"fft_c2r", fft_c2r_apply,
-    destroy_parts<0, 0>, sizeof(fft_c2r_saved), false, 8};
+    destroy_parts<0, 0>, sizeof(fft_c2r_saved), false, false, 8};
 static TensorRef fft_c2r_autograd(Call c, const Tensor& self, int64_t dim, int64_t length,
                                   bool inverse, double scale) {
   const bool n0 = needs_grad(self);

@@ -33,7 +33,7 @@ static void im2col_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType im2col_type = {"im2col", im2col_apply,
-    destroy_parts<0, 5>, sizeof(im2col_saved), false, 18};
+    destroy_parts<0, 5>, sizeof(im2col_saved), false, false, 18};
 static TensorRef im2col_autograd(Call c, const Tensor& self, Ints kernel_size, Ints dilation,
                                  Ints padding, Ints stride) {
   const bool n0 = needs_grad(self);
@@ -88,7 +88,7 @@ static void col2im_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType col2im_type = {"col2im", col2im_apply,
-    destroy_parts<0, 4>, sizeof(col2im_saved), false, 17};
+    destroy_parts<0, 4>, sizeof(col2im_saved), false, false, 17};
 static TensorRef col2im_autograd(Call c, const Tensor& self, Ints output_size, Ints kernel_size,
                                  Ints dilation, Ints padding, Ints stride) {
   const bool n0 = needs_grad(self);

@@ -22,8 +22,8 @@ alignas(8) static constexpr OpSchema grid_sample_schema =
     .text = "grid_sample(input: Tensor, grid: Tensor, mode: Enum<GridMode> = \"bilinear\", "
     "padding_mode: Enum<GridPadding> = \"zeros\", align_corners: Bool? = None) -> Tensor",
     .args = grid_sample_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>)> op_grid_sample =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t,
             Opt<bool>>(&grid_sample_schema, impl::grid_sample, nullptr);
@@ -65,7 +65,7 @@ static void grid_take_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType grid_take_type = {"grid_take", grid_take_apply,
-    destroy_parts<2, 2>, sizeof(grid_take_saved), false, 120};
+    destroy_parts<2, 2>, sizeof(grid_take_saved), false, false, 120};
 static TensorRef grid_take_autograd(Call c, const Tensor& self, const Tensor& grid, int64_t mode,
                                     int64_t padding, bool align, Ints order) {
   const bool n0 = needs_grad(self);
@@ -141,7 +141,7 @@ static void grid_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType grid_put_type = {"grid_put", grid_put_apply,
-    destroy_parts<2, 1>, sizeof(grid_put_saved), false, 48};
+    destroy_parts<2, 1>, sizeof(grid_put_saved), false, false, 48};
 static TensorRef grid_put_autograd(Call c, const Tensor& grad, const Tensor& grid, Ints size,
                                    int64_t mode, int64_t padding, bool align, Ints order) {
   const bool n0 = needs_grad(grad);

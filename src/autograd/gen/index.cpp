@@ -24,7 +24,7 @@ static void gather_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType gather_type = {"gather", gather_apply,
-    destroy_parts<1, 1>, sizeof(gather_saved), false, 65};
+    destroy_parts<1, 1>, sizeof(gather_saved), false, false, 65};
 alignas(8) static constexpr RecordedSchema gather_schema =
     {schema_of({.name = "gather", .call = "gather",
                 .text = "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
@@ -61,7 +61,7 @@ static void scatter_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType scatter_add_type = {"scatter_add", scatter_add_apply,
-    destroy_parts<1, 1>, sizeof(scatter_add_saved), false, 68};
+    destroy_parts<1, 1>, sizeof(scatter_add_saved), false, false, 68};
 static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                       const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -88,9 +88,8 @@ alignas(8) static constexpr OpSchema scatter_add_schema =
     schema_of({.name = "scatter_add", .call = "scatter_add",
                .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
                .args = scatter_add_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kIndex,
-               .autocast = {Autocast::kNone, Autocast::kPromote},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kPromote}});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add_schema,
     impl::scatter_add, scatter_add_autograd);
@@ -150,7 +149,7 @@ static void index_select_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType index_select_type = {"index_select", index_select_apply,
-    destroy_parts<1, 1>, sizeof(index_select_saved), false, 65};
+    destroy_parts<1, 1>, sizeof(index_select_saved), false, false, 65};
 alignas(8) static constexpr RecordedSchema index_select_schema =
     {schema_of({.name = "index_select", .call = "index_select",
                 .text = "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
@@ -194,7 +193,7 @@ static void index_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType index_add_type = {"index_add", index_add_apply,
-    destroy_parts<1, 1>, sizeof(index_add_saved), false, 67};
+    destroy_parts<1, 1>, sizeof(index_add_saved), false, false, 67};
 static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                     const Tensor& source, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -293,7 +292,7 @@ static void index_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType index_type = {"index", index_apply,
-    destroy_saved<index_saved>, sizeof(index_saved), false, 29};
+    destroy_saved<index_saved>, sizeof(index_saved), false, false, 29};
 static TensorRef index_autograd(Call c, const Tensor& self, TensorSpan indices) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_index, c.keys & kBelowAutograd, self, indices);
@@ -345,7 +344,7 @@ static void index_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType index_put_type = {"index_put", index_put_apply,
-    destroy_saved<index_put_saved>, sizeof(index_put_saved), false, 11};
+    destroy_saved<index_put_saved>, sizeof(index_put_saved), false, false, 11};
 static TensorRef index_put_autograd(Call c, const Tensor& self, TensorSpan indices,
                                     const Tensor& values, bool accumulate) {
   const bool n0 = needs_grad(self);
@@ -429,7 +428,7 @@ static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType embedding_type = {"embedding", embedding_apply,
-    destroy_parts<1, 1>, sizeof(embedding_saved), false, 73};
+    destroy_parts<1, 1>, sizeof(embedding_saved), false, false, 73};
 static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& indices,
                                     Opt<int64_t> padding_idx, bool scale_grad_by_freq) {
   const bool n0 = needs_grad(weight);
@@ -534,7 +533,7 @@ static void bag_reduce_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType bag_reduce_type = {"bag_reduce", bag_reduce_apply,
-    destroy_parts<5, 0>, sizeof(bag_reduce_saved), false, 150};
+    destroy_parts<5, 0>, sizeof(bag_reduce_saved), false, false, 150};
 static TensorRef bag_reduce_autograd(Call c, const Tensor& weight, const Tensor& indices,
                                      const Tensor* starts, int64_t bags, int64_t mode,
                                      const Tensor* per_sample_weights, bool scale_grad_by_freq,
@@ -693,7 +692,7 @@ static void scatter_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType scatter_put_type = {"scatter_put", scatter_put_apply,
-    destroy_parts<1, 1>, sizeof(scatter_put_saved), false, 68};
+    destroy_parts<1, 1>, sizeof(scatter_put_saved), false, false, 68};
 alignas(8) static constexpr RecordedSchema scatter_put_schema =
     {schema_of({.name = "scatter_put", .call = "scatter_put",
                 .text = "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
@@ -717,7 +716,7 @@ static void scatter_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType scatter_fill_type = {"scatter_fill", scatter_fill_apply,
-    destroy_parts<1, 0>, sizeof(scatter_fill_saved), false, 64};
+    destroy_parts<1, 0>, sizeof(scatter_fill_saved), false, false, 64};
 alignas(8) static constexpr RecordedSchema scatter_fill_schema =
     {schema_of({.name = "scatter_fill", .call = "scatter_fill",
     .text = "scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
@@ -749,7 +748,7 @@ static void index_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType index_copy_type = {"index_copy", index_copy_apply,
-    destroy_parts<1, 1>, sizeof(index_copy_saved), false, 66};
+    destroy_parts<1, 1>, sizeof(index_copy_saved), false, false, 66};
 alignas(8) static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false},
     {"source", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
@@ -757,8 +756,8 @@ alignas(8) static constexpr RecordedSchema index_copy_schema =
     {schema_of({.name = "index_copy", .call = "index_copy",
     .text = "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor",
     .args = index_copy_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .autocast = {Autocast::kPromote, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves}), &index_copy_type};
+    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kPromote, Autocast::kNone}}), &index_copy_type};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy_schema,
     impl::index_copy, record_like_scatter_put);
@@ -818,7 +817,7 @@ static void index_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType index_fill_type = {"index_fill", index_fill_apply,
-    destroy_parts<1, 0>, sizeof(index_fill_saved), false, 64};
+    destroy_parts<1, 0>, sizeof(index_fill_saved), false, false, 64};
 alignas(8) static constexpr RecordedSchema index_fill_schema =
     {schema_of({.name = "index_fill", .call = "index_fill",
     .text = "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
@@ -1013,7 +1012,7 @@ static void where_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType where_type = {"where", where_apply, destroy_parts<1, 0>,
-    sizeof(where_saved), false, 43};
+    sizeof(where_saved), false, false, 43};
 static TensorRef where_autograd(Call c, const Tensor& condition, const Tensor& self,
                                 const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -1039,8 +1038,7 @@ alignas(8) static constexpr OpSchema where_schema =
     schema_of({.name = "where", .call = "where",
                .text = "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
                .args = where_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_where,
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_where =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&where_schema, where_impl,
     where_autograd);
@@ -1048,8 +1046,7 @@ alignas(8) static constexpr OpSchema where_into_schema =
     schema_of({.name = "where_into", .call = "where_into",
                .text = "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
                .args = where_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_where,
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_where_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&where_into_schema,
     where_into_impl, into_autograd);
@@ -1069,7 +1066,7 @@ static void masked_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType masked_fill_type = {"masked_fill", masked_fill_apply,
-    destroy_parts<1, 0>, sizeof(masked_fill_saved), false, 93};
+    destroy_parts<1, 0>, sizeof(masked_fill_saved), false, false, 93};
 static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& mask,
                                       const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -1091,8 +1088,7 @@ alignas(8) static constexpr OpSchema masked_fill_schema =
     schema_of({.name = "masked_fill", .call = "masked_fill",
                .text = "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor",
                .args = masked_fill_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_masked_fill,
-               .wide_unsigned = WideUnsigned::kMoves});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&masked_fill_schema,
     masked_fill_impl, masked_fill_autograd);
@@ -1117,8 +1113,7 @@ alignas(8) static constexpr OpSchema masked_fill__schema =
     schema_of({.name = "masked_fill_", .call = "masked_fill_",
                .text = "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor",
                .args = masked_fill__args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_masked_fill,
-               .wide_unsigned = WideUnsigned::kMoves});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&masked_fill__schema, masked_fill__impl, masked_fill__autograd);
 
@@ -1329,7 +1324,7 @@ static void scatter_multiply_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 alignas(8) static constinit const NodeType scatter_multiply_type = {"scatter_multiply",
-    scatter_multiply_apply, destroy_parts<4, 0>, sizeof(scatter_multiply_saved), false, 121};
+    scatter_multiply_apply, destroy_parts<4, 0>, sizeof(scatter_multiply_saved), false, false, 121};
 static TensorRef scatter_multiply_autograd(Call c, const Tensor& self, int64_t dim,
                                            const Tensor& index, const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -1406,7 +1401,7 @@ static void scatter_extreme_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType scatter_extreme_type =
     {"scatter_extreme", scatter_extreme_apply, destroy_parts<4, 0>, sizeof(scatter_extreme_saved),
-     false, 122};
+     false, false, 122};
 static TensorRef scatter_extreme_autograd(Call c, const Tensor& self, int64_t dim,
                                           const Tensor& index, const Tensor& src, bool smallest,
                                           bool include_self) {

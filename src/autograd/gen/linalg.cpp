@@ -16,8 +16,8 @@ alignas(8) static constexpr OpSchema nuclear_norm_schema =
     schema_of({.name = "nuclear_norm", .call = "nuclear_norm",
     .text = "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
     .args = args_like_nuclear_norm, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm =
     make_op<TensorRef, const Tensor&, Ints, bool>(&nuclear_norm_schema, impl::nuclear_norm,
                                                   nullptr);
@@ -48,7 +48,8 @@ static void native_nuclear_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType native_nuclear_norm_type = {"native_nuclear_norm",
-    native_nuclear_norm_apply, destroy_parts<2, 0>, sizeof(native_nuclear_norm_saved), false, 132};
+    native_nuclear_norm_apply, destroy_parts<2, 0>, sizeof(native_nuclear_norm_saved), false, false,
+    132};
 static TensorPair native_nuclear_norm_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_nuclear_norm, c.keys & kBelowAutograd, self);
@@ -94,7 +95,7 @@ static void native_svd_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType native_svd_type = {"native_svd", native_svd_apply,
-    destroy_parts<3, 0>, sizeof(native_svd_saved), false, 148};
+    destroy_parts<3, 0>, sizeof(native_svd_saved), false, false, 148};
 static TensorTriple native_svd_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_svd, c.keys & kBelowAutograd, self);
@@ -146,7 +147,7 @@ static void native_eigh_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType native_eigh_type = {"native_eigh", native_eigh_apply,
-    destroy_parts<2, 0>, sizeof(native_eigh_saved), false, 44};
+    destroy_parts<2, 0>, sizeof(native_eigh_saved), false, false, 44};
 static TensorPair native_eigh_autograd(Call c, const Tensor& self, bool upper, bool vectors) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_eigh, c.keys & kBelowAutograd, self, upper, vectors);
@@ -192,7 +193,7 @@ static void native_eig_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType native_eig_type = {"native_eig", native_eig_apply,
-    destroy_parts<2, 0>, sizeof(native_eig_saved), false, 45};
+    destroy_parts<2, 0>, sizeof(native_eig_saved), false, false, 45};
 static TensorPair native_eig_autograd(Call c, const Tensor& self, bool vectors) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_eig, c.keys & kBelowAutograd, self, vectors);
@@ -243,7 +244,7 @@ static void native_det_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType native_det_type = {"native_det", native_det_apply,
-    destroy_parts<4, 0>, sizeof(native_det_saved), false, 116};
+    destroy_parts<4, 0>, sizeof(native_det_saved), false, false, 116};
 static TensorTriple native_det_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_det, c.keys & kBelowAutograd, self);
@@ -293,7 +294,7 @@ static void native_slogdet_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 }
 alignas(8) static constinit const NodeType native_slogdet_type =
     {"native_slogdet", native_slogdet_apply, destroy_parts<4, 0>, sizeof(native_slogdet_saved),
-     false, 143};
+     false, false, 143};
 static TensorQuad native_slogdet_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_slogdet, c.keys & kBelowAutograd, self);
@@ -346,7 +347,7 @@ static void native_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType native_solve_type = {"native_solve", native_solve_apply,
-    destroy_parts<4, 0>, sizeof(native_solve_saved), false, 142};
+    destroy_parts<4, 0>, sizeof(native_solve_saved), false, false, 142};
 static TensorQuad native_solve_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -395,7 +396,7 @@ static void native_lu_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType native_lu_solve_type =
     {"native_lu_solve", native_lu_solve_apply, destroy_parts<2, 0>, sizeof(native_lu_solve_saved),
-     false, 40};
+     false, false, 40};
 static TensorRef native_lu_solve_autograd(Call c, const Tensor& LU, const Tensor& pivots,
                                           const Tensor& other, bool adjoint) {
   const bool n0 = needs_grad(other);
@@ -439,7 +440,7 @@ static void native_inv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType native_inv_type = {"native_inv", native_inv_apply,
-    destroy_parts<1, 0>, sizeof(native_inv_saved), false, 91};
+    destroy_parts<1, 0>, sizeof(native_inv_saved), false, false, 91};
 static TensorPair native_inv_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_inv, c.keys & kBelowAutograd, self);
@@ -481,7 +482,7 @@ static void native_qr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType native_qr_type = {"native_qr", native_qr_apply,
-    destroy_parts<2, 0>, sizeof(native_qr_saved), false, 41};
+    destroy_parts<2, 0>, sizeof(native_qr_saved), false, false, 41};
 static TensorPair native_qr_autograd(Call c, const Tensor& self, int64_t mode) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_qr, c.keys & kBelowAutograd, self, mode);
@@ -535,7 +536,7 @@ static void native_pinv_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType native_pinv_type = {"native_pinv", native_pinv_apply,
-    destroy_parts<2, 0>, sizeof(native_pinv_saved), false, 133};
+    destroy_parts<2, 0>, sizeof(native_pinv_saved), false, false, 133};
 static TensorRef native_pinv_autograd(Call c, const Tensor& self, const Tensor* atol,
                                       const Tensor* rtol, bool hermitian) {
   const bool n0 = needs_grad(self);
@@ -582,7 +583,8 @@ static void linalg_lu_factor_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType linalg_lu_factor_ex_type = {"linalg_lu_factor_ex",
-    linalg_lu_factor_ex_apply, destroy_parts<2, 0>, sizeof(linalg_lu_factor_ex_saved), false, 39};
+    linalg_lu_factor_ex_apply, destroy_parts<2, 0>, sizeof(linalg_lu_factor_ex_saved), false, false,
+    39};
 static TensorTriple linalg_lu_factor_ex_autograd(Call c, const Tensor& self, bool pivot,
                                                  bool check_errors) {
   const bool n0 = needs_grad(self);
@@ -757,8 +759,8 @@ alignas(8) static constexpr OpSchema linalg_solve_schema =
     schema_of({.name = "linalg_solve", .call = "linalg_solve",
                .text = "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor",
                .args = linalg_solve_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_linalg_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, bool>(&linalg_solve_schema, impl::linalg_solve,
     nullptr);
@@ -780,8 +782,8 @@ alignas(8) static constexpr OpSchema linalg_inv_ex_schema =
     schema_of({.name = "linalg_inv_ex", .call = "linalg_inv_ex",
     .text = "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
     "IndexTensor)", .args = linalg_inv_ex_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_inv_ex = make_op<TensorPair, const Tensor&,
     bool>(&linalg_inv_ex_schema, impl::linalg_inv_ex, nullptr);
 alignas(8) static constexpr OpSchema linalg_inv_ex_into_schema =
@@ -798,8 +800,8 @@ alignas(8) static constexpr OpSchema linalg_inv_schema =
     schema_of({.name = "linalg_inv", .call = "linalg_inv",
                .text = "linalg_inv(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&)> op_linalg_inv =
     make_op<TensorRef, const Tensor&>(&linalg_inv_schema, impl::linalg_inv, nullptr);
 alignas(8) static constexpr OpSchema linalg_inv_into_schema =
@@ -815,8 +817,8 @@ alignas(8) static constexpr OpSchema inverse_schema =
     schema_of({.name = "inverse", .call = "inverse", .text = "inverse(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
                .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&)> op_inverse =
     make_op<TensorRef, const Tensor&>(&inverse_schema, inverse_impl, nullptr);
 alignas(8) static constexpr OpSchema inverse_into_schema =
@@ -910,7 +912,8 @@ static void linalg_cholesky_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 alignas(8) static constinit const NodeType linalg_cholesky_ex_type = {"linalg_cholesky_ex",
-    linalg_cholesky_ex_apply, destroy_parts<1, 0>, sizeof(linalg_cholesky_ex_saved), false, 38};
+    linalg_cholesky_ex_apply, destroy_parts<1, 0>, sizeof(linalg_cholesky_ex_saved), false, false,
+    38};
 static TensorPair linalg_cholesky_ex_autograd(Call c, const Tensor& self, bool upper,
                                               bool check_errors) {
   const bool n0 = needs_grad(self);
@@ -955,8 +958,8 @@ alignas(8) static constexpr OpSchema linalg_cholesky_schema =
     schema_of({.name = "linalg_cholesky", .call = "linalg_cholesky",
                .text = "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
                .args = args_like_linalg_cholesky, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, bool)> op_linalg_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&linalg_cholesky_schema, impl::linalg_cholesky, nullptr);
 alignas(8) static constexpr OpSchema linalg_cholesky_into_schema =
@@ -974,8 +977,8 @@ alignas(8) static constexpr OpSchema cholesky_schema =
                .text = "cholesky(self: Tensor, upper: Bool = false) -> Tensor",
                .args = args_like_linalg_cholesky, .n_args = 2, .n_outs = 1, .differentiable = true,
                .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, bool)> op_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&cholesky_schema, cholesky_impl, nullptr);
 alignas(8) static constexpr OpSchema cholesky_into_schema =
@@ -1010,7 +1013,7 @@ static void cholesky_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 }
 alignas(8) static constinit const NodeType cholesky_solve_type =
     {"cholesky_solve", cholesky_solve_apply, destroy_parts<2, 0>, sizeof(cholesky_solve_saved),
-     false, 90};
+     false, false, 90};
 static TensorRef cholesky_solve_autograd(Call c, const Tensor& self, const Tensor& input2,
                                          bool upper) {
   const bool n0 = needs_grad(self);
@@ -1070,7 +1073,7 @@ static void cholesky_inverse_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 alignas(8) static constinit const NodeType cholesky_inverse_type = {"cholesky_inverse",
-    cholesky_inverse_apply, destroy_parts<2, 0>, sizeof(cholesky_inverse_saved), false, 134};
+    cholesky_inverse_apply, destroy_parts<2, 0>, sizeof(cholesky_inverse_saved), false, false, 134};
 static TensorRef cholesky_inverse_autograd(Call c, const Tensor& self, bool upper) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cholesky_inverse, c.keys & kBelowAutograd, self, upper);
@@ -1130,7 +1133,7 @@ static void linalg_solve_triangular_apply(Node& n, [[maybe_unused]] TensorRef* g
 }
 alignas(8) static constinit const NodeType linalg_solve_triangular_type =
     {"linalg_solve_triangular", linalg_solve_triangular_apply, destroy_parts<2, 0>,
-     sizeof(linalg_solve_triangular_saved), false, 135};
+     sizeof(linalg_solve_triangular_saved), false, false, 135};
 static TensorRef linalg_solve_triangular_autograd(Call c, const Tensor& self, const Tensor& other,
                                                   bool upper, bool left, bool unitriangular) {
   const bool n0 = needs_grad(self);
@@ -1187,8 +1190,8 @@ alignas(8) static constexpr OpSchema linalg_qr_schema =
     schema_of({.name = "linalg_qr", .call = "linalg_qr",
     .text = "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
     .args = linalg_qr_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_qr = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_qr_schema, impl::linalg_qr, nullptr);
 alignas(8) static constexpr OpSchema linalg_qr_into_schema =
@@ -1210,8 +1213,8 @@ alignas(8) static constexpr OpSchema qr_schema =
     schema_of({.name = "qr", .call = "qr",
                .text = "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)",
                .args = qr_args, .n_args = 2, .n_outs = 2, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, bool)> op_qr = make_op<TensorPair, const Tensor&,
     bool>(&qr_schema, impl::qr, nullptr);
 alignas(8) static constexpr OpSchema qr_into_schema =
@@ -1249,8 +1252,8 @@ alignas(8) static constexpr OpSchema linalg_householder_product_schema =
                .text = "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
                .args = linalg_householder_product_args, .n_args = 2, .n_outs = 1,
                .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_linalg_householder_product =
     make_op<TensorRef, const Tensor&, const Tensor&>(&linalg_householder_product_schema,
                                                      impl::linalg_householder_product, nullptr);
@@ -1273,8 +1276,8 @@ alignas(8) static constexpr OpSchema linalg_eigh_schema =
     schema_of({.name = "linalg_eigh", .call = "linalg_eigh",
     .text = "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
     "eigenvectors: Tensor)", .args = linalg_eigh_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_eigh = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_eigh_schema, impl::linalg_eigh, nullptr);
 alignas(8) static constexpr OpSchema linalg_eigh_into_schema =
@@ -1295,8 +1298,8 @@ alignas(8) static constexpr OpSchema linalg_eigvalsh_schema =
     schema_of({.name = "linalg_eigvalsh", .call = "linalg_eigvalsh",
                .text = "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
                .args = linalg_eigvalsh_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_eigvalsh =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_eigvalsh_schema, impl::linalg_eigvalsh,
                                                nullptr);
@@ -1317,8 +1320,8 @@ alignas(8) static constexpr OpSchema linalg_eig_schema =
     schema_of({.name = "linalg_eig", .call = "linalg_eig",
                .text = "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
                .args = linalg_eig_args, .n_args = 1, .n_outs = 2, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&)> op_linalg_eig =
     make_op<TensorPair, const Tensor&>(&linalg_eig_schema, impl::linalg_eig, nullptr);
 alignas(8) static constexpr OpSchema linalg_eig_into_schema =
@@ -1335,8 +1338,8 @@ alignas(8) static constexpr OpSchema linalg_eigvals_schema =
     schema_of({.name = "linalg_eigvals", .call = "linalg_eigvals",
                .text = "linalg_eigvals(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&)> op_linalg_eigvals =
     make_op<TensorRef, const Tensor&>(&linalg_eigvals_schema, impl::linalg_eigvals, nullptr);
 alignas(8) static constexpr OpSchema linalg_eigvals_into_schema =
@@ -1356,8 +1359,8 @@ alignas(8) static constexpr OpSchema linalg_svd_schema =
     schema_of({.name = "linalg_svd", .call = "linalg_svd",
     .text = "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: "
     "Tensor)", .args = linalg_svd_args, .n_args = 2, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_svd = make_op<TensorTriple, const Tensor&,
     bool>(&linalg_svd_schema, impl::linalg_svd, nullptr);
 alignas(8) static constexpr OpSchema linalg_svd_into_schema =
@@ -1382,8 +1385,8 @@ alignas(8) static constexpr OpSchema svd_schema =
     schema_of({.name = "svd", .call = "svd",
     .text = "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: "
     "Tensor, V: Tensor)", .args = svd_args, .n_args = 3, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorTriple(const Tensor&, bool, bool)> op_svd = make_op<TensorTriple, const Tensor&,
     bool, bool>(&svd_schema, impl::svd, nullptr);
 alignas(8) static constexpr OpSchema svd_into_schema =
@@ -1400,8 +1403,8 @@ alignas(8) static constexpr OpSchema linalg_svdvals_schema =
     schema_of({.name = "linalg_svdvals", .call = "linalg_svdvals",
                .text = "linalg_svdvals(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&)> op_linalg_svdvals =
     make_op<TensorRef, const Tensor&>(&linalg_svdvals_schema, impl::linalg_svdvals, nullptr);
 alignas(8) static constexpr OpSchema linalg_svdvals_into_schema =
@@ -1519,8 +1522,8 @@ alignas(8) static constexpr OpSchema linalg_cond_schema =
     schema_of({.name = "linalg_cond", .call = "linalg_cond",
                .text = "linalg_cond(self: Tensor, p: Float? = None) -> Tensor",
                .args = linalg_cond_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_linalg_cond =
     make_op<TensorRef, const Tensor&, Opt<double>>(&linalg_cond_schema, impl::linalg_cond, nullptr);
 alignas(8) static constexpr OpSchema linalg_cond_into_schema =
@@ -1541,8 +1544,8 @@ alignas(8) static constexpr OpSchema linalg_cond_str_schema =
     schema_of({.name = "linalg_cond_str", .call = "linalg_cond_str",
                .text = "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
                .args = linalg_cond_str_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_cond_str =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_cond_str_schema, impl::linalg_cond_str,
                                                nullptr);
@@ -1601,8 +1604,8 @@ alignas(8) static constexpr OpSchema pinverse_schema =
     schema_of({.name = "pinverse", .call = "pinverse",
                .text = "pinverse(self: Tensor, rcond: Float = 1e-15) -> Tensor",
                .args = pinverse_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, double)> op_pinverse = make_op<TensorRef, const Tensor&,
     double>(&pinverse_schema, impl::pinverse, nullptr);
 
@@ -1618,8 +1621,8 @@ alignas(8) static constexpr OpSchema linalg_lstsq_schema =
     .text = "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: "
     "Enum<LeastSquares> = \"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, "
     "singular_values: PlainTensor)", .args = linalg_lstsq_args, .n_args = 4, .n_outs = 4,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorQuad(const Tensor&, const Tensor&, Opt<double>, int64_t)> op_linalg_lstsq =
     make_op<TensorQuad, const Tensor&, const Tensor&, Opt<double>, int64_t>(&linalg_lstsq_schema,
     impl::linalg_lstsq, nullptr);
@@ -1706,8 +1709,8 @@ alignas(8) static constexpr OpSchema linalg_vecdot_schema =
     schema_of({.name = "linalg_vecdot", .call = "linalg_vecdot",
                .text = "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor",
                .args = linalg_vecdot_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kLower, Autocast::kLower},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_linalg_vecdot =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&linalg_vecdot_schema,
     impl::linalg_vecdot, nullptr);
@@ -1742,8 +1745,8 @@ alignas(8) static constexpr OpSchema linalg_tensorinv_schema =
     schema_of({.name = "linalg_tensorinv", .call = "linalg_tensorinv",
                .text = "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor",
                .args = linalg_tensorinv_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_tensorinv =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_tensorinv_schema, impl::linalg_tensorinv,
                                                nullptr);
@@ -1764,8 +1767,8 @@ alignas(8) static constexpr OpSchema linalg_tensorsolve_schema =
     schema_of({.name = "linalg_tensorsolve", .call = "linalg_tensorsolve",
     .text = "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
     .args = linalg_tensorsolve_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<Ints>)> op_linalg_tensorsolve =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<Ints>>(&linalg_tensorsolve_schema,
     impl::linalg_tensorsolve, nullptr);
@@ -1855,8 +1858,8 @@ alignas(8) static constexpr OpSchema orgqr_schema =
     schema_of({.name = "orgqr", .call = "orgqr",
                .text = "orgqr(self: Tensor, input2: Tensor) -> Tensor", .args = orgqr_args,
                .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_orgqr = make_op<TensorRef, const Tensor&,
     const Tensor&>(&orgqr_schema, orgqr_impl, nullptr);
 alignas(8) static constexpr OpSchema orgqr_into_schema =
@@ -1879,8 +1882,8 @@ alignas(8) static constexpr OpSchema lu_solve_schema =
                .text = "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
                .args = lu_solve_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lu_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lu_solve_schema, lu_solve_impl,
     nullptr);
@@ -1905,8 +1908,8 @@ alignas(8) static constexpr OpSchema triangular_solve_schema =
     .text = "triangular_solve(self: Tensor, A: Tensor, upper: Bool = true, transpose: Bool = "
     "false, unitriangular: Bool = false) -> (solution: Tensor, cloned_coefficient: Tensor)",
     .args = triangular_solve_args, .n_args = 5, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_triangular_solve =
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool, bool>(&triangular_solve_schema,
     impl::triangular_solve, nullptr);

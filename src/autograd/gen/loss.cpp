@@ -34,14 +34,14 @@ static void absolute_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType absolute_difference_type = {"absolute_difference",
-    absolute_difference_apply, destroy_parts<2, 0>, sizeof(absolute_difference_saved), false, 127};
+    absolute_difference_apply, destroy_parts<2, 0>, sizeof(absolute_difference_saved), false, false,
+    127};
 alignas(8) static constexpr RecordedSchema absolute_difference_schema =
     {schema_of({.name = "absolute_difference", .call = "absolute_difference",
                 .text = "absolute_difference(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_absolute_difference, .wide_unsigned = WideUnsigned::kFloat}),
-     &absolute_difference_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &absolute_difference_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_absolute_difference =
     make_op<TensorRef, const Tensor&, const Tensor&>(&absolute_difference_schema,
                                                      absolute_difference_impl, record_like_atan2);
@@ -74,7 +74,7 @@ static void absolute_difference_backward_apply(Node& n, [[maybe_unused]] TensorR
 }
 alignas(8) static constinit const NodeType absolute_difference_backward_type =
     {"absolute_difference_backward", absolute_difference_backward_apply, destroy_parts<2, 0>,
-     sizeof(absolute_difference_backward_saved), false, 127};
+     sizeof(absolute_difference_backward_saved), false, false, 127};
 static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(grad);
@@ -101,7 +101,7 @@ alignas(8) static constexpr OpSchema absolute_difference_backward_schema =
     .text = "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
     .args = args_like_greater_share, .n_args = 3, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_absolute_difference_backward, .wide_unsigned = WideUnsigned::kMixed});
+    .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&,
                        const Tensor&)> op_absolute_difference_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
@@ -131,14 +131,14 @@ static void squared_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 alignas(8) static constinit const NodeType squared_difference_type = {"squared_difference",
-    squared_difference_apply, destroy_parts<2, 0>, sizeof(squared_difference_saved), false, 127};
+    squared_difference_apply, destroy_parts<2, 0>, sizeof(squared_difference_saved), false, false,
+    127};
 alignas(8) static constexpr RecordedSchema squared_difference_schema =
     {schema_of({.name = "squared_difference", .call = "squared_difference",
                 .text = "squared_difference(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_squared_difference, .wide_unsigned = WideUnsigned::kFloat}),
-     &squared_difference_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &squared_difference_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_squared_difference =
     make_op<TensorRef, const Tensor&, const Tensor&>(&squared_difference_schema,
                                                      squared_difference_impl, record_like_atan2);
@@ -168,7 +168,8 @@ static void smooth_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType smooth_difference_type = {"smooth_difference",
-    smooth_difference_apply, destroy_parts<2, 0>, sizeof(smooth_difference_saved), false, 128};
+    smooth_difference_apply, destroy_parts<2, 0>, sizeof(smooth_difference_saved), false, false,
+    128};
 alignas(8) static constexpr ArgInfo smooth_difference_args[] =
     {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false},
      {"beta", ArgType::kFloat, false, false}};
@@ -177,8 +178,7 @@ alignas(8) static constexpr RecordedSchema smooth_difference_schema =
                 .text = "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor",
                 .args = smooth_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_smooth_l1, .wide_unsigned = WideUnsigned::kFloat}),
-     &smooth_difference_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &smooth_difference_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_smooth_difference =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&smooth_difference_schema,
     smooth_difference_impl, record_like_smooth_difference);
@@ -222,7 +222,7 @@ static void smooth_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef
 }
 alignas(8) static constinit const NodeType smooth_difference_backward_type =
     {"smooth_difference_backward", smooth_difference_backward_apply, destroy_parts<3, 0>,
-     sizeof(smooth_difference_backward_saved), false, 59};
+     sizeof(smooth_difference_backward_saved), false, false, 59};
 alignas(8) static constexpr ArgInfo smooth_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
@@ -231,8 +231,7 @@ alignas(8) static constexpr RecordedSchema smooth_difference_backward_schema =
     .text = "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) "
     "-> Tensor", .args = smooth_difference_backward_args, .n_args = 4, .n_outs = 1,
     .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_smooth_l1_backward, .wide_unsigned = WideUnsigned::kMixed}),
-    &smooth_difference_backward_type};
+    .wide_unsigned = WideUnsigned::kMixed}), &smooth_difference_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_smooth_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&smooth_difference_backward_schema,
@@ -264,7 +263,7 @@ static void huber_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 alignas(8) static constinit const NodeType huber_difference_type = {"huber_difference",
-    huber_difference_apply, destroy_parts<2, 0>, sizeof(huber_difference_saved), false, 129};
+    huber_difference_apply, destroy_parts<2, 0>, sizeof(huber_difference_saved), false, false, 129};
 alignas(8) static constexpr ArgInfo huber_difference_args[] =
     {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false},
      {"delta", ArgType::kFloat, false, false}};
@@ -273,8 +272,7 @@ alignas(8) static constexpr RecordedSchema huber_difference_schema =
                 .text = "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor",
                 .args = huber_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_huber, .wide_unsigned = WideUnsigned::kFloat}),
-     &huber_difference_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &huber_difference_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_huber_difference =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&huber_difference_schema,
     huber_difference_impl, record_like_smooth_difference);
@@ -319,7 +317,7 @@ static void huber_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef*
 }
 alignas(8) static constinit const NodeType huber_difference_backward_type =
     {"huber_difference_backward", huber_difference_backward_apply, destroy_parts<3, 0>,
-     sizeof(huber_difference_backward_saved), false, 60};
+     sizeof(huber_difference_backward_saved), false, false, 60};
 alignas(8) static constexpr ArgInfo huber_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
@@ -328,8 +326,7 @@ alignas(8) static constexpr RecordedSchema huber_difference_backward_schema =
     .text = "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) "
     "-> Tensor", .args = huber_difference_backward_args, .n_args = 4, .n_outs = 1,
     .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_huber_backward, .wide_unsigned = WideUnsigned::kMixed}),
-    &huber_difference_backward_type};
+    .wide_unsigned = WideUnsigned::kMixed}), &huber_difference_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_huber_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&huber_difference_backward_schema,
@@ -357,7 +354,8 @@ static void bernoulli_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType bernoulli_entropy_type = {"bernoulli_entropy",
-    bernoulli_entropy_apply, destroy_parts<2, 0>, sizeof(bernoulli_entropy_saved), false, 144};
+    bernoulli_entropy_apply, destroy_parts<2, 0>, sizeof(bernoulli_entropy_saved), false, false,
+    144};
 alignas(8) static constexpr ArgInfo bernoulli_entropy_args[] =
     {{"self", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}};
 alignas(8) static constexpr RecordedSchema bernoulli_entropy_schema =
@@ -365,8 +363,7 @@ alignas(8) static constexpr RecordedSchema bernoulli_entropy_schema =
                 .text = "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor",
                 .args = bernoulli_entropy_args, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_binary_cross_entropy, .wide_unsigned = WideUnsigned::kFloat}),
-     &bernoulli_entropy_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &bernoulli_entropy_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bernoulli_entropy =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bernoulli_entropy_schema,
                                                      bernoulli_entropy_impl,
@@ -411,7 +408,7 @@ static void bernoulli_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef
 }
 alignas(8) static constinit const NodeType bernoulli_entropy_backward_type =
     {"bernoulli_entropy_backward", bernoulli_entropy_backward_apply, destroy_parts<3, 0>,
-     sizeof(bernoulli_entropy_backward_saved), false, 61};
+     sizeof(bernoulli_entropy_backward_saved), false, false, 61};
 static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                      const Tensor& target) {
   const bool n0 = needs_grad(grad);
@@ -441,7 +438,7 @@ alignas(8) static constexpr OpSchema bernoulli_entropy_backward_schema =
     .text = "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor",
     .args = bernoulli_entropy_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
     .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .kernel = &kernel_binary_cross_entropy_backward, .wide_unsigned = WideUnsigned::kMixed});
+    .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
             const Tensor&>(&bernoulli_entropy_backward_schema, bernoulli_entropy_backward_impl,
@@ -452,8 +449,8 @@ alignas(8) static constexpr OpSchema l1_loss_schema =
     schema_of({.name = "l1_loss", .call = "l1_loss",
     .text = "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "weight: Tensor? = None) -> Tensor", .args = args_like_l1_loss, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&l1_loss_schema,
     impl::l1_loss, nullptr);
@@ -463,8 +460,8 @@ alignas(8) static constexpr OpSchema mse_loss_schema =
     schema_of({.name = "mse_loss", .call = "mse_loss",
     .text = "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "weight: Tensor? = None) -> Tensor", .args = args_like_l1_loss, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&mse_loss_schema,
     impl::mse_loss, nullptr);
@@ -478,8 +475,8 @@ alignas(8) static constexpr OpSchema smooth_l1_loss_schema =
     schema_of({.name = "smooth_l1_loss", .call = "smooth_l1_loss",
     .text = "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "beta: Float = 1.0) -> Tensor", .args = smooth_l1_loss_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&smooth_l1_loss_schema,
     impl::smooth_l1_loss, nullptr);
@@ -495,7 +492,7 @@ alignas(8) static constexpr OpSchema huber_loss_schema =
     .text = "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
     "delta: Float = 1.0, weight: Tensor? = None) -> Tensor", .args = huber_loss_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double,
                        const Tensor*)> op_huber_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*>(&huber_loss_schema, impl::huber_loss, nullptr);
@@ -506,7 +503,7 @@ alignas(8) static constexpr OpSchema binary_cross_entropy_schema =
     .text = "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, "
     "reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = args_like_binary_cross_entropy,
     .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_binary_cross_entropy = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&binary_cross_entropy_schema, impl::binary_cross_entropy,
@@ -524,8 +521,8 @@ alignas(8) static constexpr OpSchema binary_cross_entropy_with_logits_schema =
     .text = "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = "
     "None, reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor",
     .args = binary_cross_entropy_with_logits_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t,
                        const Tensor*)> op_binary_cross_entropy_with_logits =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
@@ -544,8 +541,8 @@ alignas(8) static constexpr OpSchema kl_div_schema =
     schema_of({.name = "kl_div", .call = "kl_div",
     .text = "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", "
     "log_target: Bool = false) -> Tensor", .args = kl_div_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, bool>(&kl_div_schema, impl::kl_div,
     nullptr);
@@ -564,7 +561,7 @@ alignas(8) static constexpr OpSchema nll_loss_schema =
     .text = "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = "
     "-100, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = nll_loss_args, .n_args = 5,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
             int64_t>(&nll_loss_schema, impl::nll_loss, nullptr);
@@ -593,7 +590,7 @@ static void native_nll_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType native_nll_loss_type =
     {"native_nll_loss", native_nll_loss_apply, destroy_parts<3, 0>, sizeof(native_nll_loss_saved),
-     false, 83};
+     false, false, 83};
 static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Tensor& target,
                                            const Tensor* weight, int64_t ignore_index,
                                            int64_t reduction) {
@@ -651,7 +648,8 @@ static void nll_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType nll_loss_backward_type = {"nll_loss_backward",
-    nll_loss_backward_apply, destroy_parts<2, 0>, sizeof(nll_loss_backward_saved), false, 146};
+    nll_loss_backward_apply, destroy_parts<2, 0>, sizeof(nll_loss_backward_saved), false, false,
+    146};
 static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             const Tensor& target, const Tensor& row_weight,
                                             int64_t ignore_index) {
@@ -701,8 +699,8 @@ alignas(8) static constexpr OpSchema cross_entropy_schema =
     .text = "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: "
     "Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
     .args = cross_entropy_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t,
                        double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, impl::cross_entropy, nullptr);
@@ -733,7 +731,8 @@ static void native_cross_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 alignas(8) static constinit const NodeType native_cross_entropy_type = {"native_cross_entropy",
-    native_cross_entropy_apply, destroy_parts<4, 0>, sizeof(native_cross_entropy_saved), false, 82};
+    native_cross_entropy_apply, destroy_parts<4, 0>, sizeof(native_cross_entropy_saved), false,
+    false, 82};
 static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, const Tensor& target,
                                                   const Tensor* weight, int64_t ignore_index,
                                                   int64_t reduction) {
@@ -805,7 +804,7 @@ static void cross_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef* gr
 }
 alignas(8) static constinit const NodeType cross_entropy_backward_type = {"cross_entropy_backward",
     cross_entropy_backward_apply, destroy_parts<4, 0>, sizeof(cross_entropy_backward_saved), false,
-    53};
+    false, 53};
 static TensorRef cross_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  const Tensor& target, const Tensor& lse,
                                                  const Tensor& row_weight, int64_t ignore_index) {
@@ -860,8 +859,8 @@ alignas(8) static constexpr OpSchema poisson_nll_loss_schema =
     .text = "poisson_nll_loss(input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = "
     "false, eps: Float = 1e-8, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = poisson_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, double,
                        int64_t)> op_poisson_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, bool, bool, double, int64_t>(&poisson_nll_loss_schema, impl::poisson_nll_loss,
@@ -895,7 +894,7 @@ alignas(8) static constexpr OpSchema hinge_embedding_loss_schema =
     .text = "hinge_embedding_loss(input: Tensor, target: Tensor, margin: Float = 1.0, reduction: "
     "Enum<Reduction> = \"mean\") -> Tensor", .args = hinge_embedding_loss_args, .n_args = 4,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_hinge_embedding_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&hinge_embedding_loss_schema,
     impl::hinge_embedding_loss, nullptr);
@@ -906,8 +905,8 @@ alignas(8) static constexpr OpSchema cosine_embedding_loss_schema =
     .text = "cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float "
     "= 0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = args_like_cosine_embedding_loss, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_cosine_embedding_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&cosine_embedding_loss_schema,
@@ -919,8 +918,8 @@ alignas(8) static constexpr OpSchema margin_ranking_loss_schema =
     .text = "margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = "
     "0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = args_like_cosine_embedding_loss, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_margin_ranking_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&margin_ranking_loss_schema,
@@ -939,7 +938,7 @@ static void log1p_exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType log1p_exp_type = {"log1p_exp", log1p_exp_apply,
-    destroy_parts<1, 0>, sizeof(log1p_exp_saved), false, 100};
+    destroy_parts<1, 0>, sizeof(log1p_exp_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log1p_exp_schema =
     {schema_of({.name = "log1p_exp", .call = "log1p_exp",
                 .text = "log1p_exp(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
@@ -953,8 +952,8 @@ alignas(8) static constexpr OpSchema soft_margin_loss_schema =
     schema_of({.name = "soft_margin_loss", .call = "soft_margin_loss",
     .text = "soft_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
     "\"mean\") -> Tensor", .args = args_like_soft_margin_loss, .n_args = 3, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_soft_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&soft_margin_loss_schema,
     impl::soft_margin_loss, nullptr);
@@ -974,7 +973,7 @@ alignas(8) static constexpr OpSchema triplet_margin_loss_schema =
     "Float = 1.0, p: Float = 2.0, eps: Float = 1e-6, swap: Bool = false, reduction: "
     "Enum<Reduction> = \"mean\") -> Tensor", .args = triplet_margin_loss_args, .n_args = 8,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double, double, double, bool,
                        int64_t)> op_triplet_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, double, double, bool,
@@ -992,8 +991,8 @@ alignas(8) static constexpr OpSchema multi_margin_loss_schema =
     .text = "multi_margin_loss(input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, "
     "weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor",
     .args = multi_margin_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*,
                        int64_t)> op_multi_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*, int64_t>(&multi_margin_loss_schema,
@@ -1004,8 +1003,8 @@ alignas(8) static constexpr OpSchema multilabel_margin_loss_schema =
     schema_of({.name = "multilabel_margin_loss", .call = "multilabel_margin_loss",
     .text = "multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
     "\"mean\") -> Tensor", .args = args_like_soft_margin_loss, .n_args = 3, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_multilabel_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&multilabel_margin_loss_schema,
     impl::multilabel_margin_loss, nullptr);
@@ -1054,8 +1053,8 @@ alignas(8) static constexpr OpSchema ctc_loss_schema =
     .text = "ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: "
     "Tensor, blank: Int = 0, reduction: Enum<Reduction> = \"mean\", zero_infinity: Bool = false) "
     "-> Tensor", .args = ctc_loss_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_ctc_loss = make_op<TensorRef, const Tensor&, const Tensor&,
                                                     const Tensor&, const Tensor&, int64_t, int64_t,
@@ -1103,7 +1102,7 @@ static void native_ctc_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType native_ctc_loss_type =
     {"native_ctc_loss", native_ctc_loss_apply, destroy_parts<7, 0>, sizeof(native_ctc_loss_saved),
-     false, 92};
+     false, false, 92};
 static TensorPair native_ctc_loss_autograd(Call c, const Tensor& log_probs, const Tensor& targets,
                                            const Tensor& offsets, const Tensor& input_lengths,
                                            const Tensor& target_lengths, int64_t max_target,
@@ -1173,7 +1172,7 @@ static void ctc_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType ctc_loss_backward_type = {"ctc_loss_backward",
-    ctc_loss_backward_apply, destroy_parts<0, 0>, sizeof(ctc_loss_backward_saved), false, 0};
+    ctc_loss_backward_apply, destroy_parts<0, 0>, sizeof(ctc_loss_backward_saved), false, false, 0};
 static TensorRef ctc_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& log_probs,
                                             const Tensor& targets, const Tensor& offsets,
                                             const Tensor& input_lengths,

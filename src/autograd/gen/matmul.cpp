@@ -53,7 +53,7 @@ static void matmul_stack_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType matmul_stack_type = {"matmul_stack", matmul_stack_apply,
-    destroy_parts<2, 2>, sizeof(matmul_stack_saved), false, 130};
+    destroy_parts<2, 2>, sizeof(matmul_stack_saved), false, false, 130};
 static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -79,9 +79,9 @@ static double matmul_stack_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr OpSchema matmul_stack_schema =
     schema_of({.name = "matmul_stack", .call = "matmul_stack",
                .text = "matmul_stack(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .flops = matmul_stack_flops,
-               .kind = OpKind::kProduct, .autocast = {Autocast::kLower, Autocast::kLower}});
+               .args = args_like_rest_trunc, .flops = matmul_stack_flops, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kProduct,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack =
     make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_stack_schema, impl::matmul_stack,
                                                      matmul_stack_autograd);
@@ -131,7 +131,7 @@ static void linear_rows_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType linear_rows_type = {"linear_rows", linear_rows_apply,
-    destroy_parts<2, 0>, sizeof(linear_rows_saved), false, 84};
+    destroy_parts<2, 0>, sizeof(linear_rows_saved), false, false, 84};
 static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor& weight,
                                       const Tensor* bias) {
   const bool n0 = needs_grad(input);
@@ -161,8 +161,8 @@ static double linear_rows_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr OpSchema linear_rows_schema =
     schema_of({.name = "linear_rows", .call = "linear_rows",
                .text = "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor",
-               .args = linear_rows_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .flops = linear_rows_flops, .kind = OpKind::kProduct,
+               .args = linear_rows_args, .flops = linear_rows_flops, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kProduct,
                .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_rows_schema,
@@ -193,7 +193,7 @@ static void addmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType addmm_type = {"addmm", addmm_apply, destroy_parts<2, 0>,
-    sizeof(addmm_saved), false, 96};
+    sizeof(addmm_saved), false, false, 96};
 alignas(8) static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"mat1", ArgType::kTensor, false, false},
                                                     {"mat2", ArgType::kTensor, false, false},
@@ -209,8 +209,8 @@ static double addmm_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema addmm_schema =
     {schema_of({.name = "addmm", .call = "addmm",
     .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addmm_args, .n_args = 5, .n_outs = 1, .differentiable = true, .leaf = true,
-    .flops = addmm_flops, .kind = OpKind::kProduct,
+    "-> Tensor", .args = addmm_args, .flops = addmm_flops, .n_args = 5, .n_outs = 1,
+    .differentiable = true, .leaf = true, .kind = OpKind::kProduct,
     .autocast = {Autocast::kLower, Autocast::kLower}}), &addmm_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&,
@@ -229,8 +229,8 @@ static double addmm__flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema addmm__schema =
     {schema_of({.name = "addmm_", .call = "addmm_",
     .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addmm__args, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .flops = addmm__flops, .kind = OpKind::kProduct}), &addmm_type};
+    "-> Tensor", .args = addmm__args, .flops = addmm__flops, .n_args = 5, .n_outs = 0,
+    .differentiable = true, .leaf = true, .kind = OpKind::kProduct}), &addmm_type};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addmm__schema, addmm__impl, record_like_addmm_);
@@ -273,7 +273,7 @@ static void baddbmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType baddbmm_type = {"baddbmm", baddbmm_apply,
-    destroy_parts<2, 0>, sizeof(baddbmm_saved), false, 42};
+    destroy_parts<2, 0>, sizeof(baddbmm_saved), false, false, 42};
 static double baddbmm_flops([[maybe_unused]] const Value* args,
                             [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
@@ -281,8 +281,8 @@ static double baddbmm_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema baddbmm_schema =
     {schema_of({.name = "baddbmm", .call = "baddbmm",
     .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
-    "Scalar = 1) -> Tensor", .args = args_like_baddbmm, .n_args = 5, .n_outs = 1,
-    .differentiable = true, .leaf = true, .flops = baddbmm_flops, .kind = OpKind::kProduct,
+    "Scalar = 1) -> Tensor", .args = args_like_baddbmm, .flops = baddbmm_flops, .n_args = 5,
+    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kProduct,
     .autocast = {Autocast::kLower, Autocast::kLower}}), &baddbmm_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&,
@@ -294,9 +294,8 @@ static double baddbmm__flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr RecordedSchema baddbmm__schema =
     {schema_of({.name = "baddbmm_", .call = "baddbmm_",
     .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
-    "Scalar = 1) -> Tensor", .args = args_like_baddbmm_, .n_args = 5, .n_outs = 0,
-    .differentiable = true, .leaf = true, .flops = baddbmm__flops, .kind = OpKind::kProduct}),
-    &baddbmm_type};
+    "Scalar = 1) -> Tensor", .args = args_like_baddbmm_, .flops = baddbmm__flops, .n_args = 5,
+    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kProduct}), &baddbmm_type};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   const Scalar&)> op_baddbmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&,
                                                         const Scalar&,

@@ -60,7 +60,8 @@ static void native_batch_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType native_batch_norm_type = {"native_batch_norm",
-    native_batch_norm_apply, destroy_parts<3, 0>, sizeof(native_batch_norm_saved), false, 89};
+    native_batch_norm_apply, destroy_parts<3, 0>, sizeof(native_batch_norm_saved), false, false,
+    89};
 static TensorPair native_batch_norm_autograd(Call c, const Tensor& input, const Tensor* weight,
                                              const Tensor* bias, const Tensor* running_mean,
                                              const Tensor* running_var, bool training, double eps) {
@@ -135,7 +136,8 @@ static void batch_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType batch_norm_backward_type = {"batch_norm_backward",
-    batch_norm_backward_apply, destroy_parts<4, 0>, sizeof(batch_norm_backward_saved), false, 57};
+    batch_norm_backward_apply, destroy_parts<4, 0>, sizeof(batch_norm_backward_saved), false, false,
+    57};
 static TensorTriple batch_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  const Tensor* weight, const Tensor& stats,
                                                  bool training, double eps, bool want_input,
@@ -194,8 +196,8 @@ alignas(8) static constexpr OpSchema group_norm_schema =
     schema_of({.name = "group_norm", .call = "group_norm",
     .text = "group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = "
     "None, eps: Float = 1e-5) -> Tensor", .args = group_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*,
                        double)> op_group_norm = make_op<TensorRef, const Tensor&, int64_t,
                                                         const Tensor*, const Tensor*,
@@ -234,7 +236,8 @@ static void native_group_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType native_group_norm_type = {"native_group_norm",
-    native_group_norm_apply, destroy_parts<4, 0>, sizeof(native_group_norm_saved), false, 86};
+    native_group_norm_apply, destroy_parts<4, 0>, sizeof(native_group_norm_saved), false, false,
+    86};
 static TensorTriple native_group_norm_autograd(Call c, const Tensor& input, int64_t num_groups,
                                                const Tensor* weight, const Tensor* bias,
                                                double eps) {
@@ -306,7 +309,8 @@ static void group_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType group_norm_backward_type = {"group_norm_backward",
-    group_norm_backward_apply, destroy_parts<3, 0>, sizeof(group_norm_backward_saved), false, 54};
+    group_norm_backward_apply, destroy_parts<3, 0>, sizeof(group_norm_backward_saved), false, false,
+    54};
 static TensorTriple group_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  int64_t num_groups, const Tensor* weight,
                                                  const Tensor& mean, const Tensor& rstd, double eps,
@@ -422,7 +426,7 @@ static void native_rms_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType native_rms_norm_type =
     {"native_rms_norm", native_rms_norm_apply, destroy_parts<3, 1>, sizeof(native_rms_norm_saved),
-     false, 88};
+     false, false, 88};
 static TensorPair native_rms_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
                                            const Tensor* weight, double eps) {
   const bool n0 = needs_grad(input);
@@ -486,7 +490,8 @@ static void rms_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType rms_norm_backward_type = {"rms_norm_backward",
-    rms_norm_backward_apply, destroy_parts<3, 1>, sizeof(rms_norm_backward_saved), false, 55};
+    rms_norm_backward_apply, destroy_parts<3, 1>, sizeof(rms_norm_backward_saved), false, false,
+    55};
 static TensorPair rms_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                              Ints normalized_shape, const Tensor* weight,
                                              const Tensor& rstd, double eps, bool want_input,
@@ -543,7 +548,7 @@ alignas(8) static constexpr OpSchema layer_norm_schema =
     .text = "layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: "
     "Tensor? = None, eps: Float = 1e-5) -> Tensor", .args = layer_norm_args, .n_args = 5,
     .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kNone, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm =
     make_op<TensorRef, const Tensor&, Ints, const Tensor*, const Tensor*,
             double>(&layer_norm_schema, layer_norm_impl, nullptr);
@@ -580,7 +585,8 @@ static void native_layer_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType native_layer_norm_type = {"native_layer_norm",
-    native_layer_norm_apply, destroy_parts<4, 1>, sizeof(native_layer_norm_saved), false, 87};
+    native_layer_norm_apply, destroy_parts<4, 1>, sizeof(native_layer_norm_saved), false, false,
+    87};
 static TensorTriple native_layer_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
                                                const Tensor* weight, const Tensor* bias,
                                                double eps) {
@@ -651,7 +657,8 @@ static void layer_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType layer_norm_backward_type = {"layer_norm_backward",
-    layer_norm_backward_apply, destroy_parts<3, 1>, sizeof(layer_norm_backward_saved), false, 55};
+    layer_norm_backward_apply, destroy_parts<3, 1>, sizeof(layer_norm_backward_saved), false, false,
+    55};
 static TensorTriple layer_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  Ints normalized_shape, const Tensor& mean,
                                                  const Tensor& rstd, const Tensor* weight,

@@ -35,7 +35,7 @@ constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_poo
 
 // ---- max_pool2d ----
 alignas(8) static constinit const NodeType max_pool2d_type = {"max_pool2d", apply_like_max_pool2d,
-    destroy_parts<1, 4>, sizeof(max_pool2d_saved), false, 113};
+    destroy_parts<1, 4>, sizeof(max_pool2d_saved), false, false, 113};
 static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
                                      Ints padding, Ints dilation, bool ceil_mode) {
   const bool n0 = needs_grad(self);
@@ -70,7 +70,7 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool
 using max_pool2d_with_indices_saved = max_pool2d_saved;
 alignas(8) static constinit const NodeType max_pool2d_with_indices_type =
     {"max_pool2d_with_indices", apply_like_max_pool2d, destroy_parts<1, 4>,
-     sizeof(max_pool2d_with_indices_saved), false, 113};
+     sizeof(max_pool2d_with_indices_saved), false, false, 113};
 static TensorPair max_pool2d_with_indices_autograd(Call c, const Tensor& self, Ints kernel_size,
                                                    Ints stride, Ints padding, Ints dilation,
                                                    bool ceil_mode) {
@@ -134,7 +134,8 @@ static void max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType max_pool2d_backward_type = {"max_pool2d_backward",
-    max_pool2d_backward_apply, destroy_parts<1, 4>, sizeof(max_pool2d_backward_saved), false, 113};
+    max_pool2d_backward_apply, destroy_parts<1, 4>, sizeof(max_pool2d_backward_saved), false, false,
+    113};
 static TensorRef max_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                               Ints kernel_size, Ints stride, Ints padding,
                                               Ints dilation, bool ceil_mode) {
@@ -202,7 +203,8 @@ static void adaptive_max_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType adaptive_max_pool2d_type = {"adaptive_max_pool2d",
-    adaptive_max_pool2d_apply, destroy_parts<1, 1>, sizeof(adaptive_max_pool2d_saved), false, 114};
+    adaptive_max_pool2d_apply, destroy_parts<1, 1>, sizeof(adaptive_max_pool2d_saved), false, false,
+    114};
 static TensorPair adaptive_max_pool2d_autograd(Call c, const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_adaptive_max_pool2d, c.keys & kBelowAutograd, self, output_size);
@@ -249,7 +251,7 @@ static void adaptive_max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorR
 }
 alignas(8) static constinit const NodeType adaptive_max_pool2d_backward_type =
     {"adaptive_max_pool2d_backward", adaptive_max_pool2d_backward_apply, destroy_parts<1, 1>,
-     sizeof(adaptive_max_pool2d_backward_saved), false, 114};
+     sizeof(adaptive_max_pool2d_backward_saved), false, false, 114};
 static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(grad);
@@ -322,7 +324,7 @@ static void avg_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType avg_pool2d_type = {"avg_pool2d", avg_pool2d_apply,
-    destroy_parts<1, 3>, sizeof(avg_pool2d_saved), false, 112};
+    destroy_parts<1, 3>, sizeof(avg_pool2d_saved), false, false, 112};
 static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
                                      Ints padding, bool ceil_mode, bool count_include_pad,
                                      Opt<int64_t> divisor_override) {
@@ -395,7 +397,8 @@ static void avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType avg_pool2d_backward_type = {"avg_pool2d_backward",
-    avg_pool2d_backward_apply, destroy_parts<0, 3>, sizeof(avg_pool2d_backward_saved), false, 19};
+    avg_pool2d_backward_apply, destroy_parts<0, 3>, sizeof(avg_pool2d_backward_saved), false, false,
+    19};
 static TensorRef avg_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                               Ints kernel_size, Ints stride, Ints padding,
                                               bool ceil_mode, bool count_include_pad,
@@ -466,7 +469,8 @@ static void adaptive_avg_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType adaptive_avg_pool2d_type = {"adaptive_avg_pool2d",
-    adaptive_avg_pool2d_apply, destroy_parts<1, 1>, sizeof(adaptive_avg_pool2d_saved), false, 114};
+    adaptive_avg_pool2d_apply, destroy_parts<1, 1>, sizeof(adaptive_avg_pool2d_saved), false, false,
+    114};
 static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_adaptive_avg_pool2d, c.keys & kBelowAutograd, self, output_size);
@@ -510,7 +514,7 @@ static void adaptive_avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorR
 }
 alignas(8) static constinit const NodeType adaptive_avg_pool2d_backward_type =
     {"adaptive_avg_pool2d_backward", adaptive_avg_pool2d_backward_apply, destroy_parts<0, 1>,
-     sizeof(adaptive_avg_pool2d_backward_saved), false, 20};
+     sizeof(adaptive_avg_pool2d_backward_saved), false, false, 20};
 static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(grad);
@@ -544,7 +548,7 @@ alignas(8) static constexpr OpSchema max_pool3d_schema =
     .text = "max_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = args_like_max_pool1d,
     .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool3d_schema,
     impl::max_pool3d, nullptr);
@@ -566,8 +570,8 @@ alignas(8) static constexpr OpSchema avg_pool3d_schema =
     .text = "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
     "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
     "-> Tensor", .args = args_like_avg_pool2d, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool3d_schema, impl::avg_pool3d, nullptr);
@@ -587,8 +591,8 @@ alignas(8) static constexpr OpSchema adaptive_max_pool3d_schema =
     schema_of({.name = "adaptive_max_pool3d", .call = "adaptive_max_pool3d",
     .text = "adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
     "IndexTensor)", .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool3d_schema, impl::adaptive_max_pool3d,
                                              nullptr);
@@ -598,8 +602,8 @@ alignas(8) static constexpr OpSchema adaptive_avg_pool3d_schema =
     schema_of({.name = "adaptive_avg_pool3d", .call = "adaptive_avg_pool3d",
                .text = "adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor",
                .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints>(&adaptive_avg_pool3d_schema, impl::adaptive_avg_pool3d,
                                             nullptr);
@@ -641,7 +645,7 @@ alignas(8) static constexpr OpSchema fractional_max_pool2d_schema =
     "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
     "IndexTensor)", .args = args_like_fractional_max_pool2d, .n_args = 5, .n_outs = 2,
     .random = true, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool2d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool2d_schema,
@@ -654,7 +658,7 @@ alignas(8) static constexpr OpSchema fractional_max_pool3d_schema =
     "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
     "IndexTensor)", .args = args_like_fractional_max_pool2d, .n_args = 5, .n_outs = 2,
     .random = true, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool3d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool3d_schema,
@@ -675,7 +679,7 @@ static void take_maxima_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType take_maxima_type = {"take_maxima", take_maxima_apply,
-    destroy_parts<2, 0>, sizeof(take_maxima_saved), false, 123};
+    destroy_parts<2, 0>, sizeof(take_maxima_saved), false, false, 123};
 static TensorRef take_maxima_autograd(Call c, const Tensor& self, const Tensor& indices) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_take_maxima, c.keys & kBelowAutograd, self, indices);
@@ -721,7 +725,8 @@ static void take_maxima_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 alignas(8) static constinit const NodeType take_maxima_backward_type = {"take_maxima_backward",
-    take_maxima_backward_apply, destroy_parts<1, 0>, sizeof(take_maxima_backward_saved), false, 69};
+    take_maxima_backward_apply, destroy_parts<1, 0>, sizeof(take_maxima_backward_saved), false,
+    false, 69};
 static TensorRef take_maxima_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                const Tensor& indices) {
   const bool n0 = needs_grad(grad);
@@ -769,8 +774,8 @@ alignas(8) static constexpr OpSchema max_unpool2d_schema =
     .text = "max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
     "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor",
     .args = args_like_max_unpool1d, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool2d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool2d_schema,
     impl::max_unpool2d, nullptr);
@@ -781,8 +786,8 @@ alignas(8) static constexpr OpSchema max_unpool3d_schema =
     .text = "max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
     "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor",
     .args = args_like_max_unpool1d, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool3d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool3d_schema,
     impl::max_unpool3d, nullptr);

@@ -87,7 +87,7 @@ static void fake_quantize_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType fake_quantize_type =
     {"fake_quantize", fake_quantize_apply, destroy_parts<3, 0>, sizeof(fake_quantize_saved), false,
-     81};
+     false, 81};
 static TensorRef fake_quantize_autograd(Call c, const Tensor& input, const Tensor& scale,
                                         const Tensor& zero_point, int64_t quant_min,
                                         int64_t quant_max) {
@@ -194,7 +194,7 @@ static double int_mm_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr OpSchema int_mm_schema =
     schema_of({.name = "int_mm", .call = "int_mm",
                .text = "int_mm(self: Tensor, mat2: Tensor) -> IndexTensor", .args = int_mm_args,
-               .n_args = 2, .n_outs = 1, .leaf = true, .flops = int_mm_flops});
+               .flops = int_mm_flops, .n_args = 2, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_int_mm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&int_mm_schema, impl::int_mm, nullptr);
 
@@ -273,7 +273,7 @@ static void blockwise_linear_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 alignas(8) static constinit const NodeType blockwise_linear_type = {"blockwise_linear",
-    blockwise_linear_apply, destroy_parts<1, 0>, sizeof(blockwise_linear_saved), false, 149};
+    blockwise_linear_apply, destroy_parts<1, 0>, sizeof(blockwise_linear_saved), false, false, 149};
 static TensorRef blockwise_linear_autograd(Call c, const Tensor& input, const Tensor& weight,
                                            const Tensor* bias, int64_t format) {
   const bool n0 = needs_grad(input);
@@ -305,9 +305,8 @@ static double blockwise_linear_flops([[maybe_unused]] const Value* args,
 alignas(8) static constexpr OpSchema blockwise_linear_schema =
     schema_of({.name = "blockwise_linear", .call = "blockwise_linear",
     .text = "blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor?, format: "
-    "Enum<BlockFormat>) -> Tensor", .args = blockwise_linear_args, .n_args = 4, .n_outs = 1,
-    .differentiable = true, .leaf = true, .flops = blockwise_linear_flops,
-    .kind = OpKind::kProduct});
+    "Enum<BlockFormat>) -> Tensor", .args = blockwise_linear_args, .flops = blockwise_linear_flops,
+    .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kProduct});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_blockwise_linear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*,
             int64_t>(&blockwise_linear_schema, impl::blockwise_linear, blockwise_linear_autograd);

@@ -53,7 +53,7 @@ constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_randn_
 using bernoulli_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType bernoulli_type =
     {"bernoulli", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(bernoulli_saved), false,
-     0};
+     false, 0};
 static TensorRef bernoulli_autograd(Call c, const Tensor& self, Generator* generator) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_bernoulli, c.keys & kBelowAutograd, self, generator);
@@ -89,7 +89,7 @@ constinit Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into =
 using bernoulli_p_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType bernoulli_p_type =
     {"bernoulli", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(bernoulli_p_saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr ArgInfo bernoulli_p_args[] = {{"self", ArgType::kTensor, false, false},
     {"p", ArgType::kFloat, false, false}, {"generator", ArgType::kGenerator, false, true}};
 alignas(8) static constexpr RecordedSchema bernoulli_p_schema =
@@ -144,7 +144,7 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>,
 // ---- random_ ----
 using random__saved = add_scalar_saved;
 alignas(8) static constinit const NodeType random__type = {"random_", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(random__saved), false, 0};
+    destroy_parts<0, 0>, sizeof(random__saved), false, false, 0};
 static void random__autograd(Call c, Tensor& self, int64_t low, Opt<int64_t> high,
                              Generator* generator) {
   check_tracked(self);
@@ -176,7 +176,7 @@ constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make
 // ---- normal ----
 using normal_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType normal_type = {"normal", apply_like_div_floor,
-    destroy_parts<0, 0>, sizeof(normal_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(normal_saved), false, false, 0};
 static TensorRef normal_autograd(Call c, const Tensor& mean, const Tensor& std,
                                  Generator* generator) {
   const bool n0 = needs_grad(mean);
@@ -218,7 +218,7 @@ constinit Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_
 using normal_mean_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType normal_mean_type =
     {"normal", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(normal_mean_saved), false,
-     0};
+     false, 0};
 alignas(8) static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false, false},
     {"std", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}},
     {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
@@ -242,7 +242,7 @@ constinit Op<void(const Tensor&, double, Generator*, Tensor&)> op_normal_mean_in
 // ---- normal_std ----
 using normal_std_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType normal_std_type = {"normal", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(normal_std_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(normal_std_saved), false, false, 0};
 static TensorRef normal_std_autograd(Call c, double mean, const Tensor& std, Generator* generator) {
   const bool n0 = needs_grad(std);
   if (!(n0)) return redispatch(op_normal_std, c.keys & kBelowAutograd, mean, std, generator);
@@ -292,7 +292,7 @@ constinit Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op
 // ---- normal_ ----
 using normal__saved = add_scalar_saved;
 alignas(8) static constinit const NodeType normal__type = {"normal_", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(normal__saved), false, 0};
+    destroy_parts<0, 0>, sizeof(normal__saved), false, false, 0};
 alignas(8) static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, false},
                                                       {"mean", ArgType::kFloat, false, true, 0,
                                                        ArgDefault::kFloat, {.f = 0.0}},
@@ -311,7 +311,7 @@ constinit Op<void(Tensor&, double, double, Generator*)> op_normal_ = make_op<voi
 // ---- uniform_ ----
 using uniform__saved = add_scalar_saved;
 alignas(8) static constinit const NodeType uniform__type = {"uniform_", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(uniform__saved), false, 0};
+    destroy_parts<0, 0>, sizeof(uniform__saved), false, false, 0};
 alignas(8) static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, false},
                                                        {"low", ArgType::kFloat, false, true, 0,
                                                         ArgDefault::kFloat, {.f = 0.0}},
@@ -331,7 +331,7 @@ constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<vo
 using exponential__saved = add_scalar_saved;
 alignas(8) static constinit const NodeType exponential__type =
     {"exponential_", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(exponential__saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true, false},
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}},
     {"generator", ArgType::kGenerator, false, true}};
@@ -346,7 +346,7 @@ constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, 
 // ---- cauchy_ ----
 using cauchy__saved = add_scalar_saved;
 alignas(8) static constinit const NodeType cauchy__type = {"cauchy_", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(cauchy__saved), false, 0};
+    destroy_parts<0, 0>, sizeof(cauchy__saved), false, false, 0};
 alignas(8) static constexpr ArgInfo cauchy__args[] = {{"self", ArgType::kTensor, true, false},
                                                       {"median", ArgType::kFloat, false, true, 0,
                                                        ArgDefault::kFloat, {.f = 0.0}},
@@ -366,7 +366,7 @@ constinit Op<void(Tensor&, double, double, Generator*)> op_cauchy_ = make_op<voi
 using log_normal__saved = add_scalar_saved;
 alignas(8) static constinit const NodeType log_normal__type =
     {"log_normal_", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(log_normal__saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr ArgInfo log_normal__args[] = {{"self", ArgType::kTensor, true, false},
     {"mean", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}},
     {"std", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 2.0}},
@@ -383,7 +383,7 @@ constinit Op<void(Tensor&, double, double, Generator*)> op_log_normal_ = make_op
 using geometric__saved = add_scalar_saved;
 alignas(8) static constinit const NodeType geometric__type =
     {"geometric_", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(geometric__saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr RecordedSchema geometric__schema =
     {schema_of({.name = "geometric_", .call = "geometric_",
                 .text = "geometric_(self: Tensor!, p: Float, generator: Generator = None) -> ()",
@@ -410,7 +410,7 @@ static void native_dropout_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 }
 alignas(8) static constinit const NodeType native_dropout_type =
     {"native_dropout", native_dropout_apply, destroy_parts<1, 0>, sizeof(native_dropout_saved),
-     false, 94};
+     false, false, 94};
 static TensorPair native_dropout_autograd(Call c, const Tensor& input, double p, const Rng& rng) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_native_dropout, c.keys & kBelowAutograd, input, p, rng);
@@ -451,7 +451,7 @@ static void mask_scale_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType mask_scale_type = {"mask_scale", mask_scale_apply,
-    destroy_parts<1, 0>, sizeof(mask_scale_saved), false, 95};
+    destroy_parts<1, 0>, sizeof(mask_scale_saved), false, false, 95};
 static TensorRef mask_scale_autograd(Call c, const Tensor& self, const Tensor& mask, double scale) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_mask_scale, c.keys & kBelowAutograd, self, mask, scale);
@@ -474,7 +474,7 @@ alignas(8) static constexpr OpSchema mask_scale_schema =
                .text = "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor",
                .args = mask_scale_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_mask_scale, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&mask_scale_schema, mask_scale_impl,
     mask_scale_autograd);

@@ -28,7 +28,7 @@ alignas(8) static constexpr OpSchema lstm_schema =
     "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
     "= None) -> (output: Tensor, h_n: Tensor, c_n: Tensor)", .args = lstm_args, .n_args = 10,
     .n_outs = 3, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kLower, Autocast::kLower}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorTriple(const Tensor&, TensorSpan, TensorSpan, bool, int64_t, double, bool, bool,
                           bool, Ints)> op_lstm = make_op<TensorTriple, const Tensor&, TensorSpan,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&lstm_schema, impl::lstm, nullptr);
@@ -39,8 +39,8 @@ alignas(8) static constexpr OpSchema gru_schema =
     .text = "gru(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, "
     "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
     "None) -> (output: Tensor, h_n: Tensor)", .args = args_like_gru, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kLower, Autocast::kLower}, .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_gru = make_op<TensorPair, const Tensor&, const Tensor&,
                                                       TensorSpan, bool, int64_t, double, bool, bool,
@@ -52,8 +52,8 @@ alignas(8) static constexpr OpSchema rnn_tanh_schema =
     .text = "rnn_tanh(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: "
     "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
     "= None) -> (output: Tensor, h_n: Tensor)", .args = args_like_gru, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kLower, Autocast::kLower}, .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_tanh = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_tanh_schema, impl::rnn_tanh,
@@ -65,8 +65,8 @@ alignas(8) static constexpr OpSchema rnn_relu_schema =
     .text = "rnn_relu(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: "
     "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
     "= None) -> (output: Tensor, h_n: Tensor)", .args = args_like_gru, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kLower, Autocast::kLower}, .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_relu = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_relu_schema, impl::rnn_relu,
@@ -84,7 +84,7 @@ alignas(8) static constexpr OpSchema lstm_cell_schema =
     .text = "lstm_cell(input: Tensor, hx: Tensor[], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> (h_1: Tensor, c_1: Tensor)", .args = lstm_cell_args,
     .n_args = 6, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kLower, Autocast::kLower}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorPair(const Tensor&, TensorSpan, const Tensor&, const Tensor&, const Tensor*,
                         const Tensor*)> op_lstm_cell = make_op<TensorPair, const Tensor&,
     TensorSpan, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&lstm_cell_schema,
@@ -95,8 +95,8 @@ alignas(8) static constexpr OpSchema gru_cell_schema =
     schema_of({.name = "gru_cell", .call = "gru_cell",
     .text = "gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> Tensor", .args = args_like_gru_cell, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kLower, Autocast::kLower}, .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_gru_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&gru_cell_schema,
@@ -107,8 +107,8 @@ alignas(8) static constexpr OpSchema rnn_tanh_cell_schema =
     schema_of({.name = "rnn_tanh_cell", .call = "rnn_tanh_cell",
     .text = "rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> Tensor", .args = args_like_gru_cell, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kLower, Autocast::kLower}, .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_tanh_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,
@@ -119,8 +119,8 @@ alignas(8) static constexpr OpSchema rnn_relu_cell_schema =
     schema_of({.name = "rnn_relu_cell", .call = "rnn_relu_cell",
     .text = "rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
     "None, b_hh: Tensor? = None) -> Tensor", .args = args_like_gru_cell, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kLower, Autocast::kLower}, .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_relu_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,
@@ -179,7 +179,7 @@ static void recurrent_layer_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType recurrent_layer_type =
     {"recurrent_layer", recurrent_layer_apply, destroy_parts<9, 1>, sizeof(recurrent_layer_saved),
-     false, 47};
+     false, false, 47};
 static TensorTriple recurrent_layer_autograd(Call c, const Tensor& gates, const Tensor& h0,
                                              const Tensor* c0, const Tensor& w_hh,
                                              const Tensor* b_hh, const Tensor* w_hr,

@@ -21,7 +21,7 @@ static void sum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType sum_type = {"sum", sum_apply, destroy_parts<0, 1>,
-                                                       sizeof(sum_saved), false, 23};
+                                                       sizeof(sum_saved), false, false, 23};
 alignas(8) static constexpr RecordedSchema sum_schema =
     {schema_of({.name = "sum", .call = "sum",
                 .text = "sum(self: Tensor, dtype: DType? = None) -> Tensor", .args = args_like_sum,
@@ -42,7 +42,7 @@ static void sum_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType sum_dim_type = {"sum", sum_dim_apply,
-    destroy_parts<0, 2>, sizeof(sum_dim_saved), false, 15};
+    destroy_parts<0, 2>, sizeof(sum_dim_saved), false, false, 15};
 alignas(8) static constexpr RecordedSchema sum_dim_schema =
     {schema_of({.name = "sum_dim", .call = "sum_dim",
     .text = "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
@@ -80,7 +80,7 @@ static void mean_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType mean_type = {"mean", mean_apply, destroy_parts<0, 1>,
-                                                        sizeof(mean_saved), false, 23};
+                                                        sizeof(mean_saved), false, false, 23};
 alignas(8) static constexpr RecordedSchema mean_schema =
     {schema_of({.name = "mean", .call = "mean",
                 .text = "mean(self: Tensor, dtype: DType? = None) -> Tensor", .args = args_like_sum,
@@ -102,7 +102,7 @@ static void mean_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType mean_dim_type = {"mean", mean_dim_apply,
-    destroy_parts<0, 2>, sizeof(mean_dim_saved), false, 15};
+    destroy_parts<0, 2>, sizeof(mean_dim_saved), false, false, 15};
 alignas(8) static constexpr RecordedSchema mean_dim_schema =
     {schema_of({.name = "mean_dim", .call = "mean_dim",
     .text = "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
@@ -122,7 +122,7 @@ constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into =
 
 // ---- max ----
 alignas(8) static constinit const NodeType max_type = {"max", apply_like_max, destroy_parts<2, 0>,
-                                                       sizeof(max_saved), false, 133};
+                                                       sizeof(max_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema max_schema =
     {schema_of({.name = "max", .call = "max", .text = "max(self: Tensor) -> Tensor",
                 .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -132,7 +132,7 @@ constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&
 
 // ---- max_dim ----
 alignas(8) static constinit const NodeType max_dim_type = {"max", apply_like_max_dim,
-    destroy_parts<1, 1>, sizeof(max_dim_saved), false, 72};
+    destroy_parts<1, 1>, sizeof(max_dim_saved), false, false, 72};
 alignas(8) static constexpr RecordedSchema max_dim_schema =
     {schema_of({.name = "max_dim", .call = "max_dim",
     .text = "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
@@ -153,7 +153,7 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_in
 // ---- min ----
 using min_saved = max_saved;
 alignas(8) static constinit const NodeType min_type = {"min", apply_like_max, destroy_parts<2, 0>,
-                                                       sizeof(min_saved), false, 133};
+                                                       sizeof(min_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema min_schema =
     {schema_of({.name = "min", .call = "min", .text = "min(self: Tensor) -> Tensor",
                 .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -164,7 +164,7 @@ constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&
 // ---- min_dim ----
 using min_dim_saved = max_dim_saved;
 alignas(8) static constinit const NodeType min_dim_type = {"min", apply_like_max_dim,
-    destroy_parts<1, 1>, sizeof(min_dim_saved), false, 72};
+    destroy_parts<1, 1>, sizeof(min_dim_saved), false, false, 72};
 alignas(8) static constexpr RecordedSchema min_dim_schema =
     {schema_of({.name = "min_dim", .call = "min_dim",
     .text = "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
@@ -250,7 +250,7 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into =
 // ---- amax ----
 alignas(8) static constinit const NodeType amax_type = {"amax", apply_like_amax,
                                                         destroy_parts<2, 1>, sizeof(amax_saved),
-                                                        false, 139};
+                                                        false, false, 139};
 alignas(8) static constexpr RecordedSchema amax_schema =
     {schema_of({.name = "amax", .call = "amax",
                 .text = "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
@@ -270,7 +270,7 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<vo
 using amin_saved = amax_saved;
 alignas(8) static constinit const NodeType amin_type = {"amin", apply_like_amax,
                                                         destroy_parts<2, 1>, sizeof(amin_saved),
-                                                        false, 139};
+                                                        false, false, 139};
 alignas(8) static constexpr RecordedSchema amin_schema =
     {schema_of({.name = "amin", .call = "amin",
                 .text = "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
@@ -303,7 +303,7 @@ static void logsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply,
-    destroy_parts<2, 1>, sizeof(logsumexp_saved), false, 139};
+    destroy_parts<2, 1>, sizeof(logsumexp_saved), false, false, 139};
 alignas(8) static constexpr RecordedSchema logsumexp_schema =
     {schema_of({.name = "logsumexp", .call = "logsumexp",
                 .text = "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor",
@@ -342,7 +342,7 @@ static void var_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType var_type = {"var", var_apply, destroy_parts<1, 1>,
-                                                       sizeof(var_saved), false, 111};
+                                                       sizeof(var_saved), false, false, 111};
 static TensorRef var_autograd(Call c, const Tensor& self, Ints dim, double correction,
                               bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -400,7 +400,7 @@ static void std_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType std_type = {"std", std_apply, destroy_parts<2, 1>,
-                                                       sizeof(std_saved), false, 140};
+                                                       sizeof(std_saved), false, false, 140};
 static TensorRef std_autograd(Call c, const Tensor& self, Ints dim, double correction,
                               bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -460,7 +460,7 @@ static void prod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType prod_type = {"prod", prod_apply, destroy_parts<2, 0>,
-                                                        sizeof(prod_saved), false, 133};
+                                                        sizeof(prod_saved), false, false, 133};
 static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_prod, c.keys & kBelowAutograd, self, dtype);
@@ -479,8 +479,8 @@ alignas(8) static constexpr OpSchema prod_schema =
     schema_of({.name = "prod", .call = "prod",
                .text = "prod(self: Tensor, dtype: DType? = None) -> Tensor", .args = args_like_sum,
                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kReduce, .autocast = {Autocast::kFp32, Autocast::kFp32},
-               .wide_unsigned = WideUnsigned::kInt64});
+               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const Tensor&,
     Dtype>(&prod_schema, impl::prod, prod_autograd);
 
@@ -506,7 +506,7 @@ static void prod_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType prod_dim_type = {"prod", prod_dim_apply,
-    destroy_parts<2, 0>, sizeof(prod_dim_saved), false, 137};
+    destroy_parts<2, 0>, sizeof(prod_dim_saved), false, false, 137};
 static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
                                    Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -534,8 +534,8 @@ alignas(8) static constexpr OpSchema prod_dim_schema =
     schema_of({.name = "prod_dim", .call = "prod_dim",
     .text = "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> "
     "Tensor", .args = prod_dim_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce, .autocast = {Autocast::kFp32, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kInt64});
+    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64,
+    .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim =
     make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, impl::prod_dim,
     prod_dim_autograd);
@@ -587,7 +587,7 @@ static void norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType norm_type = {"norm", norm_apply, destroy_parts<2, 1>,
-                                                        sizeof(norm_saved), false, 141};
+                                                        sizeof(norm_saved), false, false, 141};
 static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim,
                                Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -753,8 +753,8 @@ alignas(8) static constexpr OpSchema dist_schema =
     schema_of({.name = "dist", .call = "dist",
                .text = "dist(self: Tensor, other: Tensor, p: Float = 2.0) -> Tensor",
                .args = dist_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_dist =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&dist_schema, impl::dist, nullptr);
 
@@ -782,8 +782,8 @@ alignas(8) static constexpr OpSchema cosine_similarity_schema =
     schema_of({.name = "cosine_similarity", .call = "cosine_similarity",
     .text = "cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8) -> Tensor",
     .args = cosine_similarity_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_cosine_similarity =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&cosine_similarity_schema,
     impl::cosine_similarity, nullptr);
@@ -822,8 +822,8 @@ alignas(8) static constexpr OpSchema renorm_schema =
     schema_of({.name = "renorm", .call = "renorm",
                .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
                .args = renorm_args, .n_args = 4, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_renorm =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&renorm_schema, impl::renorm,
     nullptr);
@@ -865,7 +865,7 @@ alignas(8) static constexpr OpSchema cdist_schema =
     .text = "cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: Enum<CdistMode> = "
     "\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", .args = cdist_args, .n_args = 4,
     .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&cdist_schema, impl::cdist,
     nullptr);
@@ -878,8 +878,8 @@ alignas(8) static constexpr OpSchema pdist_schema =
     schema_of({.name = "pdist", .call = "pdist",
                .text = "pdist(self: Tensor, p: Float = 2.0) -> Tensor", .args = pdist_args,
                .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kNone, Autocast::kFp32},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, double)> op_pdist = make_op<TensorRef, const Tensor&,
     double>(&pdist_schema, impl::pdist, nullptr);
 
@@ -922,7 +922,7 @@ static void row_distances_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType row_distances_type =
     {"row_distances", row_distances_apply, destroy_parts<3, 0>, sizeof(row_distances_saved), false,
-     151};
+     false, 151};
 static TensorRef row_distances_autograd(Call c, const Tensor& x1, const Tensor& x2, double p,
                                         bool pairs) {
   const bool n0 = needs_grad(x1);
@@ -974,8 +974,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor
 alignas(8) static constexpr OpSchema trace_schema =
     schema_of({.name = "trace", .call = "trace", .text = "trace(self: Tensor) -> Tensor",
                .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kFp32, Autocast::kNone},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&)> op_trace = make_op<TensorRef, const Tensor&>(&trace_schema,
     impl::trace, nullptr);
 

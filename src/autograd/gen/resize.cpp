@@ -26,8 +26,8 @@ alignas(8) static constexpr OpSchema interpolate_schema =
     "Enum<Interpolation> = \"nearest\", align_corners: Bool? = None, recompute_scale_factor: "
     "Bool? = None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, "
     "scale_w: Float? = None) -> Tensor", .args = interpolate_args, .n_args = 10, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-    .wide_unsigned = WideUnsigned::kMoves});
+    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
                        Opt<double>, Opt<double>, Opt<double>)> op_interpolate =
     make_op<TensorRef, const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
@@ -56,7 +56,7 @@ static void upsample2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType upsample2d_type = {"upsample2d", upsample2d_apply,
-    destroy_parts<0, 2>, sizeof(upsample2d_saved), false, 32};
+    destroy_parts<0, 2>, sizeof(upsample2d_saved), false, false, 32};
 static TensorRef upsample2d_autograd(Call c, const Tensor& self, Ints size, int64_t mode,
                                      bool align, double scale_h, double scale_w) {
   const bool n0 = needs_grad(self);
@@ -113,7 +113,8 @@ static void upsample2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
   }
 }
 alignas(8) static constinit const NodeType upsample2d_backward_type = {"upsample2d_backward",
-    upsample2d_backward_apply, destroy_parts<0, 1>, sizeof(upsample2d_backward_saved), false, 31};
+    upsample2d_backward_apply, destroy_parts<0, 1>, sizeof(upsample2d_backward_saved), false, false,
+    31};
 static TensorRef upsample2d_backward_autograd(Call c, const Tensor& grad, Ints image, Ints size,
                                               int64_t mode, bool align, double scale_h,
                                               double scale_w) {

@@ -25,7 +25,7 @@ static void cumsum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType cumsum_type = {"cumsum", cumsum_apply,
-    destroy_parts<0, 0>, sizeof(cumsum_saved), false, 4};
+    destroy_parts<0, 0>, sizeof(cumsum_saved), false, false, 4};
 static TensorRef cumsum_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumsum, c.keys & kBelowAutograd, self, dim, dtype);
@@ -43,8 +43,8 @@ alignas(8) static constexpr OpSchema cumsum_schema =
     schema_of({.name = "cumsum", .call = "cumsum",
                .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
                .args = args_like_cumsum, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kRow, .autocast = {Autocast::kNone, Autocast::kFp32},
-               .wide_unsigned = WideUnsigned::kInt64});
+               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&,
     int64_t, Dtype>(&cumsum_schema, impl::cumsum, cumsum_autograd);
 static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
@@ -93,7 +93,7 @@ static void cumprod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType cumprod_type = {"cumprod", cumprod_apply,
-    destroy_parts<2, 0>, sizeof(cumprod_saved), false, 136};
+    destroy_parts<2, 0>, sizeof(cumprod_saved), false, false, 136};
 static TensorRef cumprod_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumprod, c.keys & kBelowAutograd, self, dim, dtype);
@@ -113,8 +113,8 @@ alignas(8) static constexpr OpSchema cumprod_schema =
     schema_of({.name = "cumprod", .call = "cumprod",
                .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
                .args = args_like_cumsum, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kRow, .autocast = {Autocast::kNone, Autocast::kFp32},
-               .wide_unsigned = WideUnsigned::kInt64});
+               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, impl::cumprod,
                                                       cumprod_autograd);
@@ -215,7 +215,7 @@ constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
 
 // ---- cummax ----
 alignas(8) static constinit const NodeType cummax_type = {"cummax", apply_like_cummax,
-    destroy_parts<1, 1>, sizeof(cummax_saved), false, 71};
+    destroy_parts<1, 1>, sizeof(cummax_saved), false, false, 71};
 alignas(8) static constexpr RecordedSchema cummax_schema =
     {schema_of({.name = "cummax", .call = "cummax",
                 .text = "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
@@ -235,7 +235,7 @@ constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummax_into =
 // ---- cummin ----
 using cummin_saved = cummax_saved;
 alignas(8) static constinit const NodeType cummin_type = {"cummin", apply_like_cummax,
-    destroy_parts<1, 1>, sizeof(cummin_saved), false, 71};
+    destroy_parts<1, 1>, sizeof(cummin_saved), false, false, 71};
 alignas(8) static constexpr RecordedSchema cummin_schema =
     {schema_of({.name = "cummin", .call = "cummin",
                 .text = "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
@@ -267,7 +267,7 @@ static void logcumsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType logcumsumexp_type = {"logcumsumexp", logcumsumexp_apply,
-    destroy_parts<2, 0>, sizeof(logcumsumexp_saved), false, 136};
+    destroy_parts<2, 0>, sizeof(logcumsumexp_saved), false, false, 136};
 alignas(8) static constexpr ArgInfo logcumsumexp_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema logcumsumexp_schema =

@@ -16,8 +16,8 @@ alignas(8) static constexpr OpSchema softmax_schema =
     schema_of({.name = "softmax", .call = "softmax",
                .text = "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
                .args = args_like_cumsum, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmax_schema, impl::softmax, nullptr);
 alignas(8) static constexpr OpSchema softmax_into_schema =
@@ -38,8 +38,8 @@ alignas(8) static constexpr OpSchema softmin_schema =
                .text = "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
                .args = softmin_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .structural = true, .kind = OpKind::kComposite,
-               .autocast = {Autocast::kNone, Autocast::kFp32},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmin_schema, softmin_impl, nullptr);
 
@@ -57,7 +57,7 @@ static void native_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 }
 alignas(8) static constinit const NodeType native_softmax_type =
     {"native_softmax", native_softmax_apply, destroy_parts<1, 0>, sizeof(native_softmax_saved),
-     false, 99};
+     false, false, 99};
 alignas(8) static constexpr RecordedSchema native_softmax_schema =
     {schema_of({.name = "native_softmax", .call = "native_softmax",
                 .text = "native_softmax(self: Tensor, dim: Dim) -> Tensor",
@@ -89,7 +89,7 @@ static void softmax_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 alignas(8) static constinit const NodeType softmax_backward_type = {"softmax_backward",
-    softmax_backward_apply, destroy_parts<2, 0>, sizeof(softmax_backward_saved), false, 63};
+    softmax_backward_apply, destroy_parts<2, 0>, sizeof(softmax_backward_saved), false, false, 63};
 alignas(8) static constexpr RecordedSchema softmax_backward_schema =
     {schema_of({.name = "softmax_backward", .call = "softmax_backward",
                 .text = "softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",
@@ -105,8 +105,8 @@ alignas(8) static constexpr OpSchema log_softmax_schema =
     schema_of({.name = "log_softmax", .call = "log_softmax",
                .text = "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
                .args = args_like_cumsum, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .autocast = {Autocast::kNone, Autocast::kFp32},
-               .wide_unsigned = WideUnsigned::kMoves});
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_log_softmax =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&log_softmax_schema, impl::log_softmax,
                                                       nullptr);
@@ -133,7 +133,8 @@ static void native_log_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 alignas(8) static constinit const NodeType native_log_softmax_type = {"native_log_softmax",
-    native_log_softmax_apply, destroy_parts<1, 0>, sizeof(native_log_softmax_saved), false, 99};
+    native_log_softmax_apply, destroy_parts<1, 0>, sizeof(native_log_softmax_saved), false, false,
+    99};
 alignas(8) static constexpr RecordedSchema native_log_softmax_schema =
     {schema_of({.name = "native_log_softmax", .call = "native_log_softmax",
                 .text = "native_log_softmax(self: Tensor, dim: Dim) -> Tensor",
@@ -166,7 +167,8 @@ static void log_softmax_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
   }
 }
 alignas(8) static constinit const NodeType log_softmax_backward_type = {"log_softmax_backward",
-    log_softmax_backward_apply, destroy_parts<2, 0>, sizeof(log_softmax_backward_saved), false, 63};
+    log_softmax_backward_apply, destroy_parts<2, 0>, sizeof(log_softmax_backward_saved), false,
+    false, 63};
 alignas(8) static constexpr RecordedSchema log_softmax_backward_schema =
     {schema_of({.name = "log_softmax_backward", .call = "log_softmax_backward",
                 .text = "log_softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",

@@ -25,7 +25,7 @@ static void sort_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType sort_type = {"sort", sort_apply, destroy_parts<1, 1>,
-                                                        sizeof(sort_saved), false, 71};
+                                                        sizeof(sort_saved), false, false, 71};
 static TensorPair sort_autograd(Call c, const Tensor& self, int64_t dim, bool descending,
                                 bool stable) {
   const bool n0 = needs_grad(self);
@@ -104,7 +104,7 @@ static void topk_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType topk_type = {"topk", topk_apply, destroy_parts<1, 1>,
-                                                        sizeof(topk_saved), false, 71};
+                                                        sizeof(topk_saved), false, false, 71};
 static TensorPair topk_autograd(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest,
                                 bool sorted) {
   const bool n0 = needs_grad(self);
@@ -250,7 +250,7 @@ static void kthvalue_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType kthvalue_type = {"kthvalue", kthvalue_apply,
-    destroy_parts<1, 1>, sizeof(kthvalue_saved), false, 72};
+    destroy_parts<1, 1>, sizeof(kthvalue_saved), false, false, 72};
 static TensorPair kthvalue_autograd(Call c, const Tensor& self, int64_t k, int64_t dim,
                                     bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -310,7 +310,7 @@ static void select_ranks_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType select_ranks_type = {"select_ranks", select_ranks_apply,
-    destroy_parts<1, 1>, sizeof(select_ranks_saved), false, 70};
+    destroy_parts<1, 1>, sizeof(select_ranks_saved), false, false, 70};
 static TensorPair select_ranks_autograd(Call c, const Tensor& self, const Tensor& ranks,
                                         bool nan_last) {
   const bool n0 = needs_grad(self);
@@ -341,7 +341,7 @@ constinit Op<TensorPair(const Tensor&, const Tensor&, bool)> op_select_ranks =
 // ---- median ----
 using median_saved = max_saved;
 alignas(8) static constinit const NodeType median_type = {"median", apply_like_max,
-    destroy_parts<2, 0>, sizeof(median_saved), false, 133};
+    destroy_parts<2, 0>, sizeof(median_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema median_schema =
     {schema_of({.name = "median", .call = "median", .text = "median(self: Tensor) -> Tensor",
                 .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
@@ -352,7 +352,7 @@ constinit Op<TensorRef(const Tensor&)> op_median = make_op<TensorRef, const Tens
 // ---- median_dim ----
 using median_dim_saved = max_dim_saved;
 alignas(8) static constinit const NodeType median_dim_type = {"median", apply_like_max_dim,
-    destroy_parts<1, 1>, sizeof(median_dim_saved), false, 72};
+    destroy_parts<1, 1>, sizeof(median_dim_saved), false, false, 72};
 alignas(8) static constexpr RecordedSchema median_dim_schema =
     {schema_of({.name = "median_dim", .call = "median_dim",
     .text = "median_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
@@ -373,7 +373,7 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_median_dim
 // ---- nanmedian ----
 using nanmedian_saved = max_saved;
 alignas(8) static constinit const NodeType nanmedian_type = {"nanmedian", apply_like_max,
-    destroy_parts<2, 0>, sizeof(nanmedian_saved), false, 133};
+    destroy_parts<2, 0>, sizeof(nanmedian_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema nanmedian_schema =
     {schema_of({.name = "nanmedian", .call = "nanmedian",
                 .text = "nanmedian(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
@@ -385,7 +385,7 @@ constinit Op<TensorRef(const Tensor&)> op_nanmedian =
 // ---- nanmedian_dim ----
 using nanmedian_dim_saved = max_dim_saved;
 alignas(8) static constinit const NodeType nanmedian_dim_type = {"nanmedian", apply_like_max_dim,
-    destroy_parts<1, 1>, sizeof(nanmedian_dim_saved), false, 72};
+    destroy_parts<1, 1>, sizeof(nanmedian_dim_saved), false, false, 72};
 alignas(8) static constexpr RecordedSchema nanmedian_dim_schema =
     {schema_of({.name = "nanmedian_dim", .call = "nanmedian_dim",
     .text = "nanmedian_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
@@ -407,7 +407,7 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_nanmedian_
 using mode_saved = max_dim_saved;
 alignas(8) static constinit const NodeType mode_type = {"mode", apply_like_max_dim,
                                                         destroy_parts<1, 1>, sizeof(mode_saved),
-                                                        false, 72};
+                                                        false, false, 72};
 alignas(8) static constexpr ArgInfo mode_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"dim", ArgType::kDim, false, true, 0,
                                                     ArgDefault::kInt, {.i = -1}},
@@ -437,7 +437,7 @@ alignas(8) static constexpr OpSchema quantile_schema =
     .text = "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_quantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t>(&quantile_schema,
     impl::quantile, nullptr);
@@ -459,7 +459,7 @@ alignas(8) static constexpr OpSchema quantile_scalar_schema =
     .text = "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile_scalar,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_quantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool, int64_t>(&quantile_scalar_schema,
     impl::quantile_scalar, nullptr);
@@ -480,7 +480,7 @@ alignas(8) static constexpr OpSchema nanquantile_schema =
     .text = "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_nanquantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool,
             int64_t>(&nanquantile_schema, impl::nanquantile, nullptr);
@@ -501,7 +501,7 @@ alignas(8) static constexpr OpSchema nanquantile_scalar_schema =
     .text = "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
     "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile_scalar,
     .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .autocast = {Autocast::kFp32, Autocast::kNone}, .wide_unsigned = WideUnsigned::kMoves});
+    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_nanquantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool,
             int64_t>(&nanquantile_scalar_schema, impl::nanquantile_scalar, nullptr);

@@ -24,26 +24,26 @@ static void lgamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType lgamma_type = {"lgamma", lgamma_apply,
-    destroy_parts<1, 0>, sizeof(lgamma_saved), false, 100};
+    destroy_parts<1, 0>, sizeof(lgamma_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema lgamma_schema =
     {schema_of({.name = "lgamma", .call = "lgamma", .text = "lgamma(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lgamma,
-                .wide_unsigned = WideUnsigned::kFloat}), &lgamma_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &lgamma_type};
 constinit Op<TensorRef(const Tensor&)> op_lgamma = make_op<TensorRef, const Tensor&>(&lgamma_schema,
     lgamma_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema lgamma__schema =
     {schema_of({.name = "lgamma_", .call = "lgamma_", .text = "lgamma(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_lgamma,
-                .wide_unsigned = WideUnsigned::kFloat}), &lgamma_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &lgamma_type};
 constinit Op<void(Tensor&)> op_lgamma_ = make_op<void, Tensor&>(&lgamma__schema, lgamma__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema lgamma_into_schema =
     schema_of({.name = "lgamma_into", .call = "lgamma_into",
                .text = "lgamma(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_lgamma, .wide_unsigned = WideUnsigned::kFloat});
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_lgamma_into = make_op<void, const Tensor&,
     Tensor&>(&lgamma_into_schema, lgamma_into_impl, into_autograd);
 
@@ -60,26 +60,26 @@ static void digamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType digamma_type = {"digamma", digamma_apply,
-    destroy_parts<1, 0>, sizeof(digamma_saved), false, 100};
+    destroy_parts<1, 0>, sizeof(digamma_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema digamma_schema =
     {schema_of({.name = "digamma", .call = "digamma", .text = "digamma(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_digamma,
-                .wide_unsigned = WideUnsigned::kFloat}), &digamma_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &digamma_type};
 constinit Op<TensorRef(const Tensor&)> op_digamma =
     make_op<TensorRef, const Tensor&>(&digamma_schema, digamma_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema digamma__schema =
     {schema_of({.name = "digamma_", .call = "digamma_", .text = "digamma(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_digamma,
-                .wide_unsigned = WideUnsigned::kFloat}), &digamma_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &digamma_type};
 constinit Op<void(Tensor&)> op_digamma_ = make_op<void, Tensor&>(&digamma__schema, digamma__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema digamma_into_schema =
     schema_of({.name = "digamma_into", .call = "digamma_into",
                .text = "digamma(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_digamma, .wide_unsigned = WideUnsigned::kFloat});
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_digamma_into = make_op<void, const Tensor&,
     Tensor&>(&digamma_into_schema, digamma_into_impl, into_autograd);
 
@@ -116,7 +116,7 @@ static void polygamma_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 alignas(8) static constinit const NodeType polygamma_kernel_type = {"polygamma_kernel",
-    polygamma_kernel_apply, destroy_parts<1, 0>, sizeof(polygamma_kernel_saved), false, 104};
+    polygamma_kernel_apply, destroy_parts<1, 0>, sizeof(polygamma_kernel_saved), false, false, 104};
 alignas(8) static constexpr ArgInfo polygamma_kernel_args[] =
     {{"self", ArgType::kTensor, false, false}, {"order", ArgType::kInt, false, false}};
 alignas(8) static constexpr RecordedSchema polygamma_kernel_schema =
@@ -124,8 +124,7 @@ alignas(8) static constexpr RecordedSchema polygamma_kernel_schema =
                 .text = "polygamma_kernel(self: Tensor, order: Int) -> Tensor",
                 .args = polygamma_kernel_args, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_polygamma, .wide_unsigned = WideUnsigned::kFloat}),
-     &polygamma_kernel_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &polygamma_kernel_type};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_polygamma_kernel =
     make_op<TensorRef, const Tensor&, int64_t>(&polygamma_kernel_schema, polygamma_kernel_impl,
                                                record_like_glu_kernel);
@@ -176,27 +175,26 @@ static void erfinv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType erfinv_type = {"erfinv", erfinv_apply,
-    destroy_parts<1, 0>, sizeof(erfinv_saved), false, 98};
+    destroy_parts<1, 0>, sizeof(erfinv_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema erfinv_schema =
     {schema_of({.name = "erfinv", .call = "erfinv", .text = "erfinv(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_erfinv,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &erfinv_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &erfinv_type};
 constinit Op<TensorRef(const Tensor&)> op_erfinv = make_op<TensorRef, const Tensor&>(&erfinv_schema,
     erfinv_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema erfinv__schema =
     {schema_of({.name = "erfinv_", .call = "erfinv_", .text = "erfinv(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_erfinv,
-                .wide_unsigned = WideUnsigned::kFloat}), &erfinv_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &erfinv_type};
 constinit Op<void(Tensor&)> op_erfinv_ = make_op<void, Tensor&>(&erfinv__schema, erfinv__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema erfinv_into_schema =
     schema_of({.name = "erfinv_into", .call = "erfinv_into",
                .text = "erfinv(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_erfinv, .wide_unsigned = WideUnsigned::kFloat});
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erfinv_into = make_op<void, const Tensor&,
     Tensor&>(&erfinv_into_schema, erfinv_into_impl, into_autograd);
 
@@ -215,19 +213,18 @@ static void erfcx_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType erfcx_type = {"erfcx", erfcx_apply, destroy_parts<2, 0>,
-    sizeof(erfcx_saved), false, 133};
+    sizeof(erfcx_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema erfcx_schema =
     {schema_of({.name = "erfcx", .call = "erfcx", .text = "erfcx(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_erfcx,
-                .wide_unsigned = WideUnsigned::kFloat}), &erfcx_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &erfcx_type};
 constinit Op<TensorRef(const Tensor&)> op_erfcx = make_op<TensorRef, const Tensor&>(&erfcx_schema,
     erfcx_impl, record_like_max);
 alignas(8) static constexpr OpSchema erfcx_into_schema =
     schema_of({.name = "erfcx_into", .call = "erfcx_into", .text = "erfcx(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_erfcx,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erfcx_into = make_op<void, const Tensor&,
     Tensor&>(&erfcx_into_schema, erfcx_into_impl, into_autograd);
 
@@ -244,19 +241,18 @@ static void ndtr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType ndtr_type = {"ndtr", ndtr_apply, destroy_parts<1, 0>,
-                                                        sizeof(ndtr_saved), false, 100};
+                                                        sizeof(ndtr_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema ndtr_schema =
     {schema_of({.name = "ndtr", .call = "ndtr", .text = "ndtr(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ndtr,
-                .wide_unsigned = WideUnsigned::kFloat}), &ndtr_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &ndtr_type};
 constinit Op<TensorRef(const Tensor&)> op_ndtr = make_op<TensorRef, const Tensor&>(&ndtr_schema,
     ndtr_impl, record_like_gelu_exact);
 alignas(8) static constexpr OpSchema ndtr_into_schema =
     schema_of({.name = "ndtr_into", .call = "ndtr_into", .text = "ndtr(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ndtr,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_ndtr_into = make_op<void, const Tensor&,
     Tensor&>(&ndtr_into_schema, ndtr_into_impl, into_autograd);
 
@@ -274,19 +270,19 @@ static void log_ndtr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType log_ndtr_type = {"log_ndtr", log_ndtr_apply,
-    destroy_parts<1, 0>, sizeof(log_ndtr_saved), false, 100};
+    destroy_parts<1, 0>, sizeof(log_ndtr_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log_ndtr_schema =
     {schema_of({.name = "log_ndtr", .call = "log_ndtr", .text = "log_ndtr(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log_ndtr,
-                .wide_unsigned = WideUnsigned::kFloat}), &log_ndtr_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &log_ndtr_type};
 constinit Op<TensorRef(const Tensor&)> op_log_ndtr =
     make_op<TensorRef, const Tensor&>(&log_ndtr_schema, log_ndtr_impl, record_like_gelu_exact);
 alignas(8) static constexpr OpSchema log_ndtr_into_schema =
     schema_of({.name = "log_ndtr_into", .call = "log_ndtr_into",
                .text = "log_ndtr(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_log_ndtr, .wide_unsigned = WideUnsigned::kFloat});
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log_ndtr_into = make_op<void, const Tensor&,
     Tensor&>(&log_ndtr_into_schema, log_ndtr_into_impl, into_autograd);
 
@@ -303,19 +299,18 @@ static void ndtri_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType ndtri_type = {"ndtri", ndtri_apply, destroy_parts<1, 0>,
-    sizeof(ndtri_saved), false, 98};
+    sizeof(ndtri_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema ndtri_schema =
     {schema_of({.name = "ndtri", .call = "ndtri", .text = "ndtri(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ndtri,
-                .wide_unsigned = WideUnsigned::kFloat}), &ndtri_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &ndtri_type};
 constinit Op<TensorRef(const Tensor&)> op_ndtri = make_op<TensorRef, const Tensor&>(&ndtri_schema,
     ndtri_impl, record_like_relu);
 alignas(8) static constexpr OpSchema ndtri_into_schema =
     schema_of({.name = "ndtri_into", .call = "ndtri_into", .text = "ndtri(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ndtri,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_ndtri_into = make_op<void, const Tensor&,
     Tensor&>(&ndtri_into_schema, ndtri_into_impl, into_autograd);
 
@@ -332,26 +327,25 @@ static void i0_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out)
   }
 }
 alignas(8) static constinit const NodeType i0_type = {"i0", i0_apply, destroy_parts<1, 0>,
-                                                      sizeof(i0_saved), false, 100};
+                                                      sizeof(i0_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema i0_schema =
     {schema_of({.name = "i0", .call = "i0", .text = "i0(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_i0,
-                .wide_unsigned = WideUnsigned::kFloat}), &i0_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &i0_type};
 constinit Op<TensorRef(const Tensor&)> op_i0 = make_op<TensorRef, const Tensor&>(&i0_schema,
     i0_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema i0__schema =
     {schema_of({.name = "i0_", .call = "i0_", .text = "i0(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_i0,
-                .wide_unsigned = WideUnsigned::kFloat}), &i0_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &i0_type};
 constinit Op<void(Tensor&)> op_i0_ = make_op<void, Tensor&>(&i0__schema, i0__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema i0_into_schema =
     schema_of({.name = "i0_into", .call = "i0_into", .text = "i0(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_i0,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i0_into = make_op<void, const Tensor&,
     Tensor&>(&i0_into_schema, i0_into_impl, into_autograd);
 
@@ -370,19 +364,18 @@ static void i0e_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType i0e_type = {"i0e", i0e_apply, destroy_parts<2, 0>,
-                                                       sizeof(i0e_saved), false, 133};
+                                                       sizeof(i0e_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema i0e_schema =
     {schema_of({.name = "i0e", .call = "i0e", .text = "i0e(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_i0e,
-                .wide_unsigned = WideUnsigned::kFloat}), &i0e_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &i0e_type};
 constinit Op<TensorRef(const Tensor&)> op_i0e = make_op<TensorRef, const Tensor&>(&i0e_schema,
     i0e_impl, record_like_max);
 alignas(8) static constexpr OpSchema i0e_into_schema =
     schema_of({.name = "i0e_into", .call = "i0e_into", .text = "i0e(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_i0e,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i0e_into = make_op<void, const Tensor&,
     Tensor&>(&i0e_into_schema, i0e_into_impl, into_autograd);
 
@@ -401,19 +394,18 @@ static void i1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out)
   }
 }
 alignas(8) static constinit const NodeType i1_type = {"i1", i1_apply, destroy_parts<2, 0>,
-                                                      sizeof(i1_saved), false, 133};
+                                                      sizeof(i1_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema i1_schema =
     {schema_of({.name = "i1", .call = "i1", .text = "i1(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_i1,
-                .wide_unsigned = WideUnsigned::kFloat}), &i1_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &i1_type};
 constinit Op<TensorRef(const Tensor&)> op_i1 = make_op<TensorRef, const Tensor&>(&i1_schema,
     i1_impl, record_like_max);
 alignas(8) static constexpr OpSchema i1_into_schema =
     schema_of({.name = "i1_into", .call = "i1_into", .text = "i1(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_i1,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i1_into = make_op<void, const Tensor&,
     Tensor&>(&i1_into_schema, i1_into_impl, into_autograd);
 
@@ -432,19 +424,18 @@ static void i1e_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType i1e_type = {"i1e", i1e_apply, destroy_parts<2, 0>,
-                                                       sizeof(i1e_saved), false, 133};
+                                                       sizeof(i1e_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema i1e_schema =
     {schema_of({.name = "i1e", .call = "i1e", .text = "i1e(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_i1e,
-                .wide_unsigned = WideUnsigned::kFloat}), &i1e_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &i1e_type};
 constinit Op<TensorRef(const Tensor&)> op_i1e = make_op<TensorRef, const Tensor&>(&i1e_schema,
     i1e_impl, record_like_max);
 alignas(8) static constexpr OpSchema i1e_into_schema =
     schema_of({.name = "i1e_into", .call = "i1e_into", .text = "i1e(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_i1e,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i1e_into = make_op<void, const Tensor&,
     Tensor&>(&i1e_into_schema, i1e_into_impl, into_autograd);
 
@@ -461,26 +452,25 @@ static void sinc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType sinc_type = {"sinc", sinc_apply, destroy_parts<1, 0>,
-                                                        sizeof(sinc_saved), false, 100};
+                                                        sizeof(sinc_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema sinc_schema =
     {schema_of({.name = "sinc", .call = "sinc", .text = "sinc(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sinc,
-                .wide_unsigned = WideUnsigned::kFloat}), &sinc_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &sinc_type};
 constinit Op<TensorRef(const Tensor&)> op_sinc = make_op<TensorRef, const Tensor&>(&sinc_schema,
     sinc_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema sinc__schema =
     {schema_of({.name = "sinc_", .call = "sinc_", .text = "sinc(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sinc,
-                .wide_unsigned = WideUnsigned::kFloat}), &sinc_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &sinc_type};
 constinit Op<void(Tensor&)> op_sinc_ = make_op<void, Tensor&>(&sinc__schema, sinc__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema sinc_into_schema =
     schema_of({.name = "sinc_into", .call = "sinc_into", .text = "sinc(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sinc,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sinc_into = make_op<void, const Tensor&,
     Tensor&>(&sinc_into_schema, sinc_into_impl, into_autograd);
 
@@ -497,19 +487,18 @@ static void entr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType entr_type = {"entr", entr_apply, destroy_parts<1, 0>,
-                                                        sizeof(entr_saved), false, 100};
+                                                        sizeof(entr_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema entr_schema =
     {schema_of({.name = "entr", .call = "entr", .text = "entr(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_entr,
-                .wide_unsigned = WideUnsigned::kFloat}), &entr_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &entr_type};
 constinit Op<TensorRef(const Tensor&)> op_entr = make_op<TensorRef, const Tensor&>(&entr_schema,
     entr_impl, record_like_gelu_exact);
 alignas(8) static constexpr OpSchema entr_into_schema =
     schema_of({.name = "entr_into", .call = "entr_into", .text = "entr(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_entr,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_entr_into = make_op<void, const Tensor&,
     Tensor&>(&entr_into_schema, entr_into_impl, into_autograd);
 
@@ -536,29 +525,26 @@ static void xlogy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType xlogy_type = {"xlogy", xlogy_apply, destroy_parts<2, 0>,
-    sizeof(xlogy_saved), false, 127};
+    sizeof(xlogy_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema xlogy_schema =
     {schema_of({.name = "xlogy", .call = "xlogy",
                 .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
-                .wide_unsigned = WideUnsigned::kFloat}), &xlogy_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &xlogy_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_xlogy = make_op<TensorRef, const Tensor&,
     const Tensor&>(&xlogy_schema, xlogy_impl, record_like_atan2);
 alignas(8) static constexpr RecordedSchema xlogy__schema =
     {schema_of({.name = "xlogy_", .call = "xlogy_",
                 .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
                 .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
-                .wide_unsigned = WideUnsigned::kFloat}), &xlogy_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &xlogy_type};
 constinit Op<void(Tensor&, const Tensor&)> op_xlogy_ = make_op<void, Tensor&,
     const Tensor&>(&xlogy__schema, xlogy__impl, record_like_atan2_);
 alignas(8) static constexpr OpSchema xlogy_into_schema =
     schema_of({.name = "xlogy_into", .call = "xlogy_into",
                .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlogy_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&xlogy_into_schema, xlogy_into_impl,
     into_autograd);
@@ -577,13 +563,13 @@ static void xlogy_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
   }
 }
 alignas(8) static constinit const NodeType xlogy_scalar_type = {"xlogy", xlogy_scalar_apply,
-    destroy_parts<1, 0>, sizeof(xlogy_scalar_saved), false, 109};
+    destroy_parts<1, 0>, sizeof(xlogy_scalar_saved), false, false, 109};
 alignas(8) static constexpr RecordedSchema xlogy_scalar_schema =
     {schema_of({.name = "xlogy_scalar", .call = "xlogy",
                 .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
-                .wide_unsigned = WideUnsigned::kFloat}), &xlogy_scalar_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &xlogy_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_xlogy_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&xlogy_scalar_schema, xlogy_scalar_impl,
                                                      record_like_pow_number);
@@ -591,16 +577,15 @@ alignas(8) static constexpr RecordedSchema xlogy_scalar__schema =
     {schema_of({.name = "xlogy_scalar_", .call = "xlogy_",
                 .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
-                .wide_unsigned = WideUnsigned::kFloat}), &xlogy_scalar_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &xlogy_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_xlogy_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&xlogy_scalar__schema, xlogy_scalar__impl, record_like_clamp_min_scalar_);
 alignas(8) static constexpr OpSchema xlogy_scalar_into_schema =
     schema_of({.name = "xlogy_scalar_into", .call = "xlogy_into",
                .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_xlogy,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlogy_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&xlogy_scalar_into_schema,
     xlogy_scalar_into_impl, into_autograd);
@@ -628,21 +613,20 @@ static void xlog1py_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType xlog1py_type = {"xlog1py", xlog1py_apply,
-    destroy_parts<2, 0>, sizeof(xlog1py_saved), false, 127};
+    destroy_parts<2, 0>, sizeof(xlog1py_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema xlog1py_schema =
     {schema_of({.name = "xlog1py", .call = "xlog1py",
                 .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_xlog1py,
-                .wide_unsigned = WideUnsigned::kFloat}), &xlog1py_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &xlog1py_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_xlog1py = make_op<TensorRef, const Tensor&,
     const Tensor&>(&xlog1py_schema, xlog1py_impl, record_like_atan2);
 alignas(8) static constexpr OpSchema xlog1py_into_schema =
     schema_of({.name = "xlog1py_into", .call = "xlog1py_into",
                .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_xlog1py,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlog1py_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&xlog1py_into_schema, xlog1py_into_impl,
     into_autograd);
@@ -661,13 +645,13 @@ static void xlog1py_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
   }
 }
 alignas(8) static constinit const NodeType xlog1py_scalar_type = {"xlog1py", xlog1py_scalar_apply,
-    destroy_parts<1, 0>, sizeof(xlog1py_scalar_saved), false, 109};
+    destroy_parts<1, 0>, sizeof(xlog1py_scalar_saved), false, false, 109};
 alignas(8) static constexpr RecordedSchema xlog1py_scalar_schema =
     {schema_of({.name = "xlog1py_scalar", .call = "xlog1py",
                 .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_xlog1py,
-                .wide_unsigned = WideUnsigned::kFloat}), &xlog1py_scalar_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &xlog1py_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_xlog1py_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&xlog1py_scalar_schema, xlog1py_scalar_impl,
                                                      record_like_pow_number);
@@ -675,8 +659,7 @@ alignas(8) static constexpr OpSchema xlog1py_scalar_into_schema =
     schema_of({.name = "xlog1py_scalar_into", .call = "xlog1py_into",
                .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_xlog1py,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlog1py_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&xlog1py_scalar_into_schema,
     xlog1py_scalar_into_impl, into_autograd);
@@ -726,14 +709,13 @@ static void igamma_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType igamma_kernel_type =
     {"igamma_kernel", igamma_kernel_apply, destroy_parts<2, 0>, sizeof(igamma_kernel_saved), false,
-     127};
+     false, 127};
 alignas(8) static constexpr RecordedSchema igamma_kernel_schema =
     {schema_of({.name = "igamma_kernel", .call = "igamma_kernel",
                 .text = "igamma_kernel(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_igamma, .wide_unsigned = WideUnsigned::kFloat}),
-     &igamma_kernel_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &igamma_kernel_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igamma_kernel_schema, igamma_kernel_impl,
                                                      record_like_igamma_kernel);
@@ -783,14 +765,13 @@ static void igammac_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 }
 alignas(8) static constinit const NodeType igammac_kernel_type =
     {"igammac_kernel", igammac_kernel_apply, destroy_parts<2, 0>, sizeof(igammac_kernel_saved),
-     false, 127};
+     false, false, 127};
 alignas(8) static constexpr RecordedSchema igammac_kernel_schema =
     {schema_of({.name = "igammac_kernel", .call = "igammac_kernel",
                 .text = "igammac_kernel(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_igammac, .wide_unsigned = WideUnsigned::kFloat}),
-     &igammac_kernel_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &igammac_kernel_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igammac_kernel_schema, igammac_kernel_impl,
                                                      record_like_igamma_kernel);
@@ -811,15 +792,15 @@ static void bessel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType bessel_type = {"bessel", bessel_apply,
-    destroy_parts<2, 0>, sizeof(bessel_saved), false, 138};
+    destroy_parts<2, 0>, sizeof(bessel_saved), false, false, 138};
 alignas(8) static constexpr ArgInfo bessel_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"which", ArgType::kInt, false, false}};
 alignas(8) static constexpr RecordedSchema bessel_schema =
     {schema_of({.name = "bessel", .call = "bessel",
                 .text = "bessel(self: Tensor, which: Int) -> Tensor", .args = bessel_args,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_bessel,
-                .wide_unsigned = WideUnsigned::kFloat}), &bessel_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &bessel_type};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_bessel = make_op<TensorRef, const Tensor&,
     int64_t>(&bessel_schema, bessel_impl, record_like_logcumsumexp);
 
@@ -844,7 +825,7 @@ static void orthogonal_polynomial_apply(Node& n, [[maybe_unused]] TensorRef* gra
 }
 alignas(8) static constinit const NodeType orthogonal_polynomial_type = {"orthogonal_polynomial",
     orthogonal_polynomial_apply, destroy_parts<1, 0>, sizeof(orthogonal_polynomial_saved), false,
-    105};
+    false, 105};
 static TensorRef orthogonal_polynomial_autograd(Call c, const Tensor& self, int64_t which,
                                                 int64_t order) {
   const bool n0 = needs_grad(self);
@@ -870,7 +851,7 @@ alignas(8) static constexpr OpSchema orthogonal_polynomial_schema =
                .text = "orthogonal_polynomial(self: Tensor, which: Int, order: Int) -> Tensor",
                .args = orthogonal_polynomial_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_orthogonal_polynomial, .wide_unsigned = WideUnsigned::kFloat});
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_orthogonal_polynomial =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&orthogonal_polynomial_schema,
                                                         orthogonal_polynomial_impl,
@@ -891,21 +872,19 @@ static void zeta_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType zeta_type = {"zeta", zeta_apply, destroy_parts<2, 0>,
-                                                        sizeof(zeta_saved), false, 127};
+                                                        sizeof(zeta_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema zeta_schema =
     {schema_of({.name = "zeta", .call = "zeta",
                 .text = "zeta(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_zeta,
-                .wide_unsigned = WideUnsigned::kFloat}), &zeta_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &zeta_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_zeta = make_op<TensorRef, const Tensor&,
     const Tensor&>(&zeta_schema, zeta_impl, record_like_igamma_kernel);
 alignas(8) static constexpr OpSchema zeta_into_schema =
     schema_of({.name = "zeta_into", .call = "zeta_into",
                .text = "zeta(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_zeta,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_zeta_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&zeta_into_schema, zeta_into_impl,
     into_autograd);

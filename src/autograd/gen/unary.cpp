@@ -24,27 +24,25 @@ static void exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType exp_type = {"exp", exp_apply, destroy_parts<1, 0>,
-                                                       sizeof(exp_saved), false, 98};
+                                                       sizeof(exp_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema exp_schema =
     {schema_of({.name = "exp", .call = "exp", .text = "exp(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_exp,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &exp_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &exp_type};
 constinit Op<TensorRef(const Tensor&)> op_exp = make_op<TensorRef, const Tensor&>(&exp_schema,
     exp_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema exp__schema =
     {schema_of({.name = "exp_", .call = "exp_", .text = "exp(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_exp,
-                .wide_unsigned = WideUnsigned::kFloat}), &exp_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &exp_type};
 constinit Op<void(Tensor&)> op_exp_ = make_op<void, Tensor&>(&exp__schema, exp__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema exp_into_schema =
     schema_of({.name = "exp_into", .call = "exp_into", .text = "exp(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_exp,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_exp_into = make_op<void, const Tensor&,
     Tensor&>(&exp_into_schema, exp_into_impl, into_autograd);
 
@@ -61,27 +59,25 @@ static void log_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType log_type = {"log", log_apply, destroy_parts<1, 0>,
-                                                       sizeof(log_saved), false, 100};
+                                                       sizeof(log_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log_schema =
     {schema_of({.name = "log", .call = "log", .text = "log(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &log_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &log_type};
 constinit Op<TensorRef(const Tensor&)> op_log = make_op<TensorRef, const Tensor&>(&log_schema,
     log_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema log__schema =
     {schema_of({.name = "log_", .call = "log_", .text = "log(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log,
-                .wide_unsigned = WideUnsigned::kFloat}), &log_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &log_type};
 constinit Op<void(Tensor&)> op_log_ = make_op<void, Tensor&>(&log__schema, log__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema log_into_schema =
     schema_of({.name = "log_into", .call = "log_into", .text = "log(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log_into = make_op<void, const Tensor&,
     Tensor&>(&log_into_schema, log_into_impl, into_autograd);
 
@@ -98,26 +94,25 @@ static void tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType tanh_type = {"tanh", tanh_apply, destroy_parts<1, 0>,
-                                                        sizeof(tanh_saved), false, 98};
+                                                        sizeof(tanh_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema tanh_schema =
     {schema_of({.name = "tanh", .call = "tanh", .text = "tanh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_tanh,
-                .wide_unsigned = WideUnsigned::kFloat}), &tanh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &tanh_type};
 constinit Op<TensorRef(const Tensor&)> op_tanh = make_op<TensorRef, const Tensor&>(&tanh_schema,
     tanh_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema tanh__schema =
     {schema_of({.name = "tanh_", .call = "tanh_", .text = "tanh(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_tanh,
-                .wide_unsigned = WideUnsigned::kFloat}), &tanh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &tanh_type};
 constinit Op<void(Tensor&)> op_tanh_ = make_op<void, Tensor&>(&tanh__schema, tanh__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema tanh_into_schema =
     schema_of({.name = "tanh_into", .call = "tanh_into", .text = "tanh(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_tanh,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_tanh_into = make_op<void, const Tensor&,
     Tensor&>(&tanh_into_schema, tanh_into_impl, into_autograd);
 
@@ -143,14 +138,13 @@ static void tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType tanh_backward_type =
     {"tanh_backward", tanh_backward_apply, destroy_parts<2, 0>, sizeof(tanh_backward_saved), false,
-     62};
+     false, 62};
 alignas(8) static constexpr RecordedSchema tanh_backward_schema =
     {schema_of({.name = "tanh_backward", .call = "tanh_backward",
                 .text = "tanh_backward(grad: Tensor, y: Tensor) -> Tensor",
                 .args = args_like_tanh_backward, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_tanh_backward, .wide_unsigned = WideUnsigned::kMixed}),
-     &tanh_backward_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &tanh_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_tanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&tanh_backward_schema, tanh_backward_impl,
                                                      record_like_gelu_exact_backward);
@@ -168,26 +162,26 @@ static void sigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType sigmoid_type = {"sigmoid", sigmoid_apply,
-    destroy_parts<1, 0>, sizeof(sigmoid_saved), false, 98};
+    destroy_parts<1, 0>, sizeof(sigmoid_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema sigmoid_schema =
     {schema_of({.name = "sigmoid", .call = "sigmoid", .text = "sigmoid(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sigmoid,
-                .wide_unsigned = WideUnsigned::kFloat}), &sigmoid_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &sigmoid_type};
 constinit Op<TensorRef(const Tensor&)> op_sigmoid =
     make_op<TensorRef, const Tensor&>(&sigmoid_schema, sigmoid_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema sigmoid__schema =
     {schema_of({.name = "sigmoid_", .call = "sigmoid_", .text = "sigmoid(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sigmoid,
-                .wide_unsigned = WideUnsigned::kFloat}), &sigmoid_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &sigmoid_type};
 constinit Op<void(Tensor&)> op_sigmoid_ = make_op<void, Tensor&>(&sigmoid__schema, sigmoid__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema sigmoid_into_schema =
     schema_of({.name = "sigmoid_into", .call = "sigmoid_into",
                .text = "sigmoid(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_sigmoid, .wide_unsigned = WideUnsigned::kFloat});
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sigmoid_into = make_op<void, const Tensor&,
     Tensor&>(&sigmoid_into_schema, sigmoid_into_impl, into_autograd);
 
@@ -212,14 +206,13 @@ static void sigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 alignas(8) static constinit const NodeType sigmoid_backward_type = {"sigmoid_backward",
-    sigmoid_backward_apply, destroy_parts<2, 0>, sizeof(sigmoid_backward_saved), false, 62};
+    sigmoid_backward_apply, destroy_parts<2, 0>, sizeof(sigmoid_backward_saved), false, false, 62};
 alignas(8) static constexpr RecordedSchema sigmoid_backward_schema =
     {schema_of({.name = "sigmoid_backward", .call = "sigmoid_backward",
                 .text = "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor",
                 .args = args_like_tanh_backward, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_sigmoid_backward, .wide_unsigned = WideUnsigned::kMixed}),
-     &sigmoid_backward_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &sigmoid_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_sigmoid_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&sigmoid_backward_schema,
                                                      sigmoid_backward_impl,
@@ -238,26 +231,25 @@ static void abs_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType abs_type = {"abs", abs_apply, destroy_parts<1, 0>,
-                                                       sizeof(abs_saved), false, 100};
+                                                       sizeof(abs_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema abs_schema =
     {schema_of({.name = "abs", .call = "abs", .text = "abs(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_abs,
-                .wide_unsigned = WideUnsigned::kMixed}), &abs_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &abs_type};
 constinit Op<TensorRef(const Tensor&)> op_abs = make_op<TensorRef, const Tensor&>(&abs_schema,
     abs_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema abs__schema =
     {schema_of({.name = "abs_", .call = "abs_", .text = "abs(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_abs,
-                .wide_unsigned = WideUnsigned::kMixed}), &abs_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &abs_type};
 constinit Op<void(Tensor&)> op_abs_ = make_op<void, Tensor&>(&abs__schema, abs__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema abs_into_schema =
     schema_of({.name = "abs_into", .call = "abs_into", .text = "abs(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_abs,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_abs_into = make_op<void, const Tensor&,
     Tensor&>(&abs_into_schema, abs_into_impl, into_autograd);
 
@@ -276,12 +268,12 @@ static void sgn_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType sgn_type = {"sgn", sgn_apply, destroy_parts<2, 0>,
-                                                       sizeof(sgn_saved), false, 133};
+                                                       sizeof(sgn_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema sgn_schema =
     {schema_of({.name = "sgn", .call = "sgn", .text = "sgn(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sgn,
-                .wide_unsigned = WideUnsigned::kMixed}), &sgn_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &sgn_type};
 constinit Op<TensorRef(const Tensor&)> op_sgn = make_op<TensorRef, const Tensor&>(&sgn_schema,
     sgn_impl, record_like_max);
 static void sgn__autograd(Call c, Tensor& self) {
@@ -303,15 +295,13 @@ static void sgn__autograd(Call c, Tensor& self) {
 alignas(8) static constexpr OpSchema sgn__schema =
     schema_of({.name = "sgn_", .call = "sgn_", .text = "sgn(self: Tensor) -> Tensor",
                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sgn,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_sgn_ = make_op<void, Tensor&>(&sgn__schema, sgn__impl,
     sgn__autograd);
 alignas(8) static constexpr OpSchema sgn_into_schema =
     schema_of({.name = "sgn_into", .call = "sgn_into", .text = "sgn(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sgn,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_sgn_into = make_op<void, const Tensor&,
     Tensor&>(&sgn_into_schema, sgn_into_impl, into_autograd);
 
@@ -319,26 +309,25 @@ constinit Op<void(const Tensor&, Tensor&)> op_sgn_into = make_op<void, const Ten
 using sign_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType sign_type = {"sign", apply_like_div_floor_scalar,
                                                         destroy_parts<0, 0>, sizeof(sign_saved),
-                                                        false, 0};
+                                                        false, false, 0};
 alignas(8) static constexpr RecordedSchema sign_schema =
     {schema_of({.name = "sign", .call = "sign", .text = "sign(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sign,
-                .wide_unsigned = WideUnsigned::kMixed}), &sign_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &sign_type};
 constinit Op<TensorRef(const Tensor&)> op_sign = make_op<TensorRef, const Tensor&>(&sign_schema,
     sign_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema sign__schema =
     {schema_of({.name = "sign_", .call = "sign_", .text = "sign(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sign,
-                .wide_unsigned = WideUnsigned::kMixed}), &sign_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &sign_type};
 constinit Op<void(Tensor&)> op_sign_ = make_op<void, Tensor&>(&sign__schema, sign__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema sign_into_schema =
     schema_of({.name = "sign_into", .call = "sign_into", .text = "sign(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sign,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_sign_into = make_op<void, const Tensor&,
     Tensor&>(&sign_into_schema, sign_into_impl, into_autograd);
 
@@ -355,26 +344,25 @@ static void sqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType sqrt_type = {"sqrt", sqrt_apply, destroy_parts<1, 0>,
-                                                        sizeof(sqrt_saved), false, 98};
+                                                        sizeof(sqrt_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema sqrt_schema =
     {schema_of({.name = "sqrt", .call = "sqrt", .text = "sqrt(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sqrt,
-                .wide_unsigned = WideUnsigned::kFloat}), &sqrt_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &sqrt_type};
 constinit Op<TensorRef(const Tensor&)> op_sqrt = make_op<TensorRef, const Tensor&>(&sqrt_schema,
     sqrt_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema sqrt__schema =
     {schema_of({.name = "sqrt_", .call = "sqrt_", .text = "sqrt(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sqrt,
-                .wide_unsigned = WideUnsigned::kFloat}), &sqrt_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &sqrt_type};
 constinit Op<void(Tensor&)> op_sqrt_ = make_op<void, Tensor&>(&sqrt__schema, sqrt__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema sqrt_into_schema =
     schema_of({.name = "sqrt_into", .call = "sqrt_into", .text = "sqrt(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sqrt,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sqrt_into = make_op<void, const Tensor&,
     Tensor&>(&sqrt_into_schema, sqrt_into_impl, into_autograd);
 
@@ -391,27 +379,25 @@ static void rsqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType rsqrt_type = {"rsqrt", rsqrt_apply, destroy_parts<1, 0>,
-    sizeof(rsqrt_saved), false, 98};
+    sizeof(rsqrt_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema rsqrt_schema =
     {schema_of({.name = "rsqrt", .call = "rsqrt", .text = "rsqrt(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &rsqrt_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &rsqrt_type};
 constinit Op<TensorRef(const Tensor&)> op_rsqrt = make_op<TensorRef, const Tensor&>(&rsqrt_schema,
     rsqrt_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema rsqrt__schema =
     {schema_of({.name = "rsqrt_", .call = "rsqrt_", .text = "rsqrt(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt,
-                .wide_unsigned = WideUnsigned::kFloat}), &rsqrt_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &rsqrt_type};
 constinit Op<void(Tensor&)> op_rsqrt_ = make_op<void, Tensor&>(&rsqrt__schema, rsqrt__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema rsqrt_into_schema =
     schema_of({.name = "rsqrt_into", .call = "rsqrt_into", .text = "rsqrt(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_rsqrt,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_rsqrt_into = make_op<void, const Tensor&,
     Tensor&>(&rsqrt_into_schema, rsqrt_into_impl, into_autograd);
 
@@ -456,28 +442,27 @@ static void reciprocal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType reciprocal_type = {"reciprocal", reciprocal_apply,
-    destroy_parts<1, 0>, sizeof(reciprocal_saved), false, 98};
+    destroy_parts<1, 0>, sizeof(reciprocal_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema reciprocal_schema =
     {schema_of({.name = "reciprocal", .call = "reciprocal",
                 .text = "reciprocal(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_reciprocal, .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &reciprocal_type};
+                .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &reciprocal_type};
 constinit Op<TensorRef(const Tensor&)> op_reciprocal =
     make_op<TensorRef, const Tensor&>(&reciprocal_schema, reciprocal_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema reciprocal__schema =
     {schema_of({.name = "reciprocal_", .call = "reciprocal_",
                 .text = "reciprocal(self: Tensor) -> Tensor", .args = args_like_relu_, .n_args = 1,
                 .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_reciprocal, .wide_unsigned = WideUnsigned::kFloat}),
-     &reciprocal_type};
+                .wide_unsigned = WideUnsigned::kFloat}), &reciprocal_type};
 constinit Op<void(Tensor&)> op_reciprocal_ = make_op<void, Tensor&>(&reciprocal__schema,
     reciprocal__impl, record_like_relu_);
 alignas(8) static constexpr OpSchema reciprocal_into_schema =
     schema_of({.name = "reciprocal_into", .call = "reciprocal_into",
                .text = "reciprocal(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_reciprocal, .wide_unsigned = WideUnsigned::kFloat});
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_reciprocal_into = make_op<void, const Tensor&,
     Tensor&>(&reciprocal_into_schema, reciprocal_into_impl, into_autograd);
 
@@ -494,26 +479,25 @@ static void exp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType exp2_type = {"exp2", exp2_apply, destroy_parts<1, 0>,
-                                                        sizeof(exp2_saved), false, 98};
+                                                        sizeof(exp2_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema exp2_schema =
     {schema_of({.name = "exp2", .call = "exp2", .text = "exp2(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_exp2,
-                .wide_unsigned = WideUnsigned::kFloat}), &exp2_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &exp2_type};
 constinit Op<TensorRef(const Tensor&)> op_exp2 = make_op<TensorRef, const Tensor&>(&exp2_schema,
     exp2_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema exp2__schema =
     {schema_of({.name = "exp2_", .call = "exp2_", .text = "exp2(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_exp2,
-                .wide_unsigned = WideUnsigned::kFloat}), &exp2_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &exp2_type};
 constinit Op<void(Tensor&)> op_exp2_ = make_op<void, Tensor&>(&exp2__schema, exp2__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema exp2_into_schema =
     schema_of({.name = "exp2_into", .call = "exp2_into", .text = "exp2(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_exp2,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_exp2_into = make_op<void, const Tensor&,
     Tensor&>(&exp2_into_schema, exp2_into_impl, into_autograd);
 
@@ -530,27 +514,25 @@ static void expm1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType expm1_type = {"expm1", expm1_apply, destroy_parts<1, 0>,
-    sizeof(expm1_saved), false, 98};
+    sizeof(expm1_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema expm1_schema =
     {schema_of({.name = "expm1", .call = "expm1", .text = "expm1(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_expm1,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &expm1_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &expm1_type};
 constinit Op<TensorRef(const Tensor&)> op_expm1 = make_op<TensorRef, const Tensor&>(&expm1_schema,
     expm1_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema expm1__schema =
     {schema_of({.name = "expm1_", .call = "expm1_", .text = "expm1(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_expm1,
-                .wide_unsigned = WideUnsigned::kFloat}), &expm1_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &expm1_type};
 constinit Op<void(Tensor&)> op_expm1_ = make_op<void, Tensor&>(&expm1__schema, expm1__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema expm1_into_schema =
     schema_of({.name = "expm1_into", .call = "expm1_into", .text = "expm1(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_expm1,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_expm1_into = make_op<void, const Tensor&,
     Tensor&>(&expm1_into_schema, expm1_into_impl, into_autograd);
 
@@ -567,27 +549,25 @@ static void log2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType log2_type = {"log2", log2_apply, destroy_parts<1, 0>,
-                                                        sizeof(log2_saved), false, 100};
+                                                        sizeof(log2_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log2_schema =
     {schema_of({.name = "log2", .call = "log2", .text = "log2(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log2,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &log2_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &log2_type};
 constinit Op<TensorRef(const Tensor&)> op_log2 = make_op<TensorRef, const Tensor&>(&log2_schema,
     log2_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema log2__schema =
     {schema_of({.name = "log2_", .call = "log2_", .text = "log2(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log2,
-                .wide_unsigned = WideUnsigned::kFloat}), &log2_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &log2_type};
 constinit Op<void(Tensor&)> op_log2_ = make_op<void, Tensor&>(&log2__schema, log2__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema log2_into_schema =
     schema_of({.name = "log2_into", .call = "log2_into", .text = "log2(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log2,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log2_into = make_op<void, const Tensor&,
     Tensor&>(&log2_into_schema, log2_into_impl, into_autograd);
 
@@ -604,27 +584,25 @@ static void log10_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType log10_type = {"log10", log10_apply, destroy_parts<1, 0>,
-    sizeof(log10_saved), false, 100};
+    sizeof(log10_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log10_schema =
     {schema_of({.name = "log10", .call = "log10", .text = "log10(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log10,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &log10_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &log10_type};
 constinit Op<TensorRef(const Tensor&)> op_log10 = make_op<TensorRef, const Tensor&>(&log10_schema,
     log10_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema log10__schema =
     {schema_of({.name = "log10_", .call = "log10_", .text = "log10(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log10,
-                .wide_unsigned = WideUnsigned::kFloat}), &log10_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &log10_type};
 constinit Op<void(Tensor&)> op_log10_ = make_op<void, Tensor&>(&log10__schema, log10__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema log10_into_schema =
     schema_of({.name = "log10_into", .call = "log10_into", .text = "log10(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log10,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log10_into = make_op<void, const Tensor&,
     Tensor&>(&log10_into_schema, log10_into_impl, into_autograd);
 
@@ -641,27 +619,25 @@ static void log1p_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType log1p_type = {"log1p", log1p_apply, destroy_parts<1, 0>,
-    sizeof(log1p_saved), false, 100};
+    sizeof(log1p_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log1p_schema =
     {schema_of({.name = "log1p", .call = "log1p", .text = "log1p(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log1p,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &log1p_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &log1p_type};
 constinit Op<TensorRef(const Tensor&)> op_log1p = make_op<TensorRef, const Tensor&>(&log1p_schema,
     log1p_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema log1p__schema =
     {schema_of({.name = "log1p_", .call = "log1p_", .text = "log1p(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log1p,
-                .wide_unsigned = WideUnsigned::kFloat}), &log1p_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &log1p_type};
 constinit Op<void(Tensor&)> op_log1p_ = make_op<void, Tensor&>(&log1p__schema, log1p__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema log1p_into_schema =
     schema_of({.name = "log1p_into", .call = "log1p_into", .text = "log1p(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_log1p,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log1p_into = make_op<void, const Tensor&,
     Tensor&>(&log1p_into_schema, log1p_into_impl, into_autograd);
 
@@ -678,26 +654,25 @@ static void sin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType sin_type = {"sin", sin_apply, destroy_parts<1, 0>,
-                                                       sizeof(sin_saved), false, 100};
+                                                       sizeof(sin_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema sin_schema =
     {schema_of({.name = "sin", .call = "sin", .text = "sin(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sin,
-                .wide_unsigned = WideUnsigned::kFloat}), &sin_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &sin_type};
 constinit Op<TensorRef(const Tensor&)> op_sin = make_op<TensorRef, const Tensor&>(&sin_schema,
     sin_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema sin__schema =
     {schema_of({.name = "sin_", .call = "sin_", .text = "sin(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sin,
-                .wide_unsigned = WideUnsigned::kFloat}), &sin_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &sin_type};
 constinit Op<void(Tensor&)> op_sin_ = make_op<void, Tensor&>(&sin__schema, sin__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema sin_into_schema =
     schema_of({.name = "sin_into", .call = "sin_into", .text = "sin(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sin,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sin_into = make_op<void, const Tensor&,
     Tensor&>(&sin_into_schema, sin_into_impl, into_autograd);
 
@@ -714,26 +689,25 @@ static void cos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType cos_type = {"cos", cos_apply, destroy_parts<1, 0>,
-                                                       sizeof(cos_saved), false, 100};
+                                                       sizeof(cos_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema cos_schema =
     {schema_of({.name = "cos", .call = "cos", .text = "cos(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_cos,
-                .wide_unsigned = WideUnsigned::kFloat}), &cos_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &cos_type};
 constinit Op<TensorRef(const Tensor&)> op_cos = make_op<TensorRef, const Tensor&>(&cos_schema,
     cos_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema cos__schema =
     {schema_of({.name = "cos_", .call = "cos_", .text = "cos(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_cos,
-                .wide_unsigned = WideUnsigned::kFloat}), &cos_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &cos_type};
 constinit Op<void(Tensor&)> op_cos_ = make_op<void, Tensor&>(&cos__schema, cos__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema cos_into_schema =
     schema_of({.name = "cos_into", .call = "cos_into", .text = "cos(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_cos,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_cos_into = make_op<void, const Tensor&,
     Tensor&>(&cos_into_schema, cos_into_impl, into_autograd);
 
@@ -750,27 +724,25 @@ static void tan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType tan_type = {"tan", tan_apply, destroy_parts<1, 0>,
-                                                       sizeof(tan_saved), false, 98};
+                                                       sizeof(tan_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema tan_schema =
     {schema_of({.name = "tan", .call = "tan", .text = "tan(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_tan,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &tan_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &tan_type};
 constinit Op<TensorRef(const Tensor&)> op_tan = make_op<TensorRef, const Tensor&>(&tan_schema,
     tan_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema tan__schema =
     {schema_of({.name = "tan_", .call = "tan_", .text = "tan(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_tan,
-                .wide_unsigned = WideUnsigned::kFloat}), &tan_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &tan_type};
 constinit Op<void(Tensor&)> op_tan_ = make_op<void, Tensor&>(&tan__schema, tan__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema tan_into_schema =
     schema_of({.name = "tan_into", .call = "tan_into", .text = "tan(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_tan,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_tan_into = make_op<void, const Tensor&,
     Tensor&>(&tan_into_schema, tan_into_impl, into_autograd);
 
@@ -787,27 +759,25 @@ static void asin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType asin_type = {"asin", asin_apply, destroy_parts<1, 0>,
-                                                        sizeof(asin_saved), false, 100};
+                                                        sizeof(asin_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema asin_schema =
     {schema_of({.name = "asin", .call = "asin", .text = "asin(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_asin,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &asin_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &asin_type};
 constinit Op<TensorRef(const Tensor&)> op_asin = make_op<TensorRef, const Tensor&>(&asin_schema,
     asin_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema asin__schema =
     {schema_of({.name = "asin_", .call = "asin_", .text = "asin(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_asin,
-                .wide_unsigned = WideUnsigned::kFloat}), &asin_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &asin_type};
 constinit Op<void(Tensor&)> op_asin_ = make_op<void, Tensor&>(&asin__schema, asin__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema asin_into_schema =
     schema_of({.name = "asin_into", .call = "asin_into", .text = "asin(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_asin,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_asin_into = make_op<void, const Tensor&,
     Tensor&>(&asin_into_schema, asin_into_impl, into_autograd);
 
@@ -824,27 +794,25 @@ static void acos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType acos_type = {"acos", acos_apply, destroy_parts<1, 0>,
-                                                        sizeof(acos_saved), false, 100};
+                                                        sizeof(acos_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema acos_schema =
     {schema_of({.name = "acos", .call = "acos", .text = "acos(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_acos,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &acos_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &acos_type};
 constinit Op<TensorRef(const Tensor&)> op_acos = make_op<TensorRef, const Tensor&>(&acos_schema,
     acos_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema acos__schema =
     {schema_of({.name = "acos_", .call = "acos_", .text = "acos(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_acos,
-                .wide_unsigned = WideUnsigned::kFloat}), &acos_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &acos_type};
 constinit Op<void(Tensor&)> op_acos_ = make_op<void, Tensor&>(&acos__schema, acos__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema acos_into_schema =
     schema_of({.name = "acos_into", .call = "acos_into", .text = "acos(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_acos,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_acos_into = make_op<void, const Tensor&,
     Tensor&>(&acos_into_schema, acos_into_impl, into_autograd);
 
@@ -861,26 +829,25 @@ static void atan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType atan_type = {"atan", atan_apply, destroy_parts<1, 0>,
-                                                        sizeof(atan_saved), false, 100};
+                                                        sizeof(atan_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema atan_schema =
     {schema_of({.name = "atan", .call = "atan", .text = "atan(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_atan,
-                .wide_unsigned = WideUnsigned::kFloat}), &atan_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &atan_type};
 constinit Op<TensorRef(const Tensor&)> op_atan = make_op<TensorRef, const Tensor&>(&atan_schema,
     atan_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema atan__schema =
     {schema_of({.name = "atan_", .call = "atan_", .text = "atan(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_atan,
-                .wide_unsigned = WideUnsigned::kFloat}), &atan_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &atan_type};
 constinit Op<void(Tensor&)> op_atan_ = make_op<void, Tensor&>(&atan__schema, atan__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema atan_into_schema =
     schema_of({.name = "atan_into", .call = "atan_into", .text = "atan(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_atan,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_atan_into = make_op<void, const Tensor&,
     Tensor&>(&atan_into_schema, atan_into_impl, into_autograd);
 
@@ -897,27 +864,25 @@ static void sinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType sinh_type = {"sinh", sinh_apply, destroy_parts<1, 0>,
-                                                        sizeof(sinh_saved), false, 100};
+                                                        sizeof(sinh_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema sinh_schema =
     {schema_of({.name = "sinh", .call = "sinh", .text = "sinh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sinh,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &sinh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &sinh_type};
 constinit Op<TensorRef(const Tensor&)> op_sinh = make_op<TensorRef, const Tensor&>(&sinh_schema,
     sinh_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema sinh__schema =
     {schema_of({.name = "sinh_", .call = "sinh_", .text = "sinh(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sinh,
-                .wide_unsigned = WideUnsigned::kFloat}), &sinh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &sinh_type};
 constinit Op<void(Tensor&)> op_sinh_ = make_op<void, Tensor&>(&sinh__schema, sinh__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema sinh_into_schema =
     schema_of({.name = "sinh_into", .call = "sinh_into", .text = "sinh(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_sinh,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sinh_into = make_op<void, const Tensor&,
     Tensor&>(&sinh_into_schema, sinh_into_impl, into_autograd);
 
@@ -934,27 +899,25 @@ static void cosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType cosh_type = {"cosh", cosh_apply, destroy_parts<1, 0>,
-                                                        sizeof(cosh_saved), false, 100};
+                                                        sizeof(cosh_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema cosh_schema =
     {schema_of({.name = "cosh", .call = "cosh", .text = "cosh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_cosh,
-                .autocast = {Autocast::kNone, Autocast::kFp32},
-                .wide_unsigned = WideUnsigned::kFloat}), &cosh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &cosh_type};
 constinit Op<TensorRef(const Tensor&)> op_cosh = make_op<TensorRef, const Tensor&>(&cosh_schema,
     cosh_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema cosh__schema =
     {schema_of({.name = "cosh_", .call = "cosh_", .text = "cosh(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_cosh,
-                .wide_unsigned = WideUnsigned::kFloat}), &cosh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &cosh_type};
 constinit Op<void(Tensor&)> op_cosh_ = make_op<void, Tensor&>(&cosh__schema, cosh__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema cosh_into_schema =
     schema_of({.name = "cosh_into", .call = "cosh_into", .text = "cosh(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_cosh,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_cosh_into = make_op<void, const Tensor&,
     Tensor&>(&cosh_into_schema, cosh_into_impl, into_autograd);
 
@@ -971,26 +934,25 @@ static void asinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType asinh_type = {"asinh", asinh_apply, destroy_parts<1, 0>,
-    sizeof(asinh_saved), false, 100};
+    sizeof(asinh_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema asinh_schema =
     {schema_of({.name = "asinh", .call = "asinh", .text = "asinh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_asinh,
-                .wide_unsigned = WideUnsigned::kFloat}), &asinh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &asinh_type};
 constinit Op<TensorRef(const Tensor&)> op_asinh = make_op<TensorRef, const Tensor&>(&asinh_schema,
     asinh_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema asinh__schema =
     {schema_of({.name = "asinh_", .call = "asinh_", .text = "asinh(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_asinh,
-                .wide_unsigned = WideUnsigned::kFloat}), &asinh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &asinh_type};
 constinit Op<void(Tensor&)> op_asinh_ = make_op<void, Tensor&>(&asinh__schema, asinh__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema asinh_into_schema =
     schema_of({.name = "asinh_into", .call = "asinh_into", .text = "asinh(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_asinh,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_asinh_into = make_op<void, const Tensor&,
     Tensor&>(&asinh_into_schema, asinh_into_impl, into_autograd);
 
@@ -1007,26 +969,25 @@ static void acosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType acosh_type = {"acosh", acosh_apply, destroy_parts<1, 0>,
-    sizeof(acosh_saved), false, 100};
+    sizeof(acosh_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema acosh_schema =
     {schema_of({.name = "acosh", .call = "acosh", .text = "acosh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_acosh,
-                .wide_unsigned = WideUnsigned::kFloat}), &acosh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &acosh_type};
 constinit Op<TensorRef(const Tensor&)> op_acosh = make_op<TensorRef, const Tensor&>(&acosh_schema,
     acosh_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema acosh__schema =
     {schema_of({.name = "acosh_", .call = "acosh_", .text = "acosh(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_acosh,
-                .wide_unsigned = WideUnsigned::kFloat}), &acosh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &acosh_type};
 constinit Op<void(Tensor&)> op_acosh_ = make_op<void, Tensor&>(&acosh__schema, acosh__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema acosh_into_schema =
     schema_of({.name = "acosh_into", .call = "acosh_into", .text = "acosh(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_acosh,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_acosh_into = make_op<void, const Tensor&,
     Tensor&>(&acosh_into_schema, acosh_into_impl, into_autograd);
 
@@ -1043,26 +1004,25 @@ static void atanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType atanh_type = {"atanh", atanh_apply, destroy_parts<1, 0>,
-    sizeof(atanh_saved), false, 100};
+    sizeof(atanh_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema atanh_schema =
     {schema_of({.name = "atanh", .call = "atanh", .text = "atanh(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_atanh,
-                .wide_unsigned = WideUnsigned::kFloat}), &atanh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &atanh_type};
 constinit Op<TensorRef(const Tensor&)> op_atanh = make_op<TensorRef, const Tensor&>(&atanh_schema,
     atanh_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema atanh__schema =
     {schema_of({.name = "atanh_", .call = "atanh_", .text = "atanh(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_atanh,
-                .wide_unsigned = WideUnsigned::kFloat}), &atanh_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &atanh_type};
 constinit Op<void(Tensor&)> op_atanh_ = make_op<void, Tensor&>(&atanh__schema, atanh__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema atanh_into_schema =
     schema_of({.name = "atanh_into", .call = "atanh_into", .text = "atanh(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_atanh,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_atanh_into = make_op<void, const Tensor&,
     Tensor&>(&atanh_into_schema, atanh_into_impl, into_autograd);
 
@@ -1083,7 +1043,7 @@ static void logit_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType logit_type = {"logit", logit_apply, destroy_parts<1, 0>,
-    sizeof(logit_saved), false, 101};
+    sizeof(logit_saved), false, false, 101};
 static TensorRef logit_autograd(Call c, const Tensor& self, Opt<double> eps) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_logit, c.keys & kBelowAutograd, self, eps);
@@ -1105,8 +1065,7 @@ alignas(8) static constexpr OpSchema logit_schema =
     schema_of({.name = "logit", .call = "logit",
                .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit_args,
                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logit,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_logit = make_op<TensorRef, const Tensor&,
     Opt<double>>(&logit_schema, logit_impl, logit_autograd);
 static void logit__autograd(Call c, Tensor& self, Opt<double> eps) {
@@ -1130,16 +1089,14 @@ alignas(8) static constexpr OpSchema logit__schema =
     schema_of({.name = "logit_", .call = "logit_",
                .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit__args,
                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logit,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, Opt<double>)> op_logit_ = make_op<void, Tensor&,
     Opt<double>>(&logit__schema, logit__impl, logit__autograd);
 alignas(8) static constexpr OpSchema logit_into_schema =
     schema_of({.name = "logit_into", .call = "logit_into",
                .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit_args,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_logit,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_logit_into = make_op<void, const Tensor&,
     Opt<double>, Tensor&>(&logit_into_schema, logit_into_impl, into_autograd);
 
@@ -1171,7 +1128,7 @@ static void logit_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 }
 alignas(8) static constinit const NodeType logit_backward_type =
     {"logit_backward", logit_backward_apply, destroy_parts<2, 0>, sizeof(logit_backward_saved),
-     false, 50};
+     false, false, 50};
 static TensorRef logit_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                          Opt<double> eps) {
   const bool n0 = needs_grad(grad);
@@ -1198,7 +1155,7 @@ alignas(8) static constexpr OpSchema logit_backward_schema =
                .text = "logit_backward(grad: Tensor, input: Tensor, eps: Float?) -> Tensor",
                .args = logit_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_logit_backward, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<double>)> op_logit_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<double>>(&logit_backward_schema,
     logit_backward_impl, logit_backward_autograd);
@@ -1262,26 +1219,25 @@ static void erf_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
   }
 }
 alignas(8) static constinit const NodeType erf_type = {"erf", erf_apply, destroy_parts<1, 0>,
-                                                       sizeof(erf_saved), false, 100};
+                                                       sizeof(erf_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema erf_schema =
     {schema_of({.name = "erf", .call = "erf", .text = "erf(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_erf,
-                .wide_unsigned = WideUnsigned::kFloat}), &erf_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &erf_type};
 constinit Op<TensorRef(const Tensor&)> op_erf = make_op<TensorRef, const Tensor&>(&erf_schema,
     erf_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema erf__schema =
     {schema_of({.name = "erf_", .call = "erf_", .text = "erf(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_erf,
-                .wide_unsigned = WideUnsigned::kFloat}), &erf_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &erf_type};
 constinit Op<void(Tensor&)> op_erf_ = make_op<void, Tensor&>(&erf__schema, erf__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema erf_into_schema =
     schema_of({.name = "erf_into", .call = "erf_into", .text = "erf(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_erf,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erf_into = make_op<void, const Tensor&,
     Tensor&>(&erf_into_schema, erf_into_impl, into_autograd);
 
@@ -1298,51 +1254,50 @@ static void erfc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
   }
 }
 alignas(8) static constinit const NodeType erfc_type = {"erfc", erfc_apply, destroy_parts<1, 0>,
-                                                        sizeof(erfc_saved), false, 100};
+                                                        sizeof(erfc_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema erfc_schema =
     {schema_of({.name = "erfc", .call = "erfc", .text = "erfc(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_erfc,
-                .wide_unsigned = WideUnsigned::kFloat}), &erfc_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &erfc_type};
 constinit Op<TensorRef(const Tensor&)> op_erfc = make_op<TensorRef, const Tensor&>(&erfc_schema,
     erfc_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema erfc__schema =
     {schema_of({.name = "erfc_", .call = "erfc_", .text = "erfc(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_erfc,
-                .wide_unsigned = WideUnsigned::kFloat}), &erfc_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &erfc_type};
 constinit Op<void(Tensor&)> op_erfc_ = make_op<void, Tensor&>(&erfc__schema, erfc__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema erfc_into_schema =
     schema_of({.name = "erfc_into", .call = "erfc_into", .text = "erfc(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_erfc,
-               .wide_unsigned = WideUnsigned::kFloat});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erfc_into = make_op<void, const Tensor&,
     Tensor&>(&erfc_into_schema, erfc_into_impl, into_autograd);
 
 // ---- floor ----
 using floor_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType floor_type = {"floor", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(floor_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(floor_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema floor_schema =
     {schema_of({.name = "floor", .call = "floor", .text = "floor(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_floor,
+                .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &floor_type};
 constinit Op<TensorRef(const Tensor&)> op_floor = make_op<TensorRef, const Tensor&>(&floor_schema,
     floor_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema floor__schema =
     {schema_of({.name = "floor_", .call = "floor_", .text = "floor(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_floor,
+                .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &floor_type};
 constinit Op<void(Tensor&)> op_floor_ = make_op<void, Tensor&>(&floor__schema, floor__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema floor_into_schema =
     schema_of({.name = "floor_into", .call = "floor_into", .text = "floor(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_floor,
+               .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const Tensor&,
     Tensor&>(&floor_into_schema, floor_into_impl, into_autograd);
@@ -1351,25 +1306,25 @@ constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const T
 using ceil_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType ceil_type = {"ceil", apply_like_div_floor_scalar,
                                                         destroy_parts<0, 0>, sizeof(ceil_saved),
-                                                        false, 0};
+                                                        false, false, 0};
 alignas(8) static constexpr RecordedSchema ceil_schema =
     {schema_of({.name = "ceil", .call = "ceil", .text = "ceil(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ceil,
+                .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &ceil_type};
 constinit Op<TensorRef(const Tensor&)> op_ceil = make_op<TensorRef, const Tensor&>(&ceil_schema,
     ceil_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema ceil__schema =
     {schema_of({.name = "ceil_", .call = "ceil_", .text = "ceil(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ceil,
+                .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &ceil_type};
 constinit Op<void(Tensor&)> op_ceil_ = make_op<void, Tensor&>(&ceil__schema, ceil__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema ceil_into_schema =
     schema_of({.name = "ceil_into", .call = "ceil_into", .text = "ceil(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_ceil,
+               .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Tensor&,
     Tensor&>(&ceil_into_schema, ceil_into_impl, into_autograd);
@@ -1377,25 +1332,25 @@ constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Te
 // ---- trunc ----
 using trunc_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType trunc_type = {"trunc", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(trunc_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(trunc_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema trunc_schema =
     {schema_of({.name = "trunc", .call = "trunc", .text = "trunc(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_trunc,
+                .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &trunc_type};
 constinit Op<TensorRef(const Tensor&)> op_trunc = make_op<TensorRef, const Tensor&>(&trunc_schema,
     trunc_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema trunc__schema =
     {schema_of({.name = "trunc_", .call = "trunc_", .text = "trunc(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_trunc,
+                .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &trunc_type};
 constinit Op<void(Tensor&)> op_trunc_ = make_op<void, Tensor&>(&trunc__schema, trunc__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema trunc_into_schema =
     schema_of({.name = "trunc_into", .call = "trunc_into", .text = "trunc(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_trunc,
+               .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const Tensor&,
     Tensor&>(&trunc_into_schema, trunc_into_impl, into_autograd);
@@ -1404,26 +1359,25 @@ constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const T
 using frac_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType frac_type = {"frac", apply_like_add_scalar,
                                                         destroy_parts<0, 0>, sizeof(frac_saved),
-                                                        false, 0};
+                                                        false, false, 0};
 alignas(8) static constexpr RecordedSchema frac_schema =
     {schema_of({.name = "frac", .call = "frac", .text = "frac(self: Tensor) -> Tensor",
                 .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_frac,
-                .wide_unsigned = WideUnsigned::kMixed}), &frac_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &frac_type};
 constinit Op<TensorRef(const Tensor&)> op_frac = make_op<TensorRef, const Tensor&>(&frac_schema,
     frac_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema frac__schema =
     {schema_of({.name = "frac_", .call = "frac_", .text = "frac(self: Tensor) -> Tensor",
                 .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_frac,
-                .wide_unsigned = WideUnsigned::kMixed}), &frac_type};
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &frac_type};
 constinit Op<void(Tensor&)> op_frac_ = make_op<void, Tensor&>(&frac__schema, frac__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema frac_into_schema =
     schema_of({.name = "frac_into", .call = "frac_into", .text = "frac(self: Tensor) -> Tensor",
                .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_frac,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_frac_into = make_op<void, const Tensor&,
     Tensor&>(&frac_into_schema, frac_into_impl, into_autograd);
 
@@ -1469,13 +1423,13 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_round_into = make_op<void
 using round_even_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType round_even_type =
     {"round_even", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(round_even_saved),
-     false, 0};
+     false, false, 0};
 alignas(8) static constexpr RecordedSchema round_even_schema =
     {schema_of({.name = "round_even", .call = "round_even",
                 .text = "round_even(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .kernel = &kernel_round_even,
-                .wide_unsigned = WideUnsigned::kInteger}), &round_even_type};
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kInteger}),
+     &round_even_type};
 constinit Op<TensorRef(const Tensor&)> op_round_even =
     make_op<TensorRef, const Tensor&>(&round_even_schema, round_even_impl, record_like_neg);
 
@@ -1483,28 +1437,26 @@ constinit Op<TensorRef(const Tensor&)> op_round_even =
 using round_decimals_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType round_decimals_type =
     {"round_decimals", apply_like_div_floor_scalar, destroy_parts<0, 0>,
-     sizeof(round_decimals_saved), false, 0};
+     sizeof(round_decimals_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema round_decimals_schema =
     {schema_of({.name = "round_decimals", .call = "round_decimals",
                 .text = "round_decimals(self: Tensor, power: Float) -> Tensor",
                 .args = args_like_round_decimals, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_round_decimals, .wide_unsigned = WideUnsigned::kMixed}),
-     &round_decimals_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &round_decimals_type};
 constinit Op<TensorRef(const Tensor&, double)> op_round_decimals = make_op<TensorRef, const Tensor&,
     double>(&round_decimals_schema, round_decimals_impl, record_like_round_decimals);
 
 // ---- round_up ----
 using round_up_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType round_up_type = {"round_up", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(round_up_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(round_up_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema round_up_schema =
     {schema_of({.name = "round_up", .call = "round_up",
                 .text = "round_up(self: Tensor, power: Float) -> Tensor",
                 .args = args_like_round_decimals, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .kernel = &kernel_round_up, .wide_unsigned = WideUnsigned::kMixed}),
-     &round_up_type};
+                .wide_unsigned = WideUnsigned::kMixed}), &round_up_type};
 constinit Op<TensorRef(const Tensor&, double)> op_round_up = make_op<TensorRef, const Tensor&,
     double>(&round_up_schema, round_up_impl, record_like_round_decimals);
 
@@ -1512,8 +1464,7 @@ constinit Op<TensorRef(const Tensor&, double)> op_round_up = make_op<TensorRef, 
 alignas(8) static constexpr OpSchema isnan_schema =
     schema_of({.name = "isnan", .call = "isnan", .text = "isnan(self: Tensor) -> BoolTensor",
                .args = args_like_relu, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_isnan,
-               .wide_unsigned = WideUnsigned::kInt64});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_isnan = make_op<TensorRef, const Tensor&>(&isnan_schema,
     isnan_impl, nullptr);
 
@@ -1521,8 +1472,7 @@ constinit Op<TensorRef(const Tensor&)> op_isnan = make_op<TensorRef, const Tenso
 alignas(8) static constexpr OpSchema isinf_schema =
     schema_of({.name = "isinf", .call = "isinf", .text = "isinf(self: Tensor) -> BoolTensor",
                .args = args_like_relu, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_isinf,
-               .wide_unsigned = WideUnsigned::kInt64});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_isinf = make_op<TensorRef, const Tensor&>(&isinf_schema,
     isinf_impl, nullptr);
 
@@ -1530,7 +1480,7 @@ constinit Op<TensorRef(const Tensor&)> op_isinf = make_op<TensorRef, const Tenso
 alignas(8) static constexpr OpSchema isfinite_schema =
     schema_of({.name = "isfinite", .call = "isfinite",
                .text = "isfinite(self: Tensor) -> BoolTensor", .args = args_like_relu, .n_args = 1,
-               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_isfinite,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_isfinite =
     make_op<TensorRef, const Tensor&>(&isfinite_schema, isfinite_impl, nullptr);
@@ -1539,14 +1489,14 @@ constinit Op<TensorRef(const Tensor&)> op_isfinite =
 alignas(8) static constexpr OpSchema isposinf_schema =
     schema_of({.name = "isposinf", .call = "isposinf",
                .text = "isposinf(self: Tensor) -> BoolTensor", .args = args_like_neg, .n_args = 1,
-               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_isposinf,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_isposinf =
     make_op<TensorRef, const Tensor&>(&isposinf_schema, isposinf_impl, nullptr);
 alignas(8) static constexpr OpSchema isposinf_into_schema =
     schema_of({.name = "isposinf_into", .call = "isposinf_into",
                .text = "isposinf(self: Tensor) -> BoolTensor", .args = args_like_neg, .n_args = 2,
-               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_isposinf,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_isposinf_into = make_op<void, const Tensor&,
     Tensor&>(&isposinf_into_schema, isposinf_into_impl, into_autograd);
@@ -1555,14 +1505,14 @@ constinit Op<void(const Tensor&, Tensor&)> op_isposinf_into = make_op<void, cons
 alignas(8) static constexpr OpSchema isneginf_schema =
     schema_of({.name = "isneginf", .call = "isneginf",
                .text = "isneginf(self: Tensor) -> BoolTensor", .args = args_like_neg, .n_args = 1,
-               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_isneginf,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_isneginf =
     make_op<TensorRef, const Tensor&>(&isneginf_schema, isneginf_impl, nullptr);
 alignas(8) static constexpr OpSchema isneginf_into_schema =
     schema_of({.name = "isneginf_into", .call = "isneginf_into",
                .text = "isneginf(self: Tensor) -> BoolTensor", .args = args_like_neg, .n_args = 2,
-               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_isneginf,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_isneginf_into = make_op<void, const Tensor&,
     Tensor&>(&isneginf_into_schema, isneginf_into_impl, into_autograd);
@@ -1571,8 +1521,7 @@ constinit Op<void(const Tensor&, Tensor&)> op_isneginf_into = make_op<void, cons
 alignas(8) static constexpr OpSchema isreal_schema =
     schema_of({.name = "isreal", .call = "isreal", .text = "isreal(self: Tensor) -> BoolTensor",
                .args = args_like_relu, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_isreal,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_isreal = make_op<TensorRef, const Tensor&>(&isreal_schema,
     isreal_impl, nullptr);
 
@@ -1580,14 +1529,13 @@ constinit Op<TensorRef(const Tensor&)> op_isreal = make_op<TensorRef, const Tens
 alignas(8) static constexpr OpSchema signbit_schema =
     schema_of({.name = "signbit", .call = "signbit", .text = "signbit(self: Tensor) -> BoolTensor",
                .args = args_like_neg, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .kernel = &kernel_signbit,
-               .wide_unsigned = WideUnsigned::kMixed});
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_signbit =
     make_op<TensorRef, const Tensor&>(&signbit_schema, signbit_impl, nullptr);
 alignas(8) static constexpr OpSchema signbit_into_schema =
     schema_of({.name = "signbit_into", .call = "signbit_into",
                .text = "signbit(self: Tensor) -> BoolTensor", .args = args_like_neg, .n_args = 2,
-               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise, .kernel = &kernel_signbit,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_signbit_into = make_op<void, const Tensor&,
     Tensor&>(&signbit_into_schema, signbit_into_impl, into_autograd);
@@ -1645,7 +1593,8 @@ static void replace_not_finite_apply(Node& n, [[maybe_unused]] TensorRef* grads,
   }
 }
 alignas(8) static constinit const NodeType replace_not_finite_type = {"replace_not_finite",
-    replace_not_finite_apply, destroy_parts<1, 0>, sizeof(replace_not_finite_saved), false, 100};
+    replace_not_finite_apply, destroy_parts<1, 0>, sizeof(replace_not_finite_saved), false, false,
+    100};
 static TensorRef replace_not_finite_autograd(Call c, const Tensor& self, double nan, double posinf,
                                              double neginf) {
   const bool n0 = needs_grad(self);
@@ -1686,7 +1635,7 @@ static void replace_nan_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType replace_nan_type = {"replace_nan", replace_nan_apply,
-    destroy_parts<1, 0>, sizeof(replace_nan_saved), false, 100};
+    destroy_parts<1, 0>, sizeof(replace_nan_saved), false, false, 100};
 static TensorRef replace_nan_autograd(Call c, const Tensor& self, double value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_replace_nan, c.keys & kBelowAutograd, self, value);
@@ -1707,7 +1656,7 @@ alignas(8) static constexpr OpSchema replace_nan_schema =
                .text = "replace_nan(self: Tensor, value: Float) -> Tensor",
                .args = replace_nan_args, .n_args = 2, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_replace_nan, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double)> op_replace_nan = make_op<TensorRef, const Tensor&,
     double>(&replace_nan_schema, replace_nan_impl, replace_nan_autograd);
 
@@ -1724,7 +1673,7 @@ static void replace_inf_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
   }
 }
 alignas(8) static constinit const NodeType replace_inf_type = {"replace_inf", replace_inf_apply,
-    destroy_parts<1, 0>, sizeof(replace_inf_saved), false, 100};
+    destroy_parts<1, 0>, sizeof(replace_inf_saved), false, false, 100};
 static TensorRef replace_inf_autograd(Call c, const Tensor& self, double posinf, double neginf) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_replace_inf, c.keys & kBelowAutograd, self, posinf, neginf);
@@ -1745,7 +1694,7 @@ alignas(8) static constexpr OpSchema replace_inf_schema =
                .text = "replace_inf(self: Tensor, posinf: Float, neginf: Float) -> Tensor",
                .args = replace_inf_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .kernel = &kernel_replace_inf, .wide_unsigned = WideUnsigned::kMixed});
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double, double)> op_replace_inf =
     make_op<TensorRef, const Tensor&, double, double>(&replace_inf_schema, replace_inf_impl,
                                                       replace_inf_autograd);

@@ -15,7 +15,7 @@ namespace TT_NS {
 using view_saved = sum_saved;
 alignas(8) static constinit const NodeType view_type = {"view", apply_like_view,
                                                         destroy_parts<0, 1>, sizeof(view_saved),
-                                                        false, 23};
+                                                        false, false, 23};
 alignas(8) static constexpr RecordedSchema view_schema =
     {schema_of({.name = "view", .call = "view", .text = "view(self: Tensor, size: Size) -> Tensor",
                 .args = args_like_sum_to_size, .n_args = 2, .n_outs = 1, .differentiable = true,
@@ -51,7 +51,7 @@ static void transpose_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType transpose_type = {"transpose", transpose_apply,
-    destroy_parts<0, 0>, sizeof(transpose_saved), false, 9};
+    destroy_parts<0, 0>, sizeof(transpose_saved), false, false, 9};
 static TensorRef transpose_autograd(Call c, const Tensor& self, int64_t dim0, int64_t dim1) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_transpose, c.keys & kBelowAutograd, self, dim0, dim1);
@@ -99,7 +99,7 @@ static void permute_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
   }
 }
 alignas(8) static constinit const NodeType permute_type = {"permute", permute_apply,
-    destroy_parts<0, 1>, sizeof(permute_saved), false, 16};
+    destroy_parts<0, 1>, sizeof(permute_saved), false, false, 16};
 alignas(8) static constexpr RecordedSchema permute_schema =
     {schema_of({.name = "permute", .call = "permute",
                 .text = "permute(self: Tensor, dims: Dims) -> Tensor", .args = args_like_flip,
@@ -120,7 +120,7 @@ static void expand_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType expand_type = {"expand", expand_apply,
-    destroy_parts<0, 1>, sizeof(expand_saved), false, 23};
+    destroy_parts<0, 1>, sizeof(expand_saved), false, false, 23};
 alignas(8) static constexpr RecordedSchema expand_schema =
     {schema_of({.name = "expand", .call = "expand",
                 .text = "expand(self: Tensor, size: Size) -> Tensor", .args = args_like_sum_to_size,
@@ -133,7 +133,7 @@ constinit Op<TensorRef(const Tensor&, Ints)> op_expand = make_op<TensorRef, cons
 // ---- squeeze ----
 using squeeze_saved = sum_saved;
 alignas(8) static constinit const NodeType squeeze_type = {"squeeze", apply_like_view,
-    destroy_parts<0, 1>, sizeof(squeeze_saved), false, 23};
+    destroy_parts<0, 1>, sizeof(squeeze_saved), false, false, 23};
 static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_squeeze, c.keys & kBelowAutograd, self);
@@ -158,7 +158,7 @@ constinit Op<TensorRef(const Tensor&)> op_squeeze =
 // ---- squeeze_dims ----
 using squeeze_dims_saved = sum_saved;
 alignas(8) static constinit const NodeType squeeze_dims_type = {"squeeze", apply_like_view,
-    destroy_parts<0, 1>, sizeof(squeeze_dims_saved), false, 23};
+    destroy_parts<0, 1>, sizeof(squeeze_dims_saved), false, false, 23};
 alignas(8) static constexpr ArgInfo squeeze_dims_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDims, false, false}};
 alignas(8) static constexpr RecordedSchema squeeze_dims_schema =
@@ -184,7 +184,7 @@ static void unsqueeze_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
   }
 }
 alignas(8) static constinit const NodeType unsqueeze_type = {"unsqueeze", unsqueeze_apply,
-    destroy_parts<0, 0>, sizeof(unsqueeze_saved), false, 4};
+    destroy_parts<0, 0>, sizeof(unsqueeze_saved), false, false, 4};
 static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_unsqueeze, c.keys & kBelowAutograd, self, dim);
@@ -224,7 +224,7 @@ static void select_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType select_type = {"select", select_apply,
-    destroy_parts<0, 1>, sizeof(select_saved), false, 26};
+    destroy_parts<0, 1>, sizeof(select_saved), false, false, 26};
 static TensorRef select_autograd(Call c, const Tensor& self, int64_t dim, int64_t index) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_select, c.keys & kBelowAutograd, self, dim, index);
@@ -270,7 +270,7 @@ static void select_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
 }
 alignas(8) static constinit const NodeType select_backward_type =
     {"select_backward", select_backward_apply, destroy_parts<0, 0>, sizeof(select_backward_saved),
-     false, 7};
+     false, false, 7};
 static TensorRef select_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim,
                                           int64_t index) {
   const bool n0 = needs_grad(grad);
@@ -319,7 +319,7 @@ static void slice_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 }
 alignas(8) static constinit const NodeType slice_backward_type =
     {"slice_backward", slice_backward_apply, destroy_parts<0, 0>, sizeof(slice_backward_saved),
-     false, 5};
+     false, false, 5};
 static TensorRef slice_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim,
                                          Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(grad);
@@ -383,7 +383,7 @@ static void slice_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
   }
 }
 alignas(8) static constinit const NodeType slice_type = {"slice", slice_apply, destroy_parts<0, 1>,
-    sizeof(slice_saved), false, 24};
+    sizeof(slice_saved), false, false, 24};
 static TensorRef slice_autograd(Call c, const Tensor& self, int64_t dim, Opt<int64_t> start,
                                 Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(self);
@@ -441,7 +441,7 @@ static void as_strided_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
   }
 }
 alignas(8) static constinit const NodeType as_strided_type = {"as_strided", as_strided_apply,
-    destroy_parts<0, 4>, sizeof(as_strided_saved), false, 33};
+    destroy_parts<0, 4>, sizeof(as_strided_saved), false, false, 33};
 static TensorRef as_strided_autograd(Call c, const Tensor& self, Ints size, Ints stride,
                                      Opt<int64_t> storage_offset) {
   const bool n0 = needs_grad(self);
@@ -502,7 +502,7 @@ static void as_strided_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 }
 alignas(8) static constinit const NodeType as_strided_put_type =
     {"as_strided_put", as_strided_put_apply, destroy_parts<0, 3>, sizeof(as_strided_put_saved),
-     false, 34};
+     false, false, 34};
 static TensorRef as_strided_put_autograd(Call c, const Tensor& self, const Tensor& src, Ints size,
                                          Ints stride, int64_t offset) {
   const bool n0 = needs_grad(self);
@@ -577,7 +577,7 @@ static void unbind_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType unbind_type = {"unbind", unbind_apply,
-    destroy_parts<0, 0>, sizeof(unbind_saved), false, 4};
+    destroy_parts<0, 0>, sizeof(unbind_saved), false, false, 4};
 static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_unbind, c.keys & kBelowAutograd, self, dim);
@@ -630,7 +630,7 @@ static void diagonal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
   }
 }
 alignas(8) static constinit const NodeType diagonal_type = {"diagonal", diagonal_apply,
-    destroy_parts<0, 1>, sizeof(diagonal_saved), false, 28};
+    destroy_parts<0, 1>, sizeof(diagonal_saved), false, false, 28};
 alignas(8) static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"offset", ArgType::kInt, false, true, 0,
                                                         ArgDefault::kInt, {.i = 0}},
@@ -666,7 +666,8 @@ static void diagonal_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
   }
 }
 alignas(8) static constinit const NodeType diagonal_backward_type = {"diagonal_backward",
-    diagonal_backward_apply, destroy_parts<0, 0>, sizeof(diagonal_backward_saved), false, 10};
+    diagonal_backward_apply, destroy_parts<0, 0>, sizeof(diagonal_backward_saved), false, false,
+    10};
 static TensorRef diagonal_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t offset,
                                             int64_t dim1, int64_t dim2) {
   const bool n0 = needs_grad(grad);
@@ -701,7 +702,7 @@ constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diago
 // ---- restride ----
 using restride_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType restride_type = {"restride", apply_like_add_scalar,
-    destroy_parts<0, 0>, sizeof(restride_saved), false, 0};
+    destroy_parts<0, 0>, sizeof(restride_saved), false, false, 0};
 static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_restride, c.keys & kBelowAutograd, self, stride);
@@ -861,7 +862,7 @@ static void unfold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
   }
 }
 alignas(8) static constinit const NodeType unfold_type = {"unfold", unfold_apply,
-    destroy_parts<0, 1>, sizeof(unfold_saved), false, 27};
+    destroy_parts<0, 1>, sizeof(unfold_saved), false, false, 27};
 alignas(8) static constexpr ArgInfo unfold_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"dimension", ArgType::kDim, false, false},
                                                      {"size", ArgType::kInt, false, false},
@@ -900,7 +901,7 @@ static void select_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 }
 alignas(8) static constinit const NodeType select_scatter_type =
     {"select_scatter", select_scatter_apply, destroy_parts<0, 1>, sizeof(select_scatter_saved),
-     false, 36};
+     false, false, 36};
 static TensorRef select_scatter_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
                                          int64_t index) {
   const bool n0 = needs_grad(self);
@@ -963,7 +964,7 @@ static void slice_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
 }
 alignas(8) static constinit const NodeType slice_scatter_type =
     {"slice_scatter", slice_scatter_apply, destroy_parts<0, 1>, sizeof(slice_scatter_saved), false,
-     35};
+     false, 35};
 static TensorRef slice_scatter_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
                                         Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(self);
@@ -1056,7 +1057,7 @@ static void diagonal_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
   }
 }
 alignas(8) static constinit const NodeType diagonal_scatter_type = {"diagonal_scatter",
-    diagonal_scatter_apply, destroy_parts<0, 1>, sizeof(diagonal_scatter_saved), false, 37};
+    diagonal_scatter_apply, destroy_parts<0, 1>, sizeof(diagonal_scatter_saved), false, false, 37};
 static TensorRef diagonal_scatter_autograd(Call c, const Tensor& self, const Tensor& src,
                                            int64_t offset, int64_t dim1, int64_t dim2) {
   const bool n0 = needs_grad(self);

@@ -14,7 +14,7 @@ constexpr int64_t kMaxDepth = 8;           // of branches in branches
 // Computes in place of recording; what it makes is a constant.
 struct Outside {
   Ctx& c = ctx();
-  const uint64_t include = c.include;
+  const KeySet include = c.include;
   Outside() { c.include &= ~bit(kKeyCapture); }
   ~Outside() { c.include = include; }
   Outside(const Outside&) = delete;

@@ -69,7 +69,7 @@ uint64_t Sharing::hash(const IrNode& n) const {
 
 // What draws, writes or makes memory that is written later differs from call to call.
 bool Sharing::may_share(const IrNode& n) const {
-  if (!n.op->n_slots || n.op->schema->random || n.outs.size() != n.n_results || n.outs.empty())
+  if (n.op->is_custom() || n.op->schema->random || n.outs.size() != n.n_results || n.outs.empty())
     return false;
   for (int64_t k = 0; k < n.outs.size(); k++) {
     if (n.outs[k] < 0 || is_view_out(g_, n, k)) continue;

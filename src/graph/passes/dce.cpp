@@ -18,7 +18,7 @@ void remove_dead_code(Graph& g) {
   for (int64_t i = g.nodes.size(); i-- > 0;) {
     const IrNode& n = g.nodes[i];
     // callbacks of the application may do more than compute
-    bool live = n.op->schema->random || n.outs.empty() || !n.op->n_slots;
+    bool live = n.op->schema->random || n.outs.empty() || n.op->is_custom();
     for (int64_t k = 0; k < n.outs.size(); k++) {
       const int32_t v = n.outs[k];
       if (v < 0) continue;

@@ -16,8 +16,8 @@ TensorRef constant_tensor(const Graph& g, int32_t value) {
 }
 
 bool may_fold(const Graph& g, const IrNode& n, const SmallVec<bool, 16>& written) {
-  bool ok =
-      n.op->n_slots && !n.op->schema->random && n.outs.size() == n.n_results && !n.outs.empty();
+  bool ok = !n.op->is_custom() && !n.op->schema->random && n.outs.size() == n.n_results &&
+            !n.outs.empty();
   for_each_value(n, [&](int32_t v) { ok = ok && is_constant(g, v); });
   for (const IrArg& a : n.args)
     ok = ok && a.kind != Value::kRng && !a.generator &&

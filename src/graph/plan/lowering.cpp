@@ -369,7 +369,7 @@ void Lowering::run_node(int32_t i) {
   node_ = i;
   add_draws_before(i);
   if (is_left_out_[i]) return end_of_storages(i);
-  if (!n.op->n_slots) return run_host_node(i);
+  if (n.op->is_custom()) return run_host_node(i);
   {
     NodeCall call;
     shared_.begin_node(n);

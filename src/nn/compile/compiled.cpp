@@ -24,7 +24,7 @@ TensorList run_function(Compiled& f, TensorSpan inputs) {
 
 namespace {
 
-constexpr uint64_t kPassingModes = bit(kKeyAutocast) | bit(kKeyProfile);
+constexpr KeySet kPassingModes = bit(kKeyAutocast) | bit(kKeyProfile);
 
 TensorList run_unrecorded(Compiled& f, TensorSpan inputs, const char* reason) {
   f.reason = Text(reason);

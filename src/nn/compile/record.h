@@ -12,7 +12,7 @@ namespace TT_NS {
 
 // What the ctx does to every operator.
 struct ModeGuard {
-  uint64_t include, exclude;
+  KeySet include, exclude;
   Dtype default_float;
   Dtype autocast[2];  // on the CPU, on CUDA; kNone: off
 
