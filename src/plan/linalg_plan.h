@@ -44,7 +44,7 @@ inline int64_t svd_room_bytes(const SvdPlan& p, int64_t batch) {
   const int64_t numbers = parts * p.n * (p.m + p.n);
   if (numbers * kItemBytes > kMost) return 0;
   const int64_t of_gram = p.single ? eigh_lanes_work(p.n, p.complex, true) : 0;
-  const int64_t of_bidiagonal = p.vectors ? 0 : parts * p.m + 4 * p.n;
+  const int64_t of_bidiagonal = p.vectors ? 0 : parts * p.m + 5 * p.n;
   return kItemBytes * (numbers + of_gram + of_bidiagonal);
 }
 

@@ -30,9 +30,6 @@ TT_KERNEL(eigh)(const void* plan, int64_t begin, int64_t end) noexcept;
 // Decomposes a matrix in each lane of a HermitianRoom (lanes.h), whose elements are about 1 or 0.
 // Returns the lanes that have converged, as bits.
 uint32_t eigh_lanes(double* room, int64_t n, bool complex, bool vectors) noexcept;
-// Replaces d, the diagonals of n real numbers, by the eigenvalues of tridiagonal matrices of norm
-// about 1, whose numbers beside the diagonals are the first n - 1 of e, which are overwritten.
-uint32_t tridiagonal_lanes(double* d, double* e, int64_t n) noexcept;
 TT_KERNEL(eig)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(ldl_factor)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(ldl_solve)(const void* plan, int64_t begin, int64_t end) noexcept;

@@ -13,9 +13,29 @@ template <bool kSquares> struct TridiagonalBlocks {
   double *d, *e;
   double share;  // split_share
 
-  // Reverses the blocks of a lane that LAPACK takes from the last row; see Hermitian::diagonalise.
+  // Reverses the blocks that LAPACK takes from the last row; see Hermitian::diagonalise.
   // place: (n): row place[i] of the matrix is row i here, and the other way round.
-  TT_INLINE void arrange(double* place, int64_t lane) const {
+  TT_NOINLINE void arrange(double* place) const {
+    Mask split = {};
+    for (int64_t i = 0; i < n - 1; i++) {
+      const F beside = load(e + i * L);
+      split |= beside * beside <= split_limit(i);
+    }
+    if (any_of(split)) {
+      for (int64_t lane = 0; lane < L; lane++) arrange_lane(place, lane);
+      return;
+    }
+    const Mask reversed = size_of(load(d + (n - 1) * L)) < size_of(load(d));
+    for (int64_t i = 0; i < n; i++)
+      store(place + i * L, chosen(reversed, splat(double(n - 1 - i)), splat(double(i))));
+    reverse_rows(d, n, reversed);
+    reverse_rows(e, n - 1, reversed);
+  }
+  TT_INLINE F split_limit(int64_t i) const {
+    const F on = size_of(load(d + i * L) * load(d + (i + 1) * L));
+    return fma(on, splat(share), splat(kNegligibleSquare));
+  }
+  TT_INLINE void arrange_lane(double* place, int64_t lane) const {
     double* const on = d + lane;
     double* const beside = e + lane;
     double* const places = place + lane;
@@ -47,9 +67,8 @@ template <bool kSquares> struct TridiagonalBlocks {
     for (int64_t i = from; i < n - 1; i++) {
       const F d_i = load(d + i * L);
       const F e_i = load(e + i * L);
-      const F on = size_of(d_i * load(d + (i + 1) * L));
       const F square = kSquares ? e_i : F(e_i * e_i);
-      const Mask split = square <= fma(on, splat(share), splat(kNegligibleSquare));
+      const Mask split = square <= split_limit(i);
       store(e + i * L, chosen(split, F{}, e_i));
       const Mask ends = split & ~found;
       blocks.end = chosen(ends, splat(double(i)), blocks.end);
@@ -384,12 +403,38 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
     const bool divided = z && n > kMostUndivided;
     const F beside = divided ? load(e + (n / 2 - 1) * L) : F{};
     const TridiagonalBlocks<false> blocks = {n, d, e, split_share(single)};
-    for (int64_t lane = 0; lane < L; lane++) blocks.arrange(p, lane);
+    blocks.arrange(p);
     if (!z) return EigenvalueLanes{{n, d, e, blocks.share}}.find();
     const uint32_t converged = EigenvectorLanes{blocks, z, turns, p}.diagonalise();
     if (divided) choose_signs(beside);
     make_vectors();
     return converged;
+  }
+
+  // Sorts the values, in the order that rows had, by selection into e, as Hermitian::sort does, and
+  // the places of rows as they.
+  TT_NOINLINE void sort_values() const {
+    for (int64_t i = 0; i < n * L; i++) e[i] = d[int64_t(p[i]) * L + i % L];
+    for (int64_t i = 0; i < n - 1; i++) {
+      const F value = load(e + i * L);
+      const F place = load(p + i * L);
+      F best = value;
+      F best_place = place;
+      F best_at = splat(double(i));
+      for (int64_t k = i + 1; k < n; k++) {
+        const Mask less = load(e + k * L) < best;
+        best = chosen(less, load(e + k * L), best);
+        best_place = chosen(less, load(p + k * L), best_place);
+        best_at = chosen(less, splat(double(k)), best_at);
+      }
+      for (int64_t k = i + 1; k < n; k++) {
+        const Mask here = best_at == splat(double(k));
+        store(e + k * L, chosen(here, value, load(e + k * L)));
+        store(p + k * L, chosen(here, place, load(p + k * L)));
+      }
+      store(e + i * L, best);
+      store(p + i * L, best_place);
+    }
   }
 };
 
@@ -397,29 +442,17 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
 struct EighResults {
   const MatrixPlan& plan;
   int64_t first, parts;
-  const double* values;  // (n, lanes), in any order
-  const double* places;  // (n, lanes): where the values of rows 0, 1, … are
-  const double* rows;    // (lanes, n, n): the vectors as rows, in the order of values
-  double* order;         // (n): room for the places of values before they were sorted
+  const double* values;  // (n, lanes), ascending
+  const double* places;  // (n, lanes): the rows of their vectors
+  const double* rows;    // (lanes, n, n): the vectors
   char* sorted;          // (n, n): room for the vectors of a matrix
 
   int64_t count() const { return plan.n * plan.n * parts; }
 
-  // Sorts by selection, as Hermitian::sort does. `by` has scaled the matrix.
+  // `by` has scaled the matrix.
   void write_values(int64_t lane, double by) const {
-    const int64_t n = plan.n;
-    double* w = plan.w + (first + lane) * n;
-    for (int64_t i = 0; i < n; i++) {
-      order[i] = places[i * L + lane];
-      w[i] = values[int64_t(order[i]) * L + lane];
-    }
-    for (int64_t i = 0; i < n; i++) {
-      int64_t best = i;
-      for (int64_t k = i + 1; k < n; k++) best = w[k] < w[best] ? k : best;
-      exchange(w[i], w[best]);
-      exchange(order[i], order[best]);
-    }
-    for (int64_t k = 0; by > 0 && k < n; k++) w[k] /= by;
+    double* w = plan.w + (first + lane) * plan.n;
+    for (int64_t k = 0; k < plan.n; k++) w[k] = values[k * L + lane] / (by > 0 ? by : 1);
   }
   // Writes the vectors as columns, in order.
   template <class Real> TT_NOINLINE void write_vectors(Real* all, int64_t lane) const {
@@ -427,7 +460,7 @@ struct EighResults {
     const int64_t bytes = parts * int64_t(sizeof(Real));
     char* const to = reinterpret_cast<char*>(all + (first + lane) * count());
     for (int64_t k = 0; k < n; k++) {
-      const double* row = rows + lane * count() + int64_t(order[k]) * n * parts;
+      const double* row = rows + lane * count() + int64_t(places[k * L + lane]) * n * parts;
       char* element = sorted + k * n * bytes;
       int64_t step = bytes;
       if (bytes > 8) {
@@ -513,14 +546,14 @@ template <class N> struct EighGroup {
   void run() {
     read();
     const uint32_t converged = lanes.decompose(plan.single);
+    lanes.sort_values();
     if (plan.vectors) write_group(lanes.a, lanes.z, count());
     const EighResults results = {.plan = plan,
                                  .first = first,
                                  .parts = kParts,
-                                 .values = lanes.d,
+                                 .values = lanes.e,
                                  .places = lanes.p,
                                  .rows = lanes.a,
-                                 .order = lanes.e,
                                  .sorted = reinterpret_cast<char*>(lanes.z)};
     for (int64_t lane = 0; lane < used; lane++)
       results.write(lane, (converged >> lane & 1) && by[lane] >= 0, by[lane]);
@@ -541,9 +574,6 @@ TT_INLINE uint32_t decompose_lanes(double* room, int64_t n, bool complex, bool v
   if (complex) return HermitianLanes<C>(room, n, vectors).decompose(false);
   return HermitianLanes<F>(room, n, vectors).decompose(false);
 }
-TT_INLINE uint32_t find_eigenvalues(double* d, double* e, int64_t n) {
-  return EigenvalueLanes{{n, d, e, split_share(false)}}.find();
-}
 #else
 // Without lanes, one by one; float32 ones in double precision.
 TT_INLINE void decompose_small(const MatrixPlan& p, int64_t begin, int64_t end, double* room) {
@@ -563,7 +593,6 @@ TT_INLINE void decompose_small(const MatrixPlan& p, int64_t begin, int64_t end, 
   }
 }
 TT_INLINE uint32_t decompose_lanes(double*, int64_t, bool, bool) { return 0; }
-TT_INLINE uint32_t find_eigenvalues(double*, double*, int64_t) { return 0; }
 #endif
 
 TT_ISA_END
@@ -572,9 +601,6 @@ TT_ENTRY_BEGIN
 
 uint32_t eigh_lanes(double* room, int64_t n, bool complex, bool vectors) noexcept {
   return decompose_lanes(room, n, complex, vectors);
-}
-uint32_t tridiagonal_lanes(double* d, double* e, int64_t n) noexcept {
-  return find_eigenvalues(d, e, n);
 }
 TT_KERNEL(eigh)(const void* plan, int64_t begin, int64_t end) noexcept {
   const MatrixPlan& p = *static_cast<const MatrixPlan*>(plan);

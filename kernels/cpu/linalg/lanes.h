@@ -35,6 +35,16 @@ template <class N> TT_INLINE void put(double* p, N x) {
     store(p, x);
   }
 }
+// Reverses the order of rows of real numbers in some lanes.
+TT_INLINE void reverse_rows(double* rows, int64_t count, Mask reversed) {
+  for (int64_t i = 0, j = count - 1; i < j; i++, j--) {
+    const F x = load(rows + i * L);
+    const F y = load(rows + j * L);
+    store(rows + i * L, chosen(reversed, y, x));
+    store(rows + j * L, chosen(reversed, x, y));
+  }
+}
+
 template <bool kComplex> struct LaneNumber { using Type = F; };
 template <> struct LaneNumber<true> { using Type = C; };
 

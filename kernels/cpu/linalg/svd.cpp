@@ -11,17 +11,13 @@
 //   room: (n, m + n, lanes), the columns of w and behind each that of v, in doubles
 //   behind it, if results are to be as accurate as float32 only: a HermitianRoom
 //
-// Without vectors, groups take the eigenvalues of A^H A, where float32 could not tell, or else of a
-// tridiagonal matrix, whose room is behind w:
+// Without vectors, groups take the eigenvalues of A^H A, where float32 could not tell, or else a
+// bidiagonal matrix, whose room is behind w:
 //
-//   row: (m, lanes)    d, e: (2 n, lanes), real
-//
-// The tridiagonal matrix has 2 n rows, zeros on the diagonal and beside it the numbers of a
-// bidiagonal matrix, from the last one to the first: its eigenvalues are the singular values and
-// their negatives. Golub & Kahan, J. SIAM Numer. Anal. 2 (1965).
+//   row: (m, lanes)    five of (n, lanes), real: those of BidiagonalLanes
 #include "kernels/cpu/linalg/svd.h"
 
-#include "kernels/cpu/linalg/lanes.h"
+#include "kernels/cpu/linalg/bidiagonal.h"
 #include "kernels/cpu/simd/transpose.h"
 
 TT_ISA_BEGIN
@@ -349,24 +345,18 @@ template <bool kComplex> struct LaneJacobi {
     for (int64_t lane = 0; lane < L; lane++) flags[lane] = double(bits >> lane & 1);
     return load(flags) > 0;
   }
-  // Sorts the n largest of `count` rows of numbers to the front, the largest first.
-  TT_INLINE void sort_rows(double* rows, int64_t count) const {
+  // Replaces squares by their roots, the largest one first, divided by `by`, which is 0 or NaN
+  // where all are to be that.
+  TT_INLINE void finish_values(double* values, F by) const {
     for (int64_t k = 0; k < n; k++) {
-      F top = load(rows + (count - 1) * L);
-      for (int64_t i = count - 2; i >= k; i--) {
-        const F x = load(rows + i * L);
-        store(rows + (i + 1) * L, vmin(x, top));
+      F top = load(values + (n - 1) * L);
+      for (int64_t i = n - 2; i >= k; i--) {
+        const F x = load(values + i * L);
+        store(values + (i + 1) * L, vmin(x, top));
         top = vmax(x, top);
       }
-      store(rows + k * L, top);
-    }
-  }
-  // Divides the n largest of `count` numbers by `by`, which is 0 or NaN where all are to be that.
-  TT_INLINE void finish_values(double* values, int64_t count, F by) const {
-    sort_rows(values, count);
-    for (int64_t k = 0; k < n; k++) {
-      const F x = vmax(load(values + k * L), F{});
-      store(values + k * L, chosen(by > 0, F(x / by), by));
+      const F root = vsqrt(vmax(top, F{}));
+      store(values + k * L, chosen(by > 0, F(root / by), by));
     }
   }
   // Leaves the singular values, from the eigenvalues of W^H W, in gram.d. Returns the lanes, as
@@ -376,13 +366,11 @@ template <bool kComplex> struct LaneJacobi {
     const Mask converged = lanes_of(eigh_lanes(gram.a, n, kComplex, false));
     F shortest = load(gram.d);  // squares
     F longest = shortest;
-    for (int64_t k = 0; k < n; k++) {
-      const F square = load(gram.d + k * L);
-      shortest = vmin(square, shortest);
-      longest = vmax(square, longest);
-      store(gram.d + k * L, vsqrt(vmax(square, F{})));
+    for (int64_t k = 1; k < n; k++) {
+      shortest = vmin(load(gram.d + k * L), shortest);
+      longest = vmax(load(gram.d + k * L), longest);
     }
-    finish_values(gram.d, n, by);
+    finish_values(gram.d, by);
     return sign_bits((converged & (shortest > longest * kExactSquare)) | ~(by > 0));
   }
 
@@ -424,25 +412,24 @@ template <bool kComplex> struct LaneJacobi {
     }
     return r.beta;
   }
-  // Leaves the singular values, from a bidiagonal matrix, in d. room: row, d and e. Returns the
-  // lanes that have them, as bits.
-  TT_NOINLINE uint32_t find_by_bidiagonal(double* row, double* d, F by) const {
-    double* const e = d + 2 * n * L;
-    for (int64_t i = 0; i < 2 * n; i++) store(d + i * L, F{});
-    double* beside = e + (2 * n - 2) * L;
-    for (int64_t k = 0; k < n; k++, beside -= 2 * L) {
-      store(beside, reflect_column(k));
-      if (k < n - 1) store(beside - L, reflect_row(k, row));
+  // Leaves the singular values in `shifts` of a bidiagonal matrix. row: (m). Returns the lanes that
+  // have them, as bits.
+  TT_NOINLINE uint32_t find_by_bidiagonal(const BidiagonalLanes& to, double* row, F by) const {
+    for (int64_t k = 0; k < n; k++) {
+      const F d = reflect_column(k);
+      store(to.q + k * L, d * d);
+      if (k == n - 1) break;
+      const F e = reflect_row(k, row);
+      store(to.e + k * L, e * e);
     }
-    const uint32_t converged = tridiagonal_lanes(d, e, 2 * n);
-    finish_values(d, 2 * n, by);
+    const uint32_t converged = to.find();
+    finish_values(to.shifts, by);
     return converged;
   }
   // Writes the singular values of `which` lanes, as bits. Returns those that it did not find.
   TT_NOINLINE uint32_t find_values(const Jacobi<kComplex>& first, uint32_t which, F by,
                                    bool single) const {
     double* const row = column(n);
-    double* const d = row + length * L;
     if (single) {
       const HermitianRoom<N> gram(row, n, false);
       const uint32_t found = which & find_by_gram(gram, by);
@@ -450,8 +437,11 @@ template <bool kComplex> struct LaneJacobi {
       which &= ~found;
     }
     if (!which) return 0;
-    const uint32_t found = which & find_by_bidiagonal(row, d, by);
-    write_values(first, found, d);
+    double* const q = row + length * L;
+    const int64_t size = n * L;
+    const BidiagonalLanes lanes = {n, q, q + size, q + 2 * size, q + 3 * size, q + 4 * size};
+    const uint32_t found = which & find_by_bidiagonal(lanes, row, by);
+    write_values(first, found, lanes.shifts);
     return which & ~found;
   }
 
