@@ -386,13 +386,12 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Draws from Poisson distributions with the rates input, in its dtype."""
     from .autograd import no_grad
     from .distributions._gamma import poisson as draw
+    from .distributions.distribution import check_all
 
+    rule = "poisson: a rate is negative or nan: must be at least 0"
     with no_grad(), drawing_from(generator):
         rates = input.detach()
-        if not bool((rates >= 0).all()):
-            raise errors.InvalidArgumentError(
-                "poisson: a rate is negative or nan: must be at least 0"
-            )
+        check_all(rates >= 0, rule, lambda: rule, errors.InvalidArgumentError)
         return draw(rates)
 
 

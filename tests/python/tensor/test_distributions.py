@@ -901,3 +901,76 @@ def test_matrices_that_are_not_symmetric():
     for constraint in (semidefinite, definite):
         assert constraint.check(matrices).tolist() == [True, False, False]
         assert not constraint.check(tt.ones(2, 3)).any()
+
+
+DRAWN = {
+    "gamma": (D.Gamma, (0.5, 1.0)),
+    "beta": (D.Beta, (0.5, 2.0)),
+    "dirichlet": (D.Dirichlet, ((0.5, 2.0, 3.0),)),
+    "student": (D.StudentT, (3.0,)),
+    "poisson of few": (D.Poisson, (2.0,)),
+    "poisson of many": (D.Poisson, (50.0,)),
+    "binomial": (D.Binomial, (40.0, 0.4)),
+    "negative binomial": (D.NegativeBinomial, (5.0, 0.4)),
+    "von mises": (D.VonMises, (0.5, 2.0)),
+    "wishart": (D.Wishart, (4.0, ((1.0, 0.0), (0.0, 1.0)))),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_samplers_with_loops_in_recorded_functions(name):
+    """Each run draws anew, what the function itself would draw."""
+    cls, numbers = DRAWN[name]
+    parameters = [T(x) for x in numbers]
+
+    @tt.compile(fullgraph=True)
+    def drawn(*args):
+        return cls(*args).sample((5,)) + tt.rand(())
+
+    seen = []
+    for seed in range(4):
+        tt.manual_seed(seed)
+        want = drawn.fn(*parameters)
+        tt.manual_seed(seed)
+        assert tt.equal(drawn(*parameters), want)
+        seen.append(want)
+    assert not tt.equal(seen[0], seen[3])
+    (entry,) = drawn.entries.values()
+    assert entry.info() == (1, 3, 1, None)
+
+
+def test_samplers_with_loops_in_exported_programs(tmp_path):
+    class Noisy(tt.nn.Module):
+        def forward(self, rate):
+            return D.Poisson(rate).sample() + D.Gamma(rate, 1.0).sample()
+
+    rate = T([2.0, 30.0])
+    program = tt.export.export(Noisy(), (rate,))
+    tt.export.save(program, tmp_path / "noisy.ttg")
+    tt.manual_seed(0)
+    want = Noisy()(rate * 2)
+    for p in (program, tt.export.load(tmp_path / "noisy.ttg")):
+        tt.manual_seed(0)
+        assert tt.equal(p.run(rate * 2), want)
+
+
+def test_gradients_of_samples_in_recorded_functions():
+    @tt.compile
+    def slope(a):
+        return tt.autograd.grad(D.Gamma(a, 1.0).rsample((3,)).sum(), a)[0]
+
+    a = T([0.5, 3.0]).requires_grad_()
+    for seed in range(3):
+        tt.manual_seed(seed)
+        want = slope.fn(a)
+        tt.manual_seed(seed)
+        assert tt.equal(slope(a), want)
+
+
+def test_rates_in_recorded_functions():
+    draw = tt.compile(lambda rate: tt.poisson(rate))
+    for _ in range(3):
+        assert draw(tt.full((4,), 2.0)).shape == (4,)
+    for function in (draw.fn, draw):
+        with pytest.raises(ValueError, match="poisson: a rate is negative"):
+            function(tt.full((4,), -2.0))

@@ -1,14 +1,35 @@
-"""Sampling of the gamma, Poisson and binomial distributions, by rejection."""
+"""Sampling of the gamma, Poisson, binomial and von Mises distributions, by rejection."""
 from __future__ import annotations
 
+from functools import wraps
+from math import pi
 from typing import Any, Callable
 
 from .. import _ops as ops
 from .._tensor import Tensor
 from .._types import float64
 from ..autograd import Function
+from ..compiler import is_compiling, is_exporting
+from ..library import custom_op
 
 STEP = 1e-4  # of the difference that is dP(a, x)/da, relative to a
+
+
+def sampler(schema: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Makes a function of tensors, whose loop reads elements, an operator of the application while
+    a function that calls it is recorded or exported: each run calls it."""
+
+    def decorated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        operator = custom_op(schema, function)
+
+        @wraps(function)
+        def draw(*tensors: Tensor) -> Tensor:
+            recorded = is_compiling() or is_exporting()
+            return operator(*tensors) if recorded else function(*tensors)
+
+        return draw
+
+    return decorated
 
 
 def accepted(like: Tensor, draw: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
@@ -24,6 +45,7 @@ def accepted(like: Tensor, draw: Callable[[Tensor], tuple[Tensor, Tensor]]) -> T
     return samples.reshape(like.shape)
 
 
+@sampler("distributions_gamma(concentration: Tensor) -> Tensor")
 def drawn_gamma(concentration: Tensor) -> Tensor:
     """Draws from Gamma(concentration, 1) by Marsaglia and Tsang's method."""
     alpha = concentration.detach().reshape(-1)
@@ -74,6 +96,7 @@ def standard_gamma(concentration: Tensor) -> Tensor:
     return StandardGamma.apply(concentration)
 
 
+@sampler("distributions_poisson(rate: Tensor) -> Tensor")
 def poisson(rate: Tensor) -> Tensor:
     """Returns samples of the Poisson distribution in the dtype of rate."""
     flat = rate.detach().reshape(-1)
@@ -122,6 +145,7 @@ def poisson_of_many(rate: Tensor) -> Tensor:
     return accepted(rate, draw)
 
 
+@sampler("distributions_binomial(count: Tensor, probs: Tensor) -> Tensor")
 def binomial(count: Tensor, probs: Tensor) -> Tensor:
     """Returns samples of the binomial distribution in the dtype of probs."""
     n = count.detach().reshape(-1).to(float64)
@@ -181,3 +205,20 @@ def binomial_of_many(n: Tensor, p: Tensor) -> Tensor:
         return k, inside & (fast | (left <= right))
 
     return accepted(n, draw)
+
+
+@sampler("distributions_von_mises(r: Tensor, concentration: Tensor) -> Tensor")
+def von_mises(r: Tensor, concentration: Tensor) -> Tensor:
+    """Draws angles from a wrapped Cauchy distribution until they are accepted (Best and Fisher
+    1979). r follows from the concentration."""
+    angles, done = ops.zeros_like(r), ops.zeros_like(r) != 0
+    while not bool(done.all()):
+        u = ops.rand((3, *r.shape), dtype=r.dtype, device=r.device)
+        z = (pi * u[0]).cos()
+        f = (1 + r * z) / (r + z)
+        c = concentration * (r - f)
+        accept = (c * (2 - c) - u[1] > 0) | ((c / u[1]).log() + 1 - c >= 0)
+        drawn = (u[2] - 0.5).sign() * f.clamp(-1, 1).acos()
+        angles = ops.where(accept & ~done, drawn, angles)
+        done = done | accept
+    return angles

@@ -8,6 +8,7 @@ from .. import _ops as ops
 from .._tensor import Tensor
 from ..autograd import no_grad
 from . import constraints
+from ._gamma import von_mises
 from .categorical import Categorical
 from .distribution import Distribution, broadcast_all
 from .distribution import Shape
@@ -314,24 +315,13 @@ class VonMises(Distribution):
         return k * ((value - self.loc).cos() - 1) - log(2 * pi) - ops.i0e(k).log()
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        """Draws by rejection from a wrapped Cauchy distribution (Best and Fisher 1979), in
-        float64."""
+        """Draws in float64."""
         shape = self._extended_shape(sample_shape)
         with no_grad():
             k = self.concentration.double()
             tau = 1 + (1 + 4 * k**2).sqrt()
             rho = (tau - (2 * tau).sqrt()) / (2 * k)
             r = ops.where(k < 1e-5, 1 / k + k, (1 + rho**2) / (2 * rho)).expand(shape)
-            k = k.expand(shape)
-            angles, done = ops.zeros_like(r), ops.zeros_like(r) != 0
-            while not bool(done.all()):
-                u = ops.rand((3, *r.shape), dtype=r.dtype, device=r.device)
-                z = (pi * u[0]).cos()
-                f = (1 + r * z) / (r + z)
-                c = k * (r - f)
-                accept = (c * (2 - c) - u[1] > 0) | ((c / u[1]).log() + 1 - c >= 0)
-                drawn = (u[2] - 0.5).sign() * f.clamp(-1, 1).acos()
-                angles = ops.where(accept & ~done, drawn, angles)
-                done = done | accept
+            angles = von_mises(r, k.expand(shape))
             around = angles + pi + self.loc.double()
             return (around.remainder(2 * pi) - pi).to(self.loc.dtype)

@@ -193,13 +193,15 @@ class Distribution:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def check_all(valid: Tensor, rule: str, text: Callable[[], str]) -> None:
-    """Raises ValueError with text() unless all elements of valid are true. While a function is
+def check_all(
+    valid: Tensor, rule: str, text: Callable[[], str], error: type[ValueError] = ValueError
+) -> None:
+    """Raises the error with text() unless all elements of valid are true. While a function is
     recorded or exported the check becomes a part of it: each run raises ValueError with rule."""
     if is_compiling() or is_exporting():
         find("check_holds")(valid.all(), INVALID_ARG, "", rule, "")
     elif not bool(valid.all()):
-        raise ValueError(text())
+        raise error(text())
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
