@@ -606,7 +606,16 @@ ELSEWHERE = {
     "_compressed": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo",
     "_lobpcg": "lobpcg",
     "_torch_numeric": "conv_tbc empty_permuted from_file histogramdd lu ormqr segment_reduce",
+    "_torch_native": (
+        "convolution embedding_bag native_batch_norm native_channel_shuffle native_dropout "
+        "native_group_norm native_layer_norm"
+    ),
     "amp": "GradScaler",
+    "amp.autocast_mode": (
+        "autocast_decrement_nesting autocast_increment_nesting set_autocast_cache_enabled "
+        "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
+        "set_autocast_gpu_dtype"
+    ),
     "cuda": "Event OutOfMemoryError Stream",
     "autograd.anomaly_mode": "is_anomaly_check_nan_enabled set_anomaly_enabled",
     "futures": "Future",

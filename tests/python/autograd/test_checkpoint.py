@@ -6,7 +6,12 @@ import pytest
 
 import tt
 from tt import nn
-from tt.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+from tt.utils.checkpoint import (
+    CheckpointError,
+    checkpoint,
+    checkpoint_sequential,
+    set_checkpoint_early_stop,
+)
 
 
 def block():
@@ -177,6 +182,11 @@ def test_random_numbers_and_early_stop_without_reentrance():
     assert tt.equal(seen[0], seen[2]) and len(seen) == 3  # the last product saves, then it stops
     seen.clear()
     checkpoint(f, x, use_reentrant=False, early_stop=False).sum().backward()
+    assert len(seen) == 4
+    seen.clear()
+    with set_checkpoint_early_stop(False):
+        y = checkpoint(f, x, use_reentrant=False)
+    y.sum().backward()
     assert len(seen) == 4
 
 

@@ -1242,3 +1242,51 @@ def test_copies_of_views_are_row_major():
     assert tt.permute_copy(x, (2, 0, 1)).is_contiguous()
     assert tt.diagonal_copy(x).stride() == (2, 1)
     assert all(part.is_contiguous() for part in tt.unbind_copy(x, 2))
+
+
+def test_primitives_of_layers():
+    x, scale = tt.randn(2, 4, 3, 3), tt.rand(4)
+    mean, var = tt.zeros(4), tt.ones(4)
+    y, means, rstd = tt.native_batch_norm(x, scale, None, mean, var, True, 1.0, 1e-5)
+    same = nn.functional.batch_norm(x, None, None, scale, None, True)
+    assert tt.equal(y, same) and tt.allclose(mean, means) and rstd.shape == (4,)
+    assert tt.native_batch_norm(x, None, None, mean, var, False, 0.1, 1e-5)[1].shape == (0,)
+    y, means, rstd = tt.native_layer_norm(x, (3, 3), None, None, 0.0)
+    tt.testing.assert_close((x - means) * rstd, y)
+    assert tt.native_group_norm(x, None, None, 2, 4, 9, 2, 1e-5)[1].shape == (2, 2)
+    kernel, no = tt.randn(4, 2, 2, 2), [0, 0]
+    y = tt.convolution(x, kernel, None, [2, 2], [1, 1], [1, 1], False, no, 2)
+    assert tt.equal(y, nn.functional.conv2d(x, kernel, None, 2, 1, groups=2))
+    y = tt.convolution(x, tt.randn(4, 1, 2, 2), None, [2, 2], no, [1, 1], True, [1, 1], 2)
+    assert y.shape == (2, 2, 7, 7)
+    y, kept = tt.native_dropout(x, 0.5, True)
+    assert tt.equal(y, x * 2 * kept) and tt.native_dropout(x, 0.5, False)[1].all()
+    table, rows = tt.arange(10.0).reshape(5, 2), tt.tensor([0, 2, 1, 4, 3])
+    y, bags, sizes, _ = tt.embedding_bag(table, rows, tt.tensor([0, 2, 2]), mode=1, padding_idx=2)
+    assert (y[:2].tolist(), y[2].mul(3).tolist()) == ([[0, 1], [0, 0]], [16, 19])
+    assert bags.tolist() == [0, 0, 2, 2, 2] and sizes.tolist() == [1, 0, 3]
+
+
+def test_autocast_is_set_without_a_block():
+    a = tt.ones(2, 2)
+    try:
+        tt.set_autocast_enabled("cpu", True)
+        assert tt.is_autocast_enabled("cpu") and (a @ a).dtype == tt.bfloat16
+        with tt.autocast("cpu", enabled=False):
+            for on in (True, False, True):
+                tt.set_autocast_enabled("cpu", on)
+            tt.set_autocast_dtype("cpu", tt.float16)
+            tt.set_autocast_enabled(True)  # of CUDA
+            assert (a @ a).dtype == tt.float16 and tt.is_autocast_enabled()
+        assert (a @ a).dtype == tt.bfloat16 and not tt.is_autocast_enabled()
+    finally:
+        tt.set_autocast_enabled("cpu", False)
+    assert (a @ a).dtype == tt.float32
+    assert tt.autocast_increment_nesting() == 1 and tt.autocast_decrement_nesting() == 0
+
+
+def test_streams_of_the_cpu():
+    stream = tt.cpu.Stream()
+    with tt.cpu.stream(stream):
+        assert tt.cpu.current_stream() is stream
+    assert tt.cpu.current_stream() is not stream and tt.cpu.Event().query()

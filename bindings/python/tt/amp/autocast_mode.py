@@ -1,6 +1,7 @@
 """autocast, and decorators for custom autograd functions under it."""
 from __future__ import annotations
 
+import threading
 import warnings
 from ctypes import c_int32
 from functools import wraps
@@ -77,6 +78,85 @@ def clear_autocast_cache() -> None:
     call("tt_autocast_clear_cache")
 
 
+class Changes(threading.local):
+    """What set_autocast_enabled and its like have changed in the calling thread.
+
+    levels: for each block of autocast that is open, and before them for none, the device types
+    whose changes end with the block.
+    """
+
+    def __init__(self) -> None:
+        self.levels: list[list[str]] = [[]]
+        self.nesting = 0
+
+
+changes = Changes()
+
+
+def change(function: str, device_type: str, **values: Any) -> None:
+    """Changes enabled, dtype or cache of autocast until the end of the block of autocast that the
+    thread is in, or for good."""
+    code = type_code(device_type, function)
+    now: dict[str, Any] = {
+        "enabled": is_autocast_enabled(device_type),
+        "dtype": get_autocast_dtype(device_type),
+        "cache": is_autocast_cache_enabled(),
+        **values,
+    }
+    level = changes.levels[-1]
+    if level and level[-1] == device_type:  # replaces the last change
+        call("tt_autocast_pop")
+        level.pop()
+    flags = [c_int32(bool(now[name])) for name in ("enabled", "cache")]
+    call("tt_autocast_push", code, flags[0], c_int32(now["dtype"].code), flags[1])
+    level.append(device_type)
+
+
+def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
+    """Switches autocast on or off for a device type, or with one argument for "cuda". Blocks of
+    autocast restore the mode when they end."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    change("set_autocast_enabled", device_type, enabled=enabled)
+
+
+def set_autocast_dtype(device_type: str, dtype: Dtype) -> None:
+    """Sets the dtype that autocast computes in on a device type."""
+    change("set_autocast_dtype", device_type, dtype=dtype)
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Same as set_autocast_enabled("cpu", enabled)."""
+    change("set_autocast_cpu_enabled", "cpu", enabled=enabled)
+
+
+def set_autocast_cpu_dtype(dtype: Dtype) -> None:
+    """Same as set_autocast_dtype("cpu", dtype)."""
+    change("set_autocast_cpu_dtype", "cpu", dtype=dtype)
+
+
+def set_autocast_gpu_dtype(dtype: Dtype) -> None:
+    """Same as set_autocast_dtype("cuda", dtype)."""
+    change("set_autocast_gpu_dtype", "cuda", dtype=dtype)
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Sets whether autocast caches the casts of parameters."""
+    change("set_autocast_cache_enabled", "cpu", cache=enabled)
+
+
+def autocast_increment_nesting() -> int:
+    """Counts a block that a program opens by set_autocast_enabled. Returns the number of them."""
+    changes.nesting += 1
+    return changes.nesting
+
+
+def autocast_decrement_nesting() -> int:
+    """Counts that a block ends. Returns the number of those that remain."""
+    changes.nesting -= 1
+    return changes.nesting
+
+
 class autocast:
     """Enables mixed precision in a block or, as a decorator, in a function.
 
@@ -125,9 +205,12 @@ class autocast:
             c_int32(number),
             c_int32(bool(self.cache_enabled)),
         )
+        changes.levels.append([])
         return self
 
     def __exit__(self, *_: object) -> None:
+        for _change in changes.levels.pop():
+            call("tt_autocast_pop")
         call("tt_autocast_pop")
 
     def __call__(self, function: F) -> F:

@@ -41,8 +41,13 @@ __all__ = [
     "detach_variable",
     "get_device_states",
     "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
     "set_device_states",
 ]
+
+
+early_stops = [True]  # the argument of each set_checkpoint_early_stop whose block is open
 
 
 class CheckpointError(RuntimeError):
@@ -74,7 +79,7 @@ def checkpoint(
     determinism_check: "default" raises CheckpointError if the shapes or dtypes of the second call
         differ; "none" does not check.
     early_stop: ends the second call as soon as it has computed all that backward needs.
-    debug is ignored.
+    set_checkpoint_early_stop overrides early_stop; debug is ignored.
     """
     if determinism_check not in ("default", "none"):
         raise ValueError(
@@ -93,7 +98,7 @@ def checkpoint(
     call.autocast = autocast_modes()
     start = numbers_drawn()
     if use_reentrant is False:
-        frame = Frame(call, tensors, early_stop)
+        frame = Frame(call, tensors, early_stop and early_stops[-1])
         with first, saved_tensors_hooks(frame.pack, frame.unpack):
             found = function(*args, **kwargs)
         call.draws = numbers_drawn() != start
@@ -324,3 +329,20 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 def noop_context_fn() -> tuple[Any, Any]:
     """Returns two contexts that do nothing, for the call and for its recomputation."""
     return nullcontext(), nullcontext()
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Sets for the checkpoints that are called in the block whether the second call ends as soon as
+    it has computed all that backward needs."""
+    early_stops.append(bool(enable))
+    try:
+        yield
+    finally:
+        early_stops.pop()
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Does nothing: errors of checkpoints name the tensors that differ."""
+    yield

@@ -1,0 +1,159 @@
+"""Primitives of PyTorch's layers under torch's names, which return the statistics of norms and the
+positions of bags, too. _torch_functions finds them."""
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from . import _ops as ops
+from ._tensor import Tensor
+from ._types import float32, int64
+from .autograd import no_grad
+
+BAGS = ("sum", "mean", "max")  # embedding_bag's modes by torch's numbers
+
+
+def functional(name: str) -> Any:
+    """Returns a function of nn.functional."""
+    return ops.find("nn.functional", name)
+
+
+def convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """Calls conv1d, conv2d or conv3d of nn.functional, by the dimensions of weight, or their
+    transposes."""
+    n = weight.ndim - 2
+    result: Tensor
+    if transposed:
+        result = functional(f"conv_transpose{n}d")(
+            input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+    else:
+        result = functional(f"conv{n}d")(input, weight, bias, stride, padding, dilation, groups)
+    return result
+
+
+def statistics(input: Tensor, dims: Sequence[int], keepdim: bool, eps: float) -> list[Tensor]:
+    """Returns the means over dims, and the reciprocals of the standard deviations."""
+    with no_grad():
+        wide = input.detach()
+        if wide.dtype.itemsize < 4:
+            wide = wide.to(float32)
+        var, mean = ops.find("tt", "var_mean")(wide, dims, correction=0, keepdim=keepdim)
+        return [mean, (var + eps).rsqrt()]
+
+
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns batch_norm of nn.functional, and in training the means of the batch and the
+    reciprocals of its standard deviations, else empty tensors."""
+    result = functional("batch_norm")(
+        input, running_mean, running_var, weight, bias, training, momentum, eps
+    )
+    if not training:
+        empty = ops.empty((0,), dtype=input.dtype, device=input.device)
+        return result, empty, empty.clone()
+    mean, rstd = statistics(input, [d for d in range(input.ndim) if d != 1], False, eps)
+    return result, mean, rstd
+
+
+def native_layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns layer_norm, the means, and the reciprocals of the standard deviations."""
+    result = functional("layer_norm")(input, normalized_shape, weight, bias, eps)
+    mean, rstd = statistics(input, list(range(-len(normalized_shape), 0)), True, eps)
+    return result, mean, rstd
+
+
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns group_norm, and of each group of N samples with C * HxW elements the mean and the
+    reciprocal of the standard deviation."""
+    result = functional("group_norm")(input, group, weight, bias, eps)
+    mean, rstd = statistics(input.reshape(N, group, C // group * HxW), [2], False, eps)
+    return result, mean, rstd
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Zeroes elements with probability p and scales the others, unless train is False. Returns the
+    result, and which elements remain."""
+    kept = ops.find("tt", "ones_like")(input, dtype=float32)
+    if train is False or p == 0:
+        return input.clone(), kept.bool()
+    kept = functional("dropout")(kept, p, True)
+    return input * kept.to(input.dtype), kept != 0
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Calls nn.functional.channel_shuffle."""
+    result: Tensor = functional("channel_shuffle")(input, groups)
+    return result
+
+
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Returns embedding_bag of nn.functional with a numeric mode (0 sum, 1 mean, 2 max), the bag of
+    each index, and the number of indices of each bag that are not padding_idx.
+
+    The last result, which has the rows of the largest elements in PyTorch, is empty.
+    """
+    if mode not in (0, 1, 2):
+        raise ValueError(f"embedding_bag: mode is {mode}: must be 0, 1 or 2")
+    result = functional("embedding_bag")(
+        indices,
+        weight,
+        offsets,
+        scale_grad_by_freq=scale_grad_by_freq,
+        mode=BAGS[mode],
+        sparse=sparse,
+        per_sample_weights=per_sample_weights,
+        include_last_offset=include_last_offset,
+        padding_idx=padding_idx,
+    )
+    starts = offsets[:-1] if include_last_offset else offsets
+    places = ops.arange(len(indices), device=indices.device)
+    bags = ops.find("tt", "searchsorted")(starts.contiguous(), places, right=True) - 1
+    counted = ops.find("tt", "ones_like")(indices, dtype=int64)
+    if padding_idx is not None:
+        counted = (indices != padding_idx).to(int64)
+    sizes = ops.zeros((len(starts),), dtype=int64, device=indices.device)
+    sizes = sizes.index_add(0, bags, counted)
+    return result, bags, sizes, ops.empty((0,), dtype=int64, device=indices.device)
