@@ -134,6 +134,7 @@ template <class N> class Block {
   explicit Block(int64_t length)
       : gram_(kReflections * kReflections),
         factor_(kReflections * kReflections),
+        product_(kReflections * kReflections / 4),
         conj_(kParts<N> == 2 ? kReflections * row_length<N>(length) : 0) {}
 
   // Reflections [at, at + width); `from`: the first column that is not 0.
@@ -161,23 +162,45 @@ template <class N> class Block {
   Part v, v_conj, factor;
 
  private:
-  void set_factor(const N* taus, int64_t width) {
+  // T of few reflections, from `at` on: column j is -tau[j] T V conj(v_j).
+  void set_few(const N* taus, int64_t at, int64_t width) {
     N* const t = factor_.get();
     const N* const gram = gram_.get();
-    for (int64_t j = 0; j < width; j++) {
-      for (int64_t i = 0; i < kReflections; i++) t[i * kReflections + j] = N{};
+    for (int64_t j = at; j < at + width; j++) {
       t[j * kReflections + j] = taus[j];
-      for (int64_t i = 0; i < j; i++) {
+      for (int64_t i = at; i < j; i++) {
         N sum = {};
         for (int64_t k = i; k < j; k++)
           sum = sum + t[i * kReflections + k] * gram[k * kReflections + j];
         t[i * kReflections + j] = -(taus[j] * sum);
       }
     }
-    factor = {t, width, width, kReflections, 1};
+  }
+  Part part_of(const Numbers<N>& a, int64_t i, int64_t j, int64_t rows, int64_t columns) const {
+    return {a.get() + i * kReflections + j, rows, columns, kReflections, 1};
+  }
+  // From T and S of two halves: T, -T G S beside it, and S below, G their part of the products.
+  void set_part(const N* taus, int64_t at, int64_t width) {
+    if (width <= kFew) return set_few(taus, at, width);
+    const int64_t half = round_up(width / 2, kFew);
+    const int64_t middle = at + half;
+    const int64_t rest = width - half;
+    set_part(taus, at, half);
+    set_part(taus, middle, rest);
+    const Part product = {product_.get(), half, rest, kReflections / 2, 1};
+    multiply_parts(kDtype<N>, product, part_of(gram_, at, middle, half, rest),
+                   part_of(factor_, middle, middle, rest, rest), 1, false);
+    multiply_parts(kDtype<N>, part_of(factor_, at, middle, half, rest),
+                   part_of(factor_, at, at, half, half), product, -1, false);
+  }
+  void set_factor(const N* taus, int64_t width) {
+    set_part(taus, 0, width);
+    factor = part_of(factor_, 0, 0, width, width);
   }
 
-  const Numbers<N> gram_, factor_, conj_;
+  static constexpr int64_t kFew = 16;
+
+  const Numbers<N> gram_, factor_, product_, conj_;
 };
 
 // Rows of c, which are `row` apart, become those of (H_0 H_1 … c^T)^T.
