@@ -2,6 +2,7 @@
 #include "ops/gen/impls.h"
 #include "ops/gen/kernels.h"
 #include "ops/gen/ops.h"
+#include "core/half.h"
 #include "ops/elementwise.h"
 #include "ops/impl.h"
 #include "plan/factory_build.h"
@@ -214,8 +215,17 @@ struct Range {
   Dtype dtype;
   bool is_complex;
 };
-// The range of linspace and logspace; bounds of integers are truncated first.
-static Range range_of(const Scalar& start, const Scalar& end, Dtype dtype) {
+// The number as one of dtype, if that is of half precision.
+static Scalar half_of(const Scalar& s, Dtype dtype) {
+  const float x = float(s.real());
+  if (dtype == Dtype::kF16) return Scalar(double(f16_to_float(float_to_f16(x))));
+  if (dtype == Dtype::kBF16) return Scalar(double(bf16_to_float(float_to_bf16(x))));
+  return s;
+}
+// The range of linspace and logspace; bounds of integers are truncated first. Those of halves are
+// rounded first where there are several steps, as in PyTorch: 10 to the power of 4.3 and of the
+// half nearest to it differ by more than a rounding.
+static Range range_of(const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype) {
   const bool has_complex = start.is_complex() || end.is_complex();
   if (dtype == Dtype::kNone) dtype = has_complex ? default_complex() : default_float();
   if (has_complex && !is_complex(dtype))
@@ -224,7 +234,10 @@ static Range range_of(const Scalar& start, const Scalar& end, Dtype dtype) {
   check_fits(start, dtype, "start");
   check_fits(end, dtype, "end");
   const bool whole = category(dtype) < 2;
-  const auto bound = [&](const Scalar& s) { return whole ? Scalar(s.to_int()) : s; };
+  const auto bound = [&](const Scalar& s) {
+    if (whole) return Scalar(s.to_int());
+    return steps > 1 ? half_of(s, dtype) : s;
+  };
   return {bound(start), bound(end), dtype, has_complex};
 }
 
@@ -232,7 +245,7 @@ static Range range_of(const Scalar& start, const Scalar& end, Dtype dtype) {
 TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, Dtype dtype,
                    Opt<Device> device) {
   if (steps < 0) fail_arg(TT_INVALID_ARG, "steps", "steps is {}: must not be negative", steps);
-  const Range range = range_of(start, end, dtype);
+  const Range range = range_of(start, end, steps, dtype);
   const Scalar &a = range.start, &b = range.end;
   MaskGuard no_grad(bit(kKeyAutograd));
   checked_numel(Ints(&steps, 1), Dtype::kC128, "steps");
@@ -252,7 +265,7 @@ TensorRef linspace(Call, const Scalar& start, const Scalar& end, int64_t steps, 
 TensorRef logspace(Call, const Scalar& start, const Scalar& end, int64_t steps, double base,
                    Dtype dtype, Opt<Device> device) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  const Range range = range_of(start, end, dtype);
+  const Range range = range_of(start, end, steps, dtype);
   TensorRef exponents =
       op::linspace(range.start, range.end, steps, range.is_complex ? Dtype::kC128 : Dtype::kF64);
   TensorRef bases = op::full({}, base, Dtype::kF64);

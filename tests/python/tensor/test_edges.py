@@ -1067,6 +1067,13 @@ def test_a_number_with_a_gradient_is_refused(call):
         call(tt.ones(2), number.requires_grad_())
 
 
+def test_bounds_of_ranges_of_halves_are_rounded_first():
+    assert tt.logspace(4.3, 0, 2, dtype=tt.float16).tolist() == [19984, 1]
+    assert tt.logspace(4.3, 0, 1, dtype=tt.float16).tolist() == [19952]
+    assert tt.logspace(4.3, 1.2, 2, 5.0, dtype=tt.bfloat16)[0] == 1032
+    assert tt.linspace(4.3, -3, 50, dtype=tt.float16)[26] == tt.tensor(0.427, dtype=tt.float16)
+
+
 def test_linspace_reads_numbers_without_their_gradients():
     end = tt.tensor(2.0, requires_grad=True)
     assert tt.linspace(0, end, 3).tolist() == [0, 1, 2]
